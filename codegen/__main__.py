@@ -1,0 +1,98 @@
+"""`python -m codegen`: generate, check, bump, schema-check, diff.
+
+Exit status: 0 all is well, 1 something differs, 2 the input cannot be compiled (nothing is written then).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from codegen.bump import bump, schema_check
+from codegen.diff import changes
+from codegen.errors import SchemaError
+from codegen.output import compare, write
+from codegen.pipeline import compile_all, interface
+
+__all__ = ["main"]
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+    except SchemaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m codegen", description="Compile the official MCP schemas.")
+    parser.add_argument("--schema", type=Path, default=ROOT / "schema", help="the folder of schemas")
+    parser.add_argument("--output", type=Path, default=ROOT / "generated", help="the folder to write or compare")
+    commands = parser.add_subparsers(required=True)
+    commands.add_parser("generate", help="write the package").set_defaults(run=_generate)
+    commands.add_parser("check", help="compare the package with what would be written").set_defaults(run=_check)
+    take_in = commands.add_parser("bump", help="take in an upstream schema, regenerate, say what changed")
+    take_in.add_argument("version", help="a date, or ext/<name>")
+    take_in.add_argument("origin", help="path or https URL of upstream's schema.json")
+    take_in.add_argument("--commit", help="upstream's commit, where the origin does not tell")
+    take_in.add_argument("--repin", action="store_true", help="accept a file with another hash than the pinned one")
+    take_in.set_defaults(run=_bump)
+    official = commands.add_parser("schema-check", help="prove that ours are upstream's files without prose")
+    official.add_argument("official", type=Path, help="folder with <version>/schema.json")
+    official.set_defaults(run=_schema_check)
+    compared = commands.add_parser("diff", help="what changed between two pinned versions")
+    compared.add_argument("old")
+    compared.add_argument("new")
+    compared.set_defaults(run=_diff)
+    return parser
+
+
+def _generate(options: argparse.Namespace) -> int:
+    files, missing = compile_all(options.schema)
+    write(files, options.output)
+    for name in missing:
+        print(f"no words in docs.toml: {name}")
+    print(f"{len(files)} files in {options.output}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    files, _ = compile_all(options.schema)
+    return _tell(compare(files, options.output), "run `make generate` and commit what it writes")
+
+
+def _bump(options: argparse.Namespace) -> int:
+    files, report = bump(
+        options.version, options.origin, options.schema, commit=options.commit, repin=options.repin
+    )
+    write(files, options.output)
+    print(report)
+    return 0
+
+
+def _schema_check(options: argparse.Namespace) -> int:
+    return _tell(schema_check(options.schema, options.official), "run `make bump` for it")
+
+
+def _diff(options: argparse.Namespace) -> int:
+    print(changes(interface(options.schema, options.old), interface(options.schema, options.new)), end="")
+    return 0
+
+
+def _tell(differences: list[str], remedy: str) -> int:
+    for line in differences:
+        print(line)
+    if differences:
+        print(remedy)
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

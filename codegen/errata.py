@@ -1,0 +1,66 @@
+"""Asserted patches: defects of upstream's JSON files against upstream's TypeScript.
+
+Every entry states the value it expects to find. Once upstream has mended a defect, the entry no
+longer matches and generation stops, so that no patch outlives its cause.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+from codegen.errors import SchemaError
+from codegen.nodes import Schema, resolve_pointer
+
+__all__ = ["apply", "carry_over", "load"]
+
+Entry = dict[str, Any]
+"""`version`, `pointer`, `old`, `new`, `reason`, `upstream` (where the right value stands)."""
+
+
+def load(folder: Path) -> list[Entry]:
+    entries: list[Entry] = json.loads((folder / "errata.json").read_text(encoding="utf-8"))
+    return entries
+
+
+def apply(schema: Schema, entries: list[Entry], version: str, file: str) -> Schema:
+    """The schema with the entries of its version applied."""
+    schema = copy.deepcopy(schema)
+    for entry in entries:
+        if entry["version"] == version:
+            _apply_one(schema, entry, file)
+    return schema
+
+
+def _apply_one(schema: Schema, entry: Entry, file: str) -> None:
+    pointer = entry["pointer"]
+    name = f"errata.json entry {entry['version']} {pointer}"
+    try:
+        holder, key = resolve_pointer(schema, pointer)
+    except (LookupError, ValueError) as error:
+        raise SchemaError(file, pointer, f"{name}: the place is gone; delete or move the entry") from error
+    found = holder[key]  # type: ignore[index]  # a list or a dict, with a key of its own kind
+    if found == entry["new"]:
+        raise SchemaError(file, pointer, f"{name}: upstream has fixed it; delete the entry")
+    if found != entry["old"]:
+        raise SchemaError(file, pointer, f"{name}: expected {entry['old']!r}, found {found!r}; review the entry")
+    holder[key] = copy.deepcopy(entry["new"])  # type: ignore[index]
+
+
+def carry_over(schema: Schema, entries: list[Entry], version: str) -> list[Entry]:
+    """Entries of other versions whose old value stands in this schema as well: proposals for it."""
+    known = {entry["pointer"] for entry in entries if entry["version"] == version}
+    proposals: dict[str, Entry] = {}
+    for entry in entries:
+        pointer = entry["pointer"]
+        if entry["version"] == version or pointer in known:
+            continue
+        try:
+            holder, key = resolve_pointer(schema, pointer)
+        except (LookupError, ValueError):
+            continue
+        if holder[key] == entry["old"]:  # type: ignore[index]
+            proposals[pointer] = {**entry, "version": version}
+    return list(proposals.values())

@@ -1,0 +1,135 @@
+"""The method table, read off a normalised schema.
+
+Three rules: the unions `ClientRequest`, `ServerNotification`, … say who sends a message; the message's
+`method` constant and `params` give name and parameters; the result of `XRequest` is what `XResultResponse`
+carries, else `XResult`, else `EmptyResult`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from codegen import names
+from codegen.errors import SchemaError
+from codegen.nodes import Schema, ref_name
+from codegen.normalise import CLIENT, INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER, alternative_name
+from codegen.unions import members
+
+__all__ = ["Method", "error_codes", "read_methods"]
+
+_INPUT = "input"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method of a revision; types are names of definitions."""
+
+    name: str
+    sender: str
+    """`client`, `server` or `both`."""
+    kind: str
+    message: str
+    params: str | None
+    params_required: bool
+    result: str | None
+
+    @property
+    def constant(self) -> str:
+        return names.constant_name(self.name)
+
+    @property
+    def handler(self) -> str:
+        return names.snake(_base(self.message))
+
+    @property
+    def group(self) -> str:
+        """The capability it belongs to: the first part of its name, or `core`."""
+        first, slash, _ = self.name.removeprefix("notifications/").partition("/")
+        return first if slash and first not in (CLIENT.lower(), SERVER.lower()) else "core"
+
+    def sent_by(self, side: str) -> bool:
+        return self.sender in (side, "both")
+
+
+def read_methods(document: Schema, directions: dict[str, list[str]], file: str) -> list[Method]:
+    """The methods of a schema in the order of their names.
+
+    `directions` says who sends what where the schema, as that of an extension, has no unions that do.
+    """
+    defs = document["$defs"]
+    found: dict[str, Method] = {}
+    for side in (CLIENT, SERVER):
+        for message, kind in _messages(defs, side, directions.get(side, [])):
+            method = _method(defs, message, kind, side.lower())
+            known = found.get(method.name)
+            if known is not None and known.message != message:
+                raise SchemaError(file, f"/$defs/{message}", f"a second message for the method {method.name!r}")
+            found[method.name] = replace(method, sender="both") if known else method
+    _check_handlers(found, file)
+    return [found[name] for name in sorted(found)]
+
+
+def _messages(defs: dict[str, Schema], side: str, extra: list[str]) -> list[tuple[str, str]]:
+    messages = [
+        (ref_name(member["$ref"]), kind.lower())
+        for kind in (REQUEST, NOTIFICATION)
+        if side + kind in defs
+        for member in members({"$ref": side + kind}, defs)
+    ]
+    messages += [(name, (REQUEST if name.endswith(REQUEST) else NOTIFICATION).lower()) for name in extra]
+    if side == SERVER and SERVER + REQUEST not in defs and INPUT_REQUEST in defs:
+        messages += [(ref_name(member["$ref"]), _INPUT) for member in members({"$ref": INPUT_REQUEST}, defs)]
+    return messages
+
+
+def _method(defs: dict[str, Schema], message: str, kind: str, sender: str) -> Method:
+    node = defs[message]
+    params: Any = node["properties"].get("params")
+    return Method(
+        name=node["properties"]["method"]["const"],
+        sender=sender,
+        kind=kind,
+        message=message,
+        params=None if params is None else ref_name(params.get("$ref", "")) or "dict[str, Any]",
+        params_required="params" in node.get("required", []),
+        result=None if kind == NOTIFICATION.lower() else _result(defs, _base(message)),
+    )
+
+
+def _base(message: str) -> str:
+    return message.removesuffix(REQUEST).removesuffix(NOTIFICATION)
+
+
+def _result(defs: dict[str, Schema], base: str) -> str:
+    response = defs.get(f"{base}ResultResponse", {}).get("properties", {}).get("result", {})
+    candidates = [alternative_name(base), ref_name(response.get("$ref", "")), f"{base}Result", "EmptyResult"]
+    return next(name for name in candidates if name in defs)
+
+
+def _check_handlers(found: dict[str, Method], file: str) -> None:
+    """Two methods of one name on one handler would hide each other."""
+    for side in (CLIENT.lower(), SERVER.lower()):
+        seen: dict[str, str] = {}
+        for method in found.values():
+            if method.sent_by(side) and (other := seen.setdefault(method.handler, method.name)) != method.name:
+                reason = f"{other!r} and {method.name!r} would both be handled by `{method.handler}`"
+                raise SchemaError(file, f"/$defs/{method.message}", reason)
+
+
+def error_codes(document: Schema, known: dict[str, int]) -> dict[str, int]:
+    """JSON-RPC error codes by constant name: those we know, and those that the schema states."""
+    codes = dict(known)
+    for name, node in document["$defs"].items():
+        code = node.get("properties", {}).get("code", {}).get("const")
+        if isinstance(code, int) and code not in codes.values():
+            owner = node["x"].get("origin", [name])[0]
+            codes[_code_name(owner)] = code
+    return codes
+
+
+def _code_name(definition: str) -> str:
+    """`HeaderMismatchError` → `HEADER_MISMATCH`; a single word keeps its `_ERROR`."""
+    name = names.constant_name(definition)
+    short = name.removesuffix("_ERROR")
+    return short if "_" in short else name

@@ -1,0 +1,144 @@
+"""Walking JSON Schema: which keywords hold schemas, and which hold values.
+
+MCP has *properties* named `type`, `title`, `description`, `enum`, …: a walk has to know whether it
+stands on a schema or on a map of properties. Every other module walks through these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from codegen.errors import SchemaError
+
+__all__ = [
+    "ANNOTATIONS",
+    "Pointer",
+    "Schema",
+    "check",
+    "children",
+    "definitions_key",
+    "map_children",
+    "pointer_text",
+    "ref_name",
+    "resolve_pointer",
+]
+
+Schema: TypeAlias = dict[str, Any]
+Pointer: TypeAlias = tuple[str | int, ...]
+
+ANNOTATIONS = frozenset({"description", "title", "examples", "$comment"})
+"""Keywords that carry upstream's prose and examples: not part of the interface."""
+
+_MAPS = frozenset({"properties", "$defs", "definitions"})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf"})
+_SINGLE = frozenset({"items", "additionalProperties", "propertyNames", "not"})
+_VALUES = frozenset(
+    {
+        "$schema", "$id", "$ref", "type", "const", "enum", "format", "required", "default",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+        "minLength", "maxLength", "minItems", "maxItems",
+    }
+)  # fmt: skip
+_TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
+
+
+def children(node: Schema) -> Iterator[tuple[Pointer, Any]]:
+    """The schemas directly below a schema, each with its pointer from there."""
+    for key, value in node.items():
+        if key in _MAPS:
+            yield from (((key, name), child) for name, child in value.items())
+        elif key in _LISTS:
+            yield from (((key, index), child) for index, child in enumerate(value))
+        elif key in _SINGLE:
+            yield (key,), value
+
+
+def map_children(node: Schema, change: Callable[[Any], Any]) -> Schema:
+    """A copy of a schema with `change` applied to each schema directly below it."""
+    copy: Schema = {}
+    for key, value in node.items():
+        if key in _MAPS:
+            copy[key] = {name: change(child) for name, child in value.items()}
+        elif key in _LISTS:
+            copy[key] = [change(child) for child in value]
+        else:
+            copy[key] = change(value) if key in _SINGLE else value
+    return copy
+
+
+def definitions_key(document: Schema) -> str:
+    """The keyword under which a document keeps its definitions: draft-07 or 2020-12."""
+    return "definitions" if "definitions" in document else "$defs"
+
+
+def ref_name(ref: str) -> str:
+    """The definition that a local reference names."""
+    return ref.rpartition("/")[2]
+
+
+def pointer_text(pointer: Pointer) -> str:
+    """A pointer as RFC 6901 text."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
+
+
+def resolve_pointer(document: Any, text: str) -> tuple[Any, str | int]:
+    """The container that holds the place a JSON pointer names, and the key in it.
+
+    Raises `LookupError` where there is no such place.
+    """
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+    for part in parts[:-1]:
+        document = document[int(part)] if isinstance(document, list) else document[part]
+    key: str | int = int(parts[-1]) if isinstance(document, list) else parts[-1]
+    document[key]
+    return document, key
+
+
+def check(document: Any, file: str) -> None:
+    """Prove that a document is a schema of the kind this compiler knows, or raise `SchemaError`."""
+    if not isinstance(document, dict):
+        raise SchemaError(file, "", "expected a JSON object")
+    definitions = document.get(definitions_key(document))
+    if not isinstance(definitions, dict) or not definitions:
+        raise SchemaError(file, "", "expected a schema with `$defs` or `definitions`")
+    _check_node(document, (), set(definitions), definitions_key(document), file)
+
+
+def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) -> None:
+    def fail(reason: str, *below: str | int) -> SchemaError:
+        return SchemaError(file, pointer_text((*at, *below)), reason)
+
+    if isinstance(node, bool):
+        if at[-1:] == ("additionalProperties",):
+            return
+        raise fail("a boolean schema is supported under `additionalProperties` only")
+    if not isinstance(node, dict):
+        raise fail(f"expected a schema, got {type(node).__name__}")
+    for keyword, value in node.items():
+        if keyword in ANNOTATIONS or keyword in _VALUES:
+            continue
+        if keyword not in _MAPS | _LISTS | _SINGLE:
+            raise fail(f"unknown keyword `{keyword}`", keyword)
+        if not isinstance(value, dict if keyword in _MAPS else list if keyword in _LISTS else dict | bool):
+            raise fail(f"`{keyword}` has the wrong shape", keyword)
+    _check_values(node, names, key, fail)
+    for below, child in children(node):
+        _check_node(child, (*at, *below), names, key, file)
+
+
+def _check_values(node: Schema, names: set[str], key: str, fail: Callable[..., SchemaError]) -> None:
+    ref = node.get("$ref")
+    if ref is not None and (not isinstance(ref, str) or ref.removeprefix(f"#/{key}/") not in names):
+        raise fail(f"`$ref` names nothing: {ref!r}", "$ref")
+    types = node.get("type", [])
+    for name in types if isinstance(types, list) else [types]:
+        if name not in _TYPES:
+            raise fail(f"unknown type {name!r}", "type")
+    required = node.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise fail("`required` must be a list of names", "required")
+    if "properties" in node and (unknown := [name for name in required if name not in node["properties"]]):
+        raise fail(f"`required` names no property: {unknown[0]!r}", "required")
+    if "enum" in node and not (isinstance(node["enum"], list) and node["enum"]):
+        raise fail("`enum` must be a non-empty list", "enum")

@@ -1,0 +1,45 @@
+"""Output as data: `{path: text}`, which is either written or compared."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+__all__ = ["compare", "formatted", "write"]
+
+_RUFF = [sys.executable, "-m", "ruff"]
+_STYLE = ["--isolated", "--line-length", "120", "--target-version", "py311", "--quiet", "--no-cache"]
+
+
+def formatted(files: dict[str, str]) -> dict[str, str]:
+    """Python files in the house's format: imports sorted and those unused left out, lines broken."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(files, Path(folder))
+        subprocess.run([*_RUFF, "check", "--fix", "--select", "I,F401", *_STYLE, folder], check=True)
+        subprocess.run([*_RUFF, "format", *_STYLE, folder], check=True)
+        return {path: (Path(folder) / path).read_text(encoding="utf-8") for path in files}
+
+
+def write(files: dict[str, str], folder: Path) -> None:
+    """Make a folder hold exactly these files."""
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    for stale in _present(folder) - files.keys():
+        (folder / stale).unlink()
+
+
+def compare(files: dict[str, str], folder: Path) -> list[str]:
+    """What differs between these files and a folder, a line each."""
+    present = _present(folder)
+    differences = [f"missing: {path}" for path in sorted(files.keys() - present)]
+    differences += [f"stale: {path}" for path in sorted(present - files.keys())]
+    same = files.keys() & present
+    return differences + [f"differs: {path}" for path in sorted(same) if (folder / path).read_text(encoding="utf-8") != files[path]]
+
+
+def _present(folder: Path) -> set[str]:
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {path.as_posix() for path in files if "__pycache__" not in path.parts}

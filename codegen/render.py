@@ -1,0 +1,100 @@
+"""Everything that is not a model class, by Jinja2: the tails of the type modules, methods, handlers, faces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from codegen.methods import Method
+from codegen.models import Backend
+from codegen.nodes import Schema, ref_name
+
+__all__ = ["face", "handlers_module", "methods_module", "root", "types_module"]
+
+_environment = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # noqa: S701  # the output is Python, not HTML
+)
+
+_SIDES = {"client": "Client", "server": "Server"}
+
+
+def _render(template: str, **context: Any) -> str:
+    return _environment.get_template(template).render(**context)
+
+
+def types_module(classes: str, document: Schema, backend: Backend) -> str:
+    """`structs.py` or `models.py`: the model classes, and what the module exports."""
+    return _render("types.py.jinja2", classes=classes, names=list(document["$defs"]), backend=backend)
+
+
+def methods_module(
+    version: str, methods: list[Method], codes: dict[str, int], document: Schema, backend: Backend
+) -> str:
+    """`methods.py`: a record per method, lookup tables, and constants."""
+    return _render(
+        "methods.py.jinja2",
+        version=version,
+        methods=methods,
+        codes=codes,
+        backend=backend,
+        result=lambda method: _result_hint(method, document, backend),
+        tables=_tables(methods),
+    )
+
+
+def handlers_module(version: str, methods: list[Method], document: Schema, backend: Backend) -> str:
+    """`handlers.py`: Protocols by capability for each side, and stubs."""
+    sides = {
+        side: _groups([method for method in methods if method.sent_by(sender)])
+        for sender, side in (("client", "Server"), ("server", "Client"))
+    }
+    return _render(
+        "handlers.py.jinja2",
+        version=version,
+        sides=sides,
+        backend=backend,
+        result=lambda method: _result_hint(method, document, backend),
+    )
+
+
+def face(version: str, modules: list[str]) -> str:
+    """The `__init__.py` of a revision or extension."""
+    return _render("face.py.jinja2", version=version, modules=modules)
+
+
+def root(versions: dict[str, str]) -> str:
+    """The `__init__.py` of `mcpspec`: the revisions and their packages."""
+    return _render("root.py.jinja2", versions=versions)
+
+
+def _result_hint(method: Method, document: Schema, backend: Backend) -> str:
+    """The result type as people read it: the members of a union that was found in place."""
+    if method.result is None:
+        return "None"
+    node = document["$defs"][method.result]
+    in_place = "origin" in node["x"] and "anyOf" in node
+    parts = [ref_name(member["$ref"]) for member in node["anyOf"]] if in_place else [method.result]
+    return " | ".join(f"{backend.module}.{part}" for part in parts)
+
+
+def _tables(methods: list[Method]) -> dict[str, list[Method]]:
+    """Lookup tables: name → the methods in it, by who sends them and what they are."""
+    return {
+        f"{sender}_{kind}s".upper(): [m for m in methods if m.sent_by(sender) and m.kind in kinds]
+        for kind, kinds in (("request", ("request", "input")), ("notification", ("notification",)))
+        for sender in _SIDES
+    }
+
+
+def _groups(methods: list[Method]) -> dict[str, list[Method]]:
+    groups: dict[str, list[Method]] = {}
+    for method in methods:
+        groups.setdefault(method.group, []).append(method)
+    return dict(sorted(groups.items()))

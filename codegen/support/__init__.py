@@ -1,0 +1,1 @@
+"""What the generated modules share. Not public; the names meant for use are re-exported by each revision."""

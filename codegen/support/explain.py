@@ -1,0 +1,191 @@
+"""Why a value does not fit a type: the first fault, its path, and what was expected.
+
+Used only after decoding has failed, so that the fast path carries no bookkeeping, and by both
+backends, so that they report the same fault in the same words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+
+from mcpspec._support.errors import DecodeError
+from mcpspec._support.objects import Shape, fit, leaves
+
+__all__ = ["decode_error", "explain"]
+
+Path: TypeAlias = tuple[str | int, ...]
+Shapes: TypeAlias = Callable[[Any], Shape | None]
+Fault: TypeAlias = tuple[Path, str]
+
+_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null", list: "array", dict: "object"}
+_SHOWN = 60
+
+
+def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, shapes: Shapes, cause: Exception) -> DecodeError:
+    """The error for bytes that could not be decoded, given the library's own complaint."""
+    import msgspec
+
+    try:
+        value = msgspec.json.decode(buf)
+    except RecursionError:
+        return DecodeError("", "nested too deeply")
+    except UnicodeDecodeError as error:
+        return DecodeError("", f"not UTF-8: {error.reason} at byte {error.start}")
+    except msgspec.DecodeError as error:
+        return DecodeError("", f"not JSON: {error}")
+    return explain(value, hint, shapes, cause)
+
+
+def explain(value: Any, hint: Any, shapes: Shapes, cause: Exception) -> DecodeError:
+    """The error for a parsed value that does not fit its type."""
+    try:
+        fault = _fault(value, hint, (), shapes)
+    except RecursionError:
+        return DecodeError("", "nested too deeply")
+    if fault is None:
+        return DecodeError("", str(cause).splitlines()[0])
+    return DecodeError(_path_text(fault[0]), fault[1])
+
+
+def _fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
+    if hint is Any:
+        return None
+    if get_origin(hint) is Annotated:
+        base, *bounds = get_args(hint)
+        return _fault(value, base, path, shapes) or _bounds_fault(value, bounds, path)
+    options = leaves(hint)
+    if len(options) > 1 or options[0] is not hint:
+        return _union_fault(value, options, path, shapes)
+    if get_origin(hint) is Literal:
+        allowed = get_args(hint)
+        fits = any(value == option and type(value) is type(option) for option in allowed)
+        return None if fits else (path, _expected([_shown(option) for option in allowed], value))
+    if (shape := shapes(hint)) is not None:
+        return _object_fault(value, shape, path, shapes)
+    return _plain_fault(value, hint, path, shapes)
+
+
+def _plain_fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
+    kind = get_origin(hint) or hint
+    if type(value) is not kind and not (kind is dict and isinstance(value, dict)):
+        return path, _expected([_NAMES.get(kind, str(kind))], value)
+    arguments = get_args(hint)
+    if kind is list and arguments:
+        return _first(_fault(item, arguments[0], (*path, index), shapes) for index, item in enumerate(value))
+    if kind is dict and arguments:
+        return _first(_fault(item, arguments[1], (*path, key), shapes) for key, item in value.items())
+    return None
+
+
+def _object_fault(value: Any, shape: Shape, path: Path, shapes: Shapes) -> Fault | None:
+    if not isinstance(value, dict):
+        return path, _expected(["object"], value)
+    for member in sorted(shape.members, key=lambda member: member.wire):
+        here = (*path, member.wire)
+        if member.wire not in value:
+            if member.required:
+                return here, "required, but missing"
+        elif (fault := _fault(value[member.wire], member.hint, here, shapes)) is not None:
+            return fault
+    if shape.closed and (unknown := sorted(value.keys() - {member.wire for member in shape.members})):
+        return (*path, unknown[0]), "not allowed here"
+    return None
+
+
+def _union_fault(value: Any, options: list[Any], path: Path, shapes: Shapes) -> Fault | None:
+    options = [option for option in options if isinstance(option, type) or get_origin(option) is not None]
+    if len(options) == 1:
+        return _fault(value, options[0], path, shapes)
+    faults = [_fault(value, option, path, shapes) for option in options]
+    if any(fault is None for fault in faults):
+        return None
+    if isinstance(value, dict) and (objects := [(o, s) for o in options if (s := shapes(o)) is not None]):
+        return _best_object_fault(value, [shape for _, shape in objects], path, shapes)
+    # A fault below this place, or of a bound, is nearer the cause than that no option has the right type.
+    nearer = [fault for fault in faults if fault is not None and (len(fault[0]) > len(path) or fault[1].startswith(_OUT))]
+    return nearer[0] if nearer else (path, _expected([name for option in options for name in _option_names(option, shapes)], value))
+
+
+def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, shapes: Shapes) -> Fault | None:
+    """The fault of the object type that was most likely meant."""
+    shared = set.intersection(*(set(shape.literals) for shape in objects))
+    for key in sorted(shared):
+        allowed = [option for shape in objects for option in shape.literals[key]]
+        if key in value and value[key] not in allowed:
+            return (*path, key), _expected([_shown(option) for option in allowed], value[key])
+        if key not in value and len(set(allowed)) == len(allowed):
+            return (*path, key), "required, but missing"
+    best = min(_likeness(value, shape) for shape in objects)
+    meant = [shape for shape in objects if _likeness(value, shape) == best]
+    faults = [_object_fault(value, shape, path, shapes) for shape in meant]
+    return max((fault for fault in faults if fault is not None), key=lambda fault: len(fault[0]), default=None)
+
+
+def _likeness(value: dict[str, Any], shape: Shape) -> tuple[int, int, int]:
+    """How likely it is that an object was meant to be of a type, most likely first."""
+    present, missing, _ = fit(value, shape)
+    return present, sum(key in value and value[key] not in options for key, options in shape.literals.items()), missing
+
+
+def _option_names(option: Any, shapes: Shapes) -> list[str]:
+    if get_origin(option) is Annotated:
+        return _option_names(get_args(option)[0], shapes)
+    if get_origin(option) is Literal:
+        return [_shown(allowed) for allowed in get_args(option)]
+    kind = dict if shapes(option) is not None else (get_origin(option) or option)
+    return [_NAMES.get(kind, str(kind))]
+
+
+def _bounds_fault(value: Any, bounds: list[Any], path: Path) -> Fault | None:
+    for bound in (inner for outer in bounds for inner in getattr(outer, "metadata", [outer])):
+        for name, (fails, text) in _BOUNDS.items():
+            limit = getattr(bound, name, None)
+            if limit is not None and fails(value, limit):
+                unit = (" characters" if isinstance(value, str) else " items") if name.endswith("length") else ""
+                got = f"{len(value)}" if unit else _shown(value)
+                return path, f"expected {text} {limit:g}{unit}, got {got}"
+    return None
+
+
+_OUT = ("expected at least", "expected at most", "expected more than", "expected less than")
+
+_BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "ge": (lambda value, limit: value < limit, "at least"),
+    "le": (lambda value, limit: value > limit, "at most"),
+    "gt": (lambda value, limit: value <= limit, "more than"),
+    "lt": (lambda value, limit: value >= limit, "less than"),
+    "min_length": (lambda value, limit: len(value) < limit, "at least"),
+    "max_length": (lambda value, limit: len(value) > limit, "at most"),
+}
+
+
+def _first(faults: Any) -> Fault | None:
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _expected(names: list[str], value: Any) -> str:
+    unique = list(dict.fromkeys(name for name in names if name != "integer" or "number" not in names))
+    listed = unique[0] if len(unique) == 1 else ", ".join(unique[:-1]) + " or " + unique[-1]
+    return f"expected {listed}, got {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return _NAMES[list if isinstance(value, list) else dict]
+    text = json.dumps(value, ensure_ascii=False) if type(value) in _NAMES else type(value).__name__
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _path_text(path: Path) -> str:
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part.replace("$", "_").isidentifier() and part.isascii():
+            text += f".{part}" if text else part
+        else:
+            text += f"[{json.dumps(part, ensure_ascii=False)}]"
+    return text

@@ -1,0 +1,168 @@
+"""The Pydantic side of the generated types: bases, untagged unions, decoding and encoding."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, dataclass_transform
+from typing import Annotated as TypingAnnotated
+
+from pydantic import MISSING, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import core_schema, from_json, to_json, to_jsonable_python
+
+from mcpspec._support.errors import DecodeError
+from mcpspec._support.explain import decode_error, explain
+from mcpspec._support.objects import Constant, Member, Shape, best_first, leaves, present
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import GetCoreSchemaHandler
+    from typing_extensions import TypeForm
+
+__all__ = [
+    "ClosedModel", "DecodeError", "Model",
+    "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "to_builtins", "untagged",
+]  # fmt: skip
+
+T = TypeVar("T")
+
+
+def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
+    """The default of a member with a fixed value: constructors write it, validation still asks for it."""
+    return cast(T, Constant(value, optional, name))
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(Field, constant))
+class _ModelMeta(type(BaseModel)):  # type: ignore[misc]  # pydantic's metaclass has no public name
+    __constants__: dict[str, Any]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        constants = {key: value for key, value in namespace.items() if isinstance(value, Constant)}
+        for key, value in constants.items():
+            if value.optional:
+                namespace[key] = MISSING
+            else:
+                del namespace[key]
+        cls = super().__new__(mcs, name, bases, namespace, **config)
+        cls.__constants__ = {value.name or key: value.value for key, value in constants.items()}
+        return cls
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, **members):
+            names = _wire_names(cls)
+            return super().__call__(**{**cls.__constants__, **{names.get(key, key): v for key, v in members.items()}})
+
+
+@cache
+def _wire_names(cls: type[BaseModel]) -> dict[str, str]:
+    """Attribute → name on the wire, where they differ."""
+    _complete(cls)
+    return {name: field.alias for name, field in cls.model_fields.items() if field.alias is not None}
+
+
+def _complete(cls: type[BaseModel]) -> None:
+    if not cls.__pydantic_complete__:
+        cls.model_rebuild()
+
+
+class Model(BaseModel, metaclass=_ModelMeta):
+    """Base of all objects. Members that a type does not declare are kept, in `model_extra`.
+
+    Construct it with attribute names; validation takes names as they are on the wire.
+    """
+
+    model_config = ConfigDict(
+        extra="allow", strict=True, defer_build=True, serialize_by_alias=True, protected_namespaces=()
+    )
+
+
+class ClosedModel(Model):
+    """Base of objects that take no members but their own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Untagged:
+    """Marks a union whose members have no tag: they are tried, best match first."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        def choose(value: Any, union: Callable[[Any], Any]) -> Any:
+            if not isinstance(value, dict):
+                return union(value)
+            objects = [leaf for leaf in leaves(source) if _shape(leaf) is not None]
+            for option in best_first(value, objects, cast("Callable[[Any], Shape]", _shape)):
+                try:
+                    return option.model_validate(value)
+                except ValidationError:
+                    continue
+            return union(value)
+
+        return core_schema.no_info_wrap_validator_function(choose, handler(source))
+
+
+untagged = _Untagged()
+
+
+@cache
+def _shape(kind: Any) -> Shape | None:
+    """The members of a model; None for other types."""
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return None
+    _complete(kind)
+    members = [
+        Member(field.alias or name, _hint(field.annotation, field.metadata), field.is_required())
+        for name, field in kind.model_fields.items()
+    ]
+    return Shape(tuple(members), kind.model_config.get("extra") == "forbid")
+
+
+def _hint(annotation: Any, metadata: list[Any]) -> Any:
+    annotation = present(annotation, MISSING)
+    return Annotated[(annotation, *metadata)] if metadata else annotation
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
+    """The value of JSON text as a type of this module: a class, or one of its unions.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    text = bytes(buf) if isinstance(buf, memoryview) else buf
+    try:
+        _refuse_non_finite(text)
+        return cast(T, _adapter(type).validate_json(text, strict=True))
+    except (ValueError, RecursionError) as error:
+        raise decode_error(text, type, _shape, error) from error
+
+
+def _refuse_non_finite(text: bytes | bytearray | str) -> None:
+    """Pydantic reads `NaN` and `Infinity`, which JSON does not have."""
+    suspicious = ("NaN" in text or "Infinity" in text) if isinstance(text, str) else (b"NaN" in text or b"Infinity" in text)
+    if suspicious:
+        from_json(text, allow_inf_nan=False)
+
+
+def encode(value: object) -> bytes:
+    """JSON text of a value, in UTF-8 and without line breaks."""
+    return to_json(value, by_alias=True)
+
+
+def from_builtins(value: object, type: TypeForm[T]) -> T:
+    """The value of parsed JSON (dicts, lists, strings, numbers, booleans, None) as a type of this module.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    try:
+        return cast(T, _adapter(type).validate_python(value, strict=True))
+    except (ValueError, RecursionError) as error:
+        raise explain(value, type, _shape, error) from error
+
+
+def to_builtins(value: object) -> Any:
+    """A value as parsed JSON: dicts, lists, strings, numbers, booleans and None."""
+    return to_jsonable_python(value, by_alias=True)

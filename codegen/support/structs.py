@@ -1,0 +1,281 @@
+"""The msgspec side of the generated types: bases, untagged unions, decoding and encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, cast, dataclass_transform, get_origin, get_type_hints
+
+from typing import Annotated as TypingAnnotated
+
+import msgspec
+from msgspec import UNSET, MsgspecError, UnsetType
+
+from mcpspec._support.errors import DecodeError
+from mcpspec._support.explain import decode_error, explain
+from mcpspec._support.objects import Constant, Member, Shape, best_first, leaves, present
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+__all__ = [
+    "ConstantStruct", "DecodeError", "OpenObject", "Struct",
+    "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "member", "to_builtins", "untagged",
+]  # fmt: skip
+
+T = TypeVar("T")
+
+
+class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True):
+    """Base of all objects. Members that a type does not declare are dropped when decoding."""
+
+
+def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
+    """The default of a member with a fixed value: constructors write it, decoding still asks for it."""
+    return cast(T, Constant(value, optional, name))
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field, constant))
+class _ConstantMeta(type(msgspec.Struct)):  # type: ignore[misc]  # msgspec's metaclass has no public name
+    __constants__: dict[str, Any]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        constants: dict[str, Any] = {}
+        for key, value in namespace.items():
+            if isinstance(value, Constant):
+                constants[key] = value.value
+                default = UNSET if value.optional else msgspec.NODEFAULT
+                namespace[key] = msgspec.field(default=default, name=value.name)
+        namespace["__constants__"] = constants
+        return super().__new__(mcs, name, bases, namespace, **config)
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *args, **kwargs):
+            for name, value in cls.__constants__.items():
+                if name not in kwargs:
+                    kwargs[name] = value
+            return super().__call__(*args, **kwargs)
+
+
+class ConstantStruct(Struct, kw_only=True, metaclass=_ConstantMeta):
+    """Base of objects with constant members."""
+
+
+class _Descriptor:
+    """A declared member of an open object, as an attribute."""
+
+    def __init__(self, wire: str, required: bool) -> None:
+        self.wire = wire
+        self.required = required
+
+    def __get__(self, owner: OpenObject | None, kind: type[OpenObject]) -> Any:
+        if owner is None:
+            return self
+        if self.required and self.wire not in owner:
+            raise AttributeError(f"{kind.__name__} without its required member {self.wire!r}")
+        return owner.get(self.wire, UNSET)
+
+    def __set__(self, owner: OpenObject, value: Any) -> None:
+        if value is UNSET:
+            owner.pop(self.wire, None)
+        else:
+            owner[self.wire] = value
+
+
+def member(*, name: str, default: Any = ...) -> Any:
+    """Declare a member of an open object, by its name on the wire."""
+    return _Descriptor(name, default is ...)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(member, constant))
+class OpenObject(dict[str, Any]):
+    """Base of objects that keep every member they are given: a `dict` with typed attributes for those declared.
+
+    Construct it with keyword arguments; read and write other members by their key.
+    """
+
+    __attributes__: ClassVar[dict[str, _Descriptor]] = {}
+    __constants__: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.__attributes__, cls.__constants__ = {}, {}
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, Constant):
+                cls.__constants__[name] = value.value
+                value = _Descriptor(value.name or name, not value.optional)
+                setattr(cls, name, value)
+            if isinstance(value, _Descriptor):
+                cls.__attributes__[name] = value
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, **members):
+            for name, value in {**self.__constants__, **members}.items():
+                if name not in self.__attributes__:
+                    raise TypeError(f"{type(self).__name__} declares no member {name!r}")
+                setattr(self, name, value)
+            missing = [n for n, d in self.__attributes__.items() if d.required and d.wire not in self]
+            if missing:
+                raise TypeError(f"{type(self).__name__} needs {', '.join(missing)}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({super().__repr__()})"
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), dict(self))
+
+    def copy(self) -> Any:
+        """A shallow copy of the same type."""
+        return _rebuild(type(self), self)
+
+    @classmethod
+    def __decode__(cls, value: Any) -> Any:
+        """The object for a parsed JSON value; declared members are checked and typed."""
+        declared = msgspec.convert(value, _declared_struct(cls), dec_hook=_dec_hook)
+        self = _rebuild(cls, value)
+        for name, descriptor in cls.__attributes__.items():
+            if (typed := getattr(declared, name)) is not UNSET:
+                dict.__setitem__(self, descriptor.wire, typed)
+        return self
+
+
+def _rebuild(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
+    self = cls.__new__(cls)
+    self.update(members)
+    return self
+
+
+@cache
+def _declared_struct(cls: type[OpenObject]) -> type[msgspec.Struct]:
+    """A Struct of just the declared members, by which msgspec checks and converts them in one call."""
+    hints = get_type_hints(cls, include_extras=True)
+    fields = [
+        (name, hints[name], msgspec.field(name=d.wire, default=msgspec.NODEFAULT if d.required else UNSET))
+        for name, d in cls.__attributes__.items()
+    ]
+    return msgspec.defstruct(cls.__name__, fields, kw_only=True)
+
+
+class _UntaggedMeta(type):
+    __union__: Callable[[], Any]
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, _runtime_classes(cls))
+
+    def __decode__(cls, value: Any) -> Any:
+        """The member that a parsed JSON value fits, best match first."""
+        error: Exception | None = None
+        for option in _in_order(cls, value):
+            try:
+                return msgspec.convert(value, _enforced(option), dec_hook=_dec_hook)
+            except (MsgspecError, ValueError) as caught:
+                error = error or caught
+        raise ValueError(str(error))
+
+
+def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
+    """A union that msgspec cannot tell apart by itself, as a type that it decodes through a hook."""
+    return _UntaggedMeta(name, (), {"__module__": module, "__union__": staticmethod(union)})
+
+
+@cache
+def _options(union: _UntaggedMeta) -> tuple[list[Any], list[Any]]:
+    """The members of an untagged union: objects, and others."""
+    objects: list[Any] = []
+    others: list[Any] = []
+    for leaf in leaves(union):
+        (objects if _shape(leaf) is not None else others).append(leaf)
+    return objects, others
+
+
+def _in_order(union: _UntaggedMeta, value: Any) -> list[Any]:
+    objects, others = _options(union)
+    if isinstance(value, dict):
+        return [*best_first(value, objects, cast("Callable[[Any], Shape]", _shape)), *others]
+    return [*others, *objects]
+
+
+@cache
+def _runtime_classes(union: _UntaggedMeta) -> tuple[type, ...]:
+    return tuple(get_origin(leaf) or leaf for leaf in leaves(union))
+
+
+def _dec_hook(kind: Any, value: Any) -> Any:
+    if isinstance(kind, _UntaggedMeta) or (isinstance(kind, type) and issubclass(kind, OpenObject)):
+        return kind.__decode__(value)
+    raise NotImplementedError(f"type {kind!r} has no JSON form")
+
+
+@cache
+def _shape(kind: Any) -> Shape | None:
+    """The members of a Struct or an open object; None for other types."""
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, OpenObject):
+        hints = get_type_hints(kind, include_extras=True)
+        return Shape(tuple(Member(d.wire, present(hints[n], UnsetType), d.required) for n, d in kind.__attributes__.items()))
+    if not issubclass(kind, msgspec.Struct):
+        return None
+    hints = get_type_hints(kind, include_extras=True)
+    members = [Member(f.encode_name, present(hints[f.name], UnsetType), f.required) for f in msgspec.structs.fields(kind)]
+    config = kind.__struct_config__
+    if config.tag_field is not None:
+        members.append(Member(config.tag_field, Literal[config.tag], required=True))
+    return Shape(tuple(members), config.forbid_unknown_fields)
+
+
+@cache
+def _enforced(kind: Any) -> Any:
+    """A type that msgspec decodes with its tag enforced.
+
+    msgspec asks for a tag only where it has to choose: a second type that no data names makes it ask.
+    """
+    tag_field = kind.__struct_config__.tag_field if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else None
+    if tag_field is None:
+        return kind
+    return Union[kind, msgspec.defstruct("_Never", [], tag_field=tag_field, tag="\0")]
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_enforced(kind), dec_hook=_dec_hook)
+
+
+_encoder = msgspec.json.Encoder()
+
+_FAILURES = (MsgspecError, ValueError, RecursionError)
+
+
+def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
+    """The value of JSON text as a type of this module: a class, or one of its unions.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    try:
+        return cast(T, _decoder(type).decode(buf))
+    except _FAILURES as error:
+        raise decode_error(buf, type, _shape, error) from error
+
+
+def encode(value: object) -> bytes:
+    """JSON text of a value, in UTF-8 and without line breaks."""
+    return _encoder.encode(value)
+
+
+def from_builtins(value: object, type: TypeForm[T]) -> T:
+    """The value of parsed JSON (dicts, lists, strings, numbers, booleans, None) as a type of this module.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    try:
+        return cast(T, msgspec.convert(value, _enforced(type), dec_hook=_dec_hook))
+    except _FAILURES as error:
+        raise explain(value, type, _shape, error) from error
+
+
+def to_builtins(value: object) -> Any:
+    """A value as parsed JSON: dicts, lists, strings, numbers, booleans and None."""
+    return msgspec.to_builtins(value)
+
+

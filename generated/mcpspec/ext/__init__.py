@@ -1,0 +1,1 @@
+"""Official extensions of the protocol."""

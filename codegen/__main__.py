@@ -69,9 +69,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _bump(options: argparse.Namespace) -> int:
-    files, report = bump(
-        options.version, options.origin, options.schema, commit=options.commit, repin=options.repin
-    )
+    files, report = bump(options.version, options.origin, options.schema, commit=options.commit, repin=options.repin)
     write(files, options.output)
     print(report)
     return 0

@@ -92,7 +92,7 @@ def _write_pinned(folder: Path, pinned: dict[str, dict[str, str]]) -> None:
 def _report(version: str, before: Path, after: Path, missing: list[str]) -> str:
     """What changed against the newest earlier revision, or against what this version was."""
     older = _predecessor(version, before)
-    lines = []
+    lines: list[str] = []
     if older is not None:
         new = interface(after, version)
         lines.append(f"{version} against {older}:")
@@ -117,7 +117,7 @@ def _predecessor(version: str, folder: Path) -> str | None:
 
 def schema_check(folder: Path, official: Path) -> list[str]:
     """Proof that our files are upstream's without prose: what differs, a line each."""
-    differences = []
+    differences: list[str] = []
     for version, entry in load_pinned(folder).items():
         path = official / version.replace("/", "-") / "schema.json"
         if not path.is_file():

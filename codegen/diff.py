@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codegen.methods import Method
-from codegen.nodes import Schema, ref_name
+from codegen.nodes import Schema, ref_name, type_names
 
 __all__ = ["Interface", "changes", "read_interface"]
 
@@ -93,9 +93,7 @@ def _type_text(node: Any) -> str:
         return f"list of {_type_text(node['items'])}" + _bounds(node)
     if node.get("additionalProperties"):
         return f"map of {_type_text(node['additionalProperties'])}"
-    types = node.get("type", "any")
-    names = types if isinstance(types, list) else [types]
-    return " | ".join(_NAMES.get(name, name) for name in names) + _bounds(node)
+    return " | ".join(_NAMES.get(name, name) for name in type_names(node) or ["any"]) + _bounds(node)
 
 
 def _bounds(node: Schema) -> str:

@@ -41,12 +41,12 @@ def _apply_one(schema: Schema, entry: Entry, file: str) -> None:
         holder, key = resolve_pointer(schema, pointer)
     except (LookupError, ValueError) as error:
         raise SchemaError(file, pointer, f"{name}: the place is gone; delete or move the entry") from error
-    found = holder[key]  # type: ignore[index]  # a list or a dict, with a key of its own kind
+    found = holder[key]
     if found == entry["new"]:
         raise SchemaError(file, pointer, f"{name}: upstream has fixed it; delete the entry")
     if found != entry["old"]:
         raise SchemaError(file, pointer, f"{name}: expected {entry['old']!r}, found {found!r}; review the entry")
-    holder[key] = copy.deepcopy(entry["new"])  # type: ignore[index]
+    holder[key] = copy.deepcopy(entry["new"])
 
 
 def carry_over(schema: Schema, entries: list[Entry], version: str) -> list[Entry]:
@@ -61,6 +61,6 @@ def carry_over(schema: Schema, entries: list[Entry], version: str) -> list[Entry
             holder, key = resolve_pointer(schema, pointer)
         except (LookupError, ValueError):
             continue
-        if holder[key] == entry["old"]:  # type: ignore[index]
+        if holder[key] == entry["old"]:
             proposals[pointer] = {**entry, "version": version}
     return list(proposals.values())

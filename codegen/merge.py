@@ -63,7 +63,11 @@ class _Merger:
         if left == right:
             return left
         if key == "properties":
-            return {**left, **right, **{name: self._member(left[name], right[name], place) for name in left.keys() & right.keys()}}
+            return {
+                **left,
+                **right,
+                **{name: self._member(left[name], right[name], place) for name in left.keys() & right.keys()},
+            }
         if key == "required":
             return [*left, *(name for name in right if name not in left)]
         raise SchemaError(self.file, pointer_text(("$defs", place)), f"`allOf` parts differ in `{key}`")

@@ -7,9 +7,12 @@ stands on a schema or on a map of properties. Every other module walks through t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codegen.errors import SchemaError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 __all__ = [
     "ANNOTATIONS",
@@ -18,10 +21,12 @@ __all__ = [
     "check",
     "children",
     "definitions_key",
+    "is_schema",
     "map_children",
     "pointer_text",
     "ref_name",
     "resolve_pointer",
+    "type_names",
 ]
 
 Schema: TypeAlias = dict[str, Any]
@@ -41,6 +46,17 @@ _VALUES = frozenset(
     }
 )  # fmt: skip
 _TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
+
+
+def is_schema(node: object) -> TypeIs[Schema]:
+    """Whether a node is a schema, and not one of the booleans that may stand for one."""
+    return isinstance(node, dict)
+
+
+def type_names(node: Schema) -> list[str]:
+    """The types a schema names: none, one or several."""
+    types: str | list[str] = node.get("type", [])
+    return [types] if isinstance(types, str) else types
 
 
 def children(node: Schema) -> Iterator[tuple[Pointer, Any]]:
@@ -82,25 +98,30 @@ def pointer_text(pointer: Pointer) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
 
 
-def resolve_pointer(document: Any, text: str) -> tuple[Any, str | int]:
+def resolve_pointer(document: Any, text: str) -> tuple[Any, Any]:
     """The container that holds the place a JSON pointer names, and the key in it.
 
     Raises `LookupError` where there is no such place.
     """
     parts = [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+    holder: Any = document
     for part in parts[:-1]:
-        document = document[int(part)] if isinstance(document, list) else document[part]
-    key: str | int = int(parts[-1]) if isinstance(document, list) else parts[-1]
-    document[key]
-    return document, key
+        holder = holder[_key(holder, part)]
+    key = _key(holder, parts[-1])
+    holder[key]
+    return holder, key
+
+
+def _key(holder: object, part: str) -> str | int:
+    return int(part) if isinstance(holder, list) else part
 
 
 def check(document: Any, file: str) -> None:
     """Prove that a document is a schema of the kind this compiler knows, or raise `SchemaError`."""
-    if not isinstance(document, dict):
+    if not is_schema(document):
         raise SchemaError(file, "", "expected a JSON object")
-    definitions = document.get(definitions_key(document))
-    if not isinstance(definitions, dict) or not definitions:
+    definitions: object = document.get(definitions_key(document))
+    if not is_schema(definitions) or not definitions:
         raise SchemaError(file, "", "expected a schema with `$defs` or `definitions`")
     _check_node(document, (), set(definitions), definitions_key(document), file)
 
@@ -113,7 +134,7 @@ def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) ->
         if at[-1:] == ("additionalProperties",):
             return
         raise fail("a boolean schema is supported under `additionalProperties` only")
-    if not isinstance(node, dict):
+    if not is_schema(node):
         raise fail(f"expected a schema, got {type(node).__name__}")
     for keyword, value in node.items():
         if keyword in ANNOTATIONS or keyword in _VALUES:
@@ -131,13 +152,11 @@ def _check_values(node: Schema, names: set[str], key: str, fail: Callable[..., S
     ref = node.get("$ref")
     if ref is not None and (not isinstance(ref, str) or ref.removeprefix(f"#/{key}/") not in names):
         raise fail(f"`$ref` names nothing: {ref!r}", "$ref")
-    types = node.get("type", [])
-    for name in types if isinstance(types, list) else [types]:
-        if name not in _TYPES:
-            raise fail(f"unknown type {name!r}", "type")
-    required = node.get("required", [])
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+    if any(name not in _TYPES for name in type_names(node)):
+        raise fail(f"unknown type {node['type']!r}", "type")
+    if not isinstance(node.get("required", []), list):
         raise fail("`required` must be a list of names", "required")
+    required: list[object] = node.get("required", [])
     if "properties" in node and (unknown := [name for name in required if name not in node["properties"]]):
         raise fail(f"`required` names no property: {unknown[0]!r}", "required")
     if "enum" in node and not (isinstance(node["enum"], list) and node["enum"]):

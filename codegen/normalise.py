@@ -21,10 +21,19 @@ from typing import Any
 from codegen import names
 from codegen.errors import SchemaError
 from codegen.merge import merge_all_of
-from codegen.nodes import ANNOTATIONS, Schema, children, definitions_key, map_children, ref_name
+from codegen.nodes import ANNOTATIONS, Schema, children, definitions_key, is_schema, map_children, ref_name, type_names
 from codegen.unions import mark_unions
 
-__all__ = ["CLIENT", "INPUT_REQUEST", "NOTIFICATION", "REQUEST", "SERVER", "alternative_name", "direct_members", "normalise"]
+__all__ = [
+    "CLIENT",
+    "INPUT_REQUEST",
+    "NOTIFICATION",
+    "REQUEST",
+    "SERVER",
+    "alternative_name",
+    "direct_members",
+    "normalise",
+]
 
 CLIENT, SERVER = "Client", "Server"
 REQUEST, NOTIFICATION = "Request", "Notification"
@@ -72,6 +81,8 @@ def _canonical(node: Any) -> Any:
         node["enum"] = [member["const"] for member in node.pop("anyOf")]
     if node.get("properties") == {}:
         del node["properties"]
+    if node.get("type") == "object" and not node.keys() & {"properties", "additionalProperties", "allOf", "anyOf"}:
+        node["additionalProperties"] = {}
     return node
 
 
@@ -114,15 +125,10 @@ def _any_json(node: Schema, name: str, file: str) -> Schema:
         return {"type": "object", "additionalProperties": {}}
     if node.get("type") == "array":
         return {"type": "array", "items": {}}
-    scalars = {kind for member in node.get("anyOf", []) for kind in _types(member)}
+    scalars = {kind for member in node.get("anyOf", []) for kind in type_names(member)}
     if not {"string", "boolean", "number", "null"} <= scalars:
         raise SchemaError(file, f"/$defs/{name}", "a recursive definition that leaves out some JSON values")
     return {}
-
-
-def _types(node: Schema) -> list[str]:
-    types = node.get("type", [])
-    return types if isinstance(types, list) else [types]
 
 
 def _nodes(node: Any) -> list[Schema]:
@@ -165,7 +171,7 @@ def inherit_envelope(defs: dict[str, Schema]) -> dict[str, Schema]:
         envelope = defs.get("JSONRPC" + kind)
         for name in direct_members(defs, union):
             if envelope and "jsonrpc" not in defs.get(name, {}).get("properties", {"jsonrpc": {}}):
-                defs[name] = _with_envelope(defs[name], envelope, union)
+                defs[name] = _with_envelope(defs[name], envelope)
     return defs
 
 
@@ -175,7 +181,7 @@ def direct_members(defs: dict[str, Schema], union: str) -> list[str]:
     return [ref_name(member["$ref"]) for member in node.get("anyOf", [node]) if "$ref" in member]
 
 
-def _with_envelope(message: Schema, envelope: Schema, union: str) -> Schema:
+def _with_envelope(message: Schema, envelope: Schema) -> Schema:
     inherited = {key: node for key, node in envelope["properties"].items() if key in ("jsonrpc", "id")}
     properties = {**inherited, **message["properties"]}
     meta = envelope["properties"].get("params", {}).get("properties", {}).get(_META)
@@ -199,7 +205,9 @@ class _Hoister:
         self.file = file
         self.official = defs
         self.out: dict[str, Schema] = {}
-        self.twins = {_shape(node): name for name, node in reversed(defs.items()) if node.keys() & {"properties", "anyOf"}}
+        self.twins = {
+            _shape(node): name for name, node in reversed(defs.items()) if node.keys() & {"properties", "anyOf"}
+        }
         self.shared = _shared_names(defs)
 
     def run(self) -> dict[str, Schema]:
@@ -279,7 +287,7 @@ def _shared_names(defs: dict[str, Schema]) -> dict[tuple[str, str], str]:
 def _inline_objects(node: Schema, place: str) -> Iterator[tuple[str, Schema, str]]:
     """Property name, schema and place of each object written in place, but for `params`."""
     for pointer, child in children(node):
-        if not isinstance(child, dict):
+        if not is_schema(child):
             continue
         key = str(pointer[-1]) if pointer[0] == "properties" else ""
         below = place + names.pascal(key)
@@ -325,7 +333,11 @@ def mark_members(defs: dict[str, Schema], file: str) -> None:
         for key, attribute in extra["names"].items():
             if not attribute.isidentifier() or attribute in by_name:
                 other = by_name.get(attribute)
-                reason = f"`{other}` and `{key}` would both be named `{attribute}`" if other else f"`{key}` has no Python name"
+                reason = (
+                    f"`{other}` and `{key}` would both be named `{attribute}`"
+                    if other
+                    else f"`{key}` has no Python name"
+                )
                 raise SchemaError(file, f"/$defs/{name}/properties", reason)
             by_name[attribute] = key
         extra["constants"] = {key: copy.copy(child["const"]) for key, child in properties.items() if "const" in child}

@@ -17,8 +17,8 @@ def formatted(files: dict[str, str]) -> dict[str, str]:
     """Python files in the house's format: imports sorted and those unused left out, lines broken."""
     with tempfile.TemporaryDirectory() as folder:
         write(files, Path(folder))
-        subprocess.run([*_RUFF, "check", "--fix", "--select", "I,F401", *_STYLE, folder], check=True)
-        subprocess.run([*_RUFF, "format", *_STYLE, folder], check=True)
+        subprocess.run([*_RUFF, "check", "--fix", "--select", "I,F401", *_STYLE, folder], check=True)  # noqa: S603  # our own arguments
+        subprocess.run([*_RUFF, "format", *_STYLE, folder], check=True)  # noqa: S603  # our own arguments
         return {path: (Path(folder) / path).read_text(encoding="utf-8") for path in files}
 
 
@@ -37,7 +37,9 @@ def compare(files: dict[str, str], folder: Path) -> list[str]:
     differences = [f"missing: {path}" for path in sorted(files.keys() - present)]
     differences += [f"stale: {path}" for path in sorted(present - files.keys())]
     same = files.keys() & present
-    return differences + [f"differs: {path}" for path in sorted(same) if (folder / path).read_text(encoding="utf-8") != files[path]]
+    return differences + [
+        f"differs: {path}" for path in sorted(same) if (folder / path).read_text(encoding="utf-8") != files[path]
+    ]
 
 
 def _present(folder: Path) -> set[str]:

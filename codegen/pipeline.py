@@ -24,7 +24,9 @@ _SUPPORT = Path(__file__).parent / "support"
 def compile_all(folder: Path) -> tuple[dict[str, str], list[str]]:
     """The files of `mcpspec`, and the names that have no words in `docs.toml` yet."""
     compiler = _Compiler(folder)
-    files = {f"mcpspec/_support/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_SUPPORT.glob("*.py"))}
+    files = {
+        f"mcpspec/_support/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_SUPPORT.glob("*.py"))
+    }
     files["mcpspec/py.typed"] = ""
     files["mcpspec/__init__.py"] = render.root({s.version: s.package for s in compiler.sources if not s.is_extension})
     missing: list[str] = []
@@ -71,14 +73,15 @@ class _Compiler:
         """The files of one revision or extension."""
         methods, codes = self.methods(source, flat)
         reference = self.pinned[source.version]["reference"]
+        identity = self.supplement["extension_ids"].get(source.version, source.version)
         package = f"mcpspec/{source.package}"
         modules: dict[str, str] = {}
         for backend in (STRUCTS, MODELS):
-            classes = class_source(flat, backend, self.words, reference, source.version)
+            classes = class_source(flat, backend, self.words, reference, source.title)
             modules |= {
                 backend.module: render.types_module(classes, flat, backend),
-                backend.prefix + "methods": render.methods_module(source.version, methods, codes, flat, backend),
-                backend.prefix + "handlers": render.handlers_module(source.version, methods, flat, backend),
+                backend.prefix + "methods": render.methods_module(source, identity, methods, codes, flat, backend),
+                backend.prefix + "handlers": render.handlers_module(source, methods, flat, backend),
             }
-        face = render.face(source.version, list(modules))
+        face = render.face(source, list(modules))
         return {f"{package}/__init__.py": face, **{f"{package}/{name}.py": text for name, text in modules.items()}}

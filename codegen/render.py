@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from codegen.methods import Method
 from codegen.models import Backend
 from codegen.nodes import Schema, ref_name
+from codegen.source import Source
 
 __all__ = ["face", "handlers_module", "methods_module", "root", "types_module"]
 
@@ -35,21 +37,22 @@ def types_module(classes: str, document: Schema, backend: Backend) -> str:
 
 
 def methods_module(
-    version: str, methods: list[Method], codes: dict[str, int], document: Schema, backend: Backend
+    source: Source, identity: str, methods: list[Method], codes: dict[str, int], document: Schema, backend: Backend
 ) -> str:
     """`methods.py`: a record per method, lookup tables, and constants."""
     return _render(
         "methods.py.jinja2",
-        version=version,
+        title=source.title,
+        identity={"name": "EXTENSION_ID" if source.is_extension else "PROTOCOL_VERSION", "value": identity},
         methods=methods,
         codes=codes,
         backend=backend,
-        result=lambda method: _result_hint(method, document, backend),
+        result=partial(_result_hint, document=document, backend=backend),
         tables=_tables(methods),
     )
 
 
-def handlers_module(version: str, methods: list[Method], document: Schema, backend: Backend) -> str:
+def handlers_module(source: Source, methods: list[Method], document: Schema, backend: Backend) -> str:
     """`handlers.py`: Protocols by capability for each side, and stubs."""
     sides = {
         side: _groups([method for method in methods if method.sent_by(sender)])
@@ -57,16 +60,16 @@ def handlers_module(version: str, methods: list[Method], document: Schema, backe
     }
     return _render(
         "handlers.py.jinja2",
-        version=version,
+        title=source.title,
         sides=sides,
         backend=backend,
-        result=lambda method: _result_hint(method, document, backend),
+        result=partial(_result_hint, document=document, backend=backend),
     )
 
 
-def face(version: str, modules: list[str]) -> str:
+def face(source: Source, modules: list[str]) -> str:
     """The `__init__.py` of a revision or extension."""
-    return _render("face.py.jinja2", version=version, modules=modules)
+    return _render("face.py.jinja2", title=source.title, modules=modules)
 
 
 def root(versions: dict[str, str]) -> str:

@@ -34,6 +34,11 @@ class Source:
         return self.version.startswith(EXTENSION)
 
     @property
+    def title(self) -> str:
+        """What people call it."""
+        return f"the MCP extension `{self.version.removeprefix(EXTENSION)}`" if self.is_extension else f"MCP {self.version}"
+
+    @property
     def package(self) -> str:
         """Its package below `mcpspec`, with slashes."""
         return self.version if self.is_extension else "v" + self.version.replace("-", "_")
@@ -74,7 +79,7 @@ def load_pinned(folder: Path) -> dict[str, dict[str, str]]:
 
 def load(folder: Path) -> list[Source]:
     """Every pinned schema, its hash verified, revisions in order of time before extensions."""
-    sources = []
+    sources: list[Source] = []
     for version, entry in load_pinned(folder).items():
         path = folder / f"{version}.json"
         data = path.read_bytes()

@@ -12,7 +12,7 @@ from typing import Any
 
 from codegen import names
 from codegen.errors import SchemaError
-from codegen.nodes import Schema, children, ref_name
+from codegen.nodes import Schema, children, is_schema, ref_name, type_names
 
 __all__ = ["mark_unions", "members"]
 
@@ -52,7 +52,7 @@ def _records(node: Schema, defs: dict[str, Schema]) -> list[str]:
 
 
 def _all_unions(node: Any) -> list[Schema]:
-    if not isinstance(node, dict):
+    if not is_schema(node):
         return []
     return [*([node] if "anyOf" in node else []), *(u for _, child in children(node) for u in _all_unions(child))]
 
@@ -84,7 +84,7 @@ def _choose_tags(defs: dict[str, Schema]) -> None:
 def _distinguishing(records: list[str], defs: dict[str, Schema]) -> list[str]:
     """The constant members that all records have, with a value of each its own."""
     constants = [_string_constants(defs[name]) for name in records]
-    shared = set.intersection(*(set(found) for found in constants))
+    shared = [key for key in constants[0] if all(key in found for found in constants)]
     return sorted(key for key in shared if len({found[key] for found in constants}) == len(records))
 
 
@@ -117,10 +117,10 @@ def _kinds(leaf: Schema, defs: dict[str, Schema]) -> list[str]:
     if "$ref" in leaf:
         return [_OBJECT if defs[ref_name(leaf["$ref"])]["x"]["kind"] == "record" else _CUSTOM]
     if "const" in leaf or "enum" in leaf:
-        return sorted({_STRING if isinstance(v, str) else type(v).__name__ for v in leaf.get("enum", [leaf.get("const")])})
-    types = leaf.get("type", [_ANY])
-    named = {"array": _LIST}
-    return [named.get(name, name) for name in (types if isinstance(types, list) else [types])]
+        return sorted(
+            {_STRING if isinstance(v, str) else type(v).__name__ for v in leaf.get("enum", [leaf.get("const")])}
+        )
+    return [_LIST if name == "array" else name for name in type_names(leaf) or [_ANY]]
 
 
 _SUFFIX = {"items": "Item", "additionalProperties": "Value"}
@@ -142,9 +142,7 @@ def _hoist_below(node: Schema, place: str, origin: list[str], defs: dict[str, Sc
     return node
 
 
-def _hoist_members(
-    union: Schema, place: str, origin: list[str], defs: dict[str, Schema], file: str
-) -> list[Schema]:
+def _hoist_members(union: Schema, place: str, origin: list[str], defs: dict[str, Schema], file: str) -> list[Schema]:
     # A reference in a union is left alone: there the tag is enforced.
     return [
         member if "$ref" in member else _hoist(member, place + "Variant", origin, defs, file)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from mcpspec._support.errors import DecodeError
-from mcpspec._support.objects import Shape, fit, leaves
+from mcpspec._support.objects import Shape, fit, is_object, leaves
 
 __all__ = ["decode_error", "explain"]
 
@@ -20,7 +20,15 @@ Path: TypeAlias = tuple[str | int, ...]
 Shapes: TypeAlias = Callable[[Any], Shape | None]
 Fault: TypeAlias = tuple[Path, str]
 
-_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null", list: "array", dict: "object"}
+_NAMES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+    list: "array",
+    dict: "object",
+}
 _SHOWN = 60
 
 
@@ -32,8 +40,8 @@ def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, shapes: S
         value = msgspec.json.decode(buf)
     except RecursionError:
         return DecodeError("", "nested too deeply")
-    except UnicodeDecodeError as error:
-        return DecodeError("", f"not UTF-8: {error.reason} at byte {error.start}")
+    except UnicodeError as error:
+        return DecodeError("", _encoding_fault(buf, error))
     except msgspec.DecodeError as error:
         return DecodeError("", f"not JSON: {error}")
     return explain(value, hint, shapes, cause)
@@ -46,8 +54,19 @@ def explain(value: Any, hint: Any, shapes: Shapes, cause: Exception) -> DecodeEr
     except RecursionError:
         return DecodeError("", "nested too deeply")
     if fault is None:
-        return DecodeError("", str(cause).splitlines()[0])
+        text = str(cause)
+        return DecodeError("", "nested too deeply" if "recursion limit" in text else text.splitlines()[0])
     return DecodeError(_path_text(fault[0]), fault[1])
+
+
+def _encoding_fault(buf: bytes | bytearray | memoryview | str, error: UnicodeError) -> str:
+    if isinstance(buf, str):
+        return f"not Unicode text: {getattr(error, 'reason', error)} at character {getattr(error, 'start', '?')}"
+    try:
+        bytes(buf).decode()
+    except UnicodeDecodeError as found:
+        return f"not UTF-8: {found.reason} at byte {found.start}"
+    return f"not UTF-8: {error}"
 
 
 def _fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
@@ -70,18 +89,19 @@ def _fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
 
 def _plain_fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
     kind = get_origin(hint) or hint
-    if type(value) is not kind and not (kind is dict and isinstance(value, dict)):
+    if type(value) is not kind and not (kind is dict and is_object(value)):
         return path, _expected([_NAMES.get(kind, str(kind))], value)
     arguments = get_args(hint)
-    if kind is list and arguments:
-        return _first(_fault(item, arguments[0], (*path, index), shapes) for index, item in enumerate(value))
-    if kind is dict and arguments:
-        return _first(_fault(item, arguments[1], (*path, key), shapes) for key, item in value.items())
-    return None
+    if not arguments:
+        return None
+    items: list[tuple[str | int, Any]] = (
+        [*value.items()] if is_object(value) else [*enumerate(cast("list[Any]", value))]
+    )
+    return _first(_fault(item, arguments[-1], (*path, key), shapes) for key, item in items)
 
 
 def _object_fault(value: Any, shape: Shape, path: Path, shapes: Shapes) -> Fault | None:
-    if not isinstance(value, dict):
+    if not is_object(value):
         return path, _expected(["object"], value)
     for member in sorted(shape.members, key=lambda member: member.wire):
         here = (*path, member.wire)
@@ -102,17 +122,22 @@ def _union_fault(value: Any, options: list[Any], path: Path, shapes: Shapes) -> 
     faults = [_fault(value, option, path, shapes) for option in options]
     if any(fault is None for fault in faults):
         return None
-    if isinstance(value, dict) and (objects := [(o, s) for o in options if (s := shapes(o)) is not None]):
+    if is_object(value) and (objects := [(o, s) for o in options if (s := shapes(o)) is not None]):
         return _best_object_fault(value, [shape for _, shape in objects], path, shapes)
     # A fault below this place, or of a bound, is nearer the cause than that no option has the right type.
-    nearer = [fault for fault in faults if fault is not None and (len(fault[0]) > len(path) or fault[1].startswith(_OUT))]
-    return nearer[0] if nearer else (path, _expected([name for option in options for name in _option_names(option, shapes)], value))
+    nearer = [
+        fault for fault in faults if fault is not None and (len(fault[0]) > len(path) or fault[1].startswith(_OUT))
+    ]
+    return (
+        nearer[0]
+        if nearer
+        else (path, _expected([name for option in options for name in _option_names(option, shapes)], value))
+    )
 
 
 def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, shapes: Shapes) -> Fault | None:
     """The fault of the object type that was most likely meant."""
-    shared = set.intersection(*(set(shape.literals) for shape in objects))
-    for key in sorted(shared):
+    for key in sorted(key for key in objects[0].literals if all(key in shape.literals for shape in objects)):
         allowed = [option for shape in objects for option in shape.literals[key]]
         if key in value and value[key] not in allowed:
             return (*path, key), _expected([_shown(option) for option in allowed], value[key])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
 from typing import Annotated as TypingAnnotated
 
-from pydantic import MISSING, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import MISSING, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import core_schema, from_json, to_json, to_jsonable_python
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.explain import decode_error, explain
-from mcpspec._support.objects import Constant, Member, Shape, best_first, leaves, present
+from mcpspec._support.objects import Constant, Member, Shape, best_first, is_object, leaves, present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,26 +32,31 @@ def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
     return cast(T, Constant(value, optional, name))
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(Field, constant))
-class _ModelMeta(type(BaseModel)):  # type: ignore[misc]  # pydantic's metaclass has no public name
-    __constants__: dict[str, Any]
+if TYPE_CHECKING:
+    _Base = BaseModel
+else:
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
-        constants = {key: value for key, value in namespace.items() if isinstance(value, Constant)}
-        for key, value in constants.items():
-            if value.optional:
-                namespace[key] = MISSING
-            else:
-                del namespace[key]
-        cls = super().__new__(mcs, name, bases, namespace, **config)
-        cls.__constants__ = {value.name or key: value.value for key, value in constants.items()}
-        return cls
+    class _ModelMeta(type(BaseModel)):
+        """Turns `constant(…)` into what Pydantic knows, and takes attribute names in constructors."""
 
-    if not TYPE_CHECKING:
+        def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+            constants = {key: value for key, value in namespace.items() if isinstance(value, Constant)}
+            for key, value in constants.items():
+                if value.optional:
+                    namespace[key] = MISSING
+                else:
+                    del namespace[key]
+            cls = super().__new__(mcs, name, bases, namespace, **config)
+            cls.__constants__ = {value.name or key: value.value for key, value in constants.items()}
+            return cls
 
-        def __call__(cls, **members):
+        def __call__(cls, **members: Any) -> Any:
             names = _wire_names(cls)
-            return super().__call__(**{**cls.__constants__, **{names.get(key, key): v for key, v in members.items()}})
+            named = {names.get(key, key): value for key, value in members.items()}
+            return super().__call__(**{**cls.__constants__, **named})
+
+    class _Base(BaseModel, metaclass=_ModelMeta):
+        pass
 
 
 @cache
@@ -66,21 +71,21 @@ def _complete(cls: type[BaseModel]) -> None:
         cls.model_rebuild()
 
 
-class Model(BaseModel, metaclass=_ModelMeta):
+class Model(_Base):
     """Base of all objects. Members that a type does not declare are kept, in `model_extra`.
 
     Construct it with attribute names; validation takes names as they are on the wire.
     """
 
-    model_config = ConfigDict(
-        extra="allow", strict=True, defer_build=True, serialize_by_alias=True, protected_namespaces=()
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="allow", strict=True, defer_build=True, serialize_by_alias=True, protected_namespaces=(), allow_inf_nan=False
     )
 
 
 class ClosedModel(Model):
     """Base of objects that take no members but their own."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 class _Untagged:
@@ -88,7 +93,7 @@ class _Untagged:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         def choose(value: Any, union: Callable[[Any], Any]) -> Any:
-            if not isinstance(value, dict):
+            if not is_object(value):
                 return union(value)
             objects = [leaf for leaf in leaves(source) if _shape(leaf) is not None]
             for option in best_first(value, objects, cast("Callable[[Any], Shape]", _shape)):
@@ -135,21 +140,28 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     text = bytes(buf) if isinstance(buf, memoryview) else buf
     try:
         _refuse_non_finite(text)
-        return cast(T, _adapter(type).validate_json(text, strict=True))
+        return cast(T, _adapter(cast(Any, type)).validate_json(text, strict=True))
     except (ValueError, RecursionError) as error:
         raise decode_error(text, type, _shape, error) from error
 
 
 def _refuse_non_finite(text: bytes | bytearray | str) -> None:
     """Pydantic reads `NaN` and `Infinity`, which JSON does not have."""
-    suspicious = ("NaN" in text or "Infinity" in text) if isinstance(text, str) else (b"NaN" in text or b"Infinity" in text)
+    suspicious = (
+        ("NaN" in text or "Infinity" in text) if isinstance(text, str) else (b"NaN" in text or b"Infinity" in text)
+    )
     if suspicious:
         from_json(text, allow_inf_nan=False)
 
 
 def encode(value: object) -> bytes:
-    """JSON text of a value, in UTF-8 and without line breaks."""
-    return to_json(value, by_alias=True)
+    """JSON text of a value, in UTF-8 and without line breaks.
+
+    Raises `ValueError` for NaN and infinity, which JSON cannot say.
+    """
+    text = to_json(value, by_alias=True, inf_nan_mode="constants")
+    _refuse_non_finite(text)
+    return text
 
 
 def from_builtins(value: object, type: TypeForm[T]) -> T:
@@ -158,7 +170,7 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        return cast(T, _adapter(type).validate_python(value, strict=True))
+        return cast(T, _adapter(cast(Any, type)).validate_python(value, strict=True))
     except (ValueError, RecursionError) as error:
         raise explain(value, type, _shape, error) from error
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-__all__ = ["Constant", "Member", "Shape", "best_first", "fit", "leaves", "present"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+__all__ = ["Constant", "Member", "Shape", "best_first", "fit", "is_object", "leaves", "present"]
 
 T = TypeVar("T")
 
@@ -43,6 +46,11 @@ class Shape:
         return {m.wire: get_args(m.hint) for m in self.members if get_origin(m.hint) is Literal}
 
 
+def is_object(value: object) -> TypeIs[dict[str, Any]]:
+    """Whether a parsed JSON value is an object."""
+    return isinstance(value, dict)
+
+
 def leaves(hint: Any) -> list[Any]:
     """The members of a union type, unions and aliases among them spread."""
     if get_origin(hint) is Annotated:
@@ -60,7 +68,7 @@ def present(hint: Any, absent: object) -> Any:
     """The type of an optional member that is there: its hint without the marker for absence."""
     if get_origin(hint) not in (Union, UnionType):
         return hint
-    return Union[tuple(option for option in get_args(hint) if option is not absent)]
+    return Union[tuple(option for option in get_args(hint) if option is not absent)]  # noqa: UP007  # of a tuple
 
 
 def best_first(value: Mapping[str, Any], candidates: list[T], shape: Callable[[T], Shape]) -> list[T]:

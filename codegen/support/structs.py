@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, cast, dataclass_transform, get_origin, get_type_hints
-
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_origin,
+    get_type_hints,
+)
 from typing import Annotated as TypingAnnotated
 
 import msgspec
@@ -13,7 +23,7 @@ from msgspec import UNSET, MsgspecError, UnsetType
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.explain import decode_error, explain
-from mcpspec._support.objects import Constant, Member, Shape, best_first, leaves, present
+from mcpspec._support.objects import Constant, Member, Shape, best_first, is_object, leaves, present
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -35,31 +45,34 @@ def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
     return cast(T, Constant(value, optional, name))
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field, constant))
-class _ConstantMeta(type(msgspec.Struct)):  # type: ignore[misc]  # msgspec's metaclass has no public name
-    __constants__: dict[str, Any]
+if TYPE_CHECKING:
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
-        constants: dict[str, Any] = {}
-        for key, value in namespace.items():
-            if isinstance(value, Constant):
-                constants[key] = value.value
-                default = UNSET if value.optional else msgspec.NODEFAULT
-                namespace[key] = msgspec.field(default=default, name=value.name)
-        namespace["__constants__"] = constants
-        return super().__new__(mcs, name, bases, namespace, **config)
+    class ConstantStruct(Struct, kw_only=True):
+        """Base of objects with constant members."""
 
-    if not TYPE_CHECKING:
+else:
 
-        def __call__(cls, *args, **kwargs):
+    class _ConstantMeta(type(msgspec.Struct)):
+        """Turns `constant(…)` into what msgspec knows: a required member that constructors fill in."""
+
+        def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+            constants: dict[str, Any] = {}
+            for key, value in namespace.items():
+                if isinstance(value, Constant):
+                    constants[key] = value.value
+                    default = UNSET if value.optional else msgspec.NODEFAULT
+                    namespace[key] = msgspec.field(default=default, name=value.name)
+            namespace["__constants__"] = constants
+            return super().__new__(mcs, name, bases, namespace, **config)
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             for name, value in cls.__constants__.items():
                 if name not in kwargs:
                     kwargs[name] = value
             return super().__call__(*args, **kwargs)
 
-
-class ConstantStruct(Struct, kw_only=True, metaclass=_ConstantMeta):
-    """Base of objects with constant members."""
+    class ConstantStruct(Struct, kw_only=True, metaclass=_ConstantMeta):
+        """Base of objects with constant members."""
 
 
 class _Descriptor:
@@ -88,7 +101,7 @@ def member(*, name: str, default: Any = ...) -> Any:
     return _Descriptor(name, default is ...)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(member, constant))
+@dataclass_transform(kw_only_default=True, field_specifiers=(member,))
 class OpenObject(dict[str, Any]):
     """Base of objects that keep every member they are given: a `dict` with typed attributes for those declared.
 
@@ -110,7 +123,7 @@ class OpenObject(dict[str, Any]):
 
     if not TYPE_CHECKING:
 
-        def __init__(self, **members):
+        def __init__(self, **members: Any) -> None:
             for name, value in {**self.__constants__, **members}.items():
                 if name not in self.__attributes__:
                     raise TypeError(f"{type(self).__name__} declares no member {name!r}")
@@ -136,7 +149,7 @@ class OpenObject(dict[str, Any]):
         self = _rebuild(cls, value)
         for name, descriptor in cls.__attributes__.items():
             if (typed := getattr(declared, name)) is not UNSET:
-                dict.__setitem__(self, descriptor.wire, typed)
+                self[descriptor.wire] = typed
         return self
 
 
@@ -191,7 +204,7 @@ def _options(union: _UntaggedMeta) -> tuple[list[Any], list[Any]]:
 
 def _in_order(union: _UntaggedMeta, value: Any) -> list[Any]:
     objects, others = _options(union)
-    if isinstance(value, dict):
+    if is_object(value):
         return [*best_first(value, objects, cast("Callable[[Any], Shape]", _shape)), *others]
     return [*others, *objects]
 
@@ -214,11 +227,15 @@ def _shape(kind: Any) -> Shape | None:
         return None
     if issubclass(kind, OpenObject):
         hints = get_type_hints(kind, include_extras=True)
-        return Shape(tuple(Member(d.wire, present(hints[n], UnsetType), d.required) for n, d in kind.__attributes__.items()))
+        return Shape(
+            tuple(Member(d.wire, present(hints[n], UnsetType), d.required) for n, d in kind.__attributes__.items())
+        )
     if not issubclass(kind, msgspec.Struct):
         return None
     hints = get_type_hints(kind, include_extras=True)
-    members = [Member(f.encode_name, present(hints[f.name], UnsetType), f.required) for f in msgspec.structs.fields(kind)]
+    members = [
+        Member(f.encode_name, present(hints[f.name], UnsetType), f.required) for f in msgspec.structs.fields(kind)
+    ]
     config = kind.__struct_config__
     if config.tag_field is not None:
         members.append(Member(config.tag_field, Literal[config.tag], required=True))
@@ -231,10 +248,12 @@ def _enforced(kind: Any) -> Any:
 
     msgspec asks for a tag only where it has to choose: a second type that no data names makes it ask.
     """
-    tag_field = kind.__struct_config__.tag_field if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else None
+    config = getattr(kind, "__struct_config__", None)
+    tag_field = None if config is None else config.tag_field
     if tag_field is None:
         return kind
-    return Union[kind, msgspec.defstruct("_Never", [], tag_field=tag_field, tag="\0")]
+    never: Any = msgspec.defstruct("_Never", [], tag_field=tag_field, tag="\0")
+    return Union[kind, never]  # noqa: UP007  # `kind` may be an alias that has no `|`
 
 
 @cache
@@ -253,7 +272,7 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        return cast(T, _decoder(type).decode(buf))
+        return cast(T, _decoder(cast(Any, type)).decode(buf))
     except _FAILURES as error:
         raise decode_error(buf, type, _shape, error) from error
 
@@ -269,7 +288,7 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        return cast(T, msgspec.convert(value, _enforced(type), dec_hook=_dec_hook))
+        return cast(T, msgspec.convert(value, _enforced(cast(Any, type)), dec_hook=_dec_hook))
     except _FAILURES as error:
         raise explain(value, type, _shape, error) from error
 
@@ -277,5 +296,3 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 def to_builtins(value: object) -> Any:
     """A value as parsed JSON: dicts, lists, strings, numbers, booleans and None."""
     return msgspec.to_builtins(value)
-
-

@@ -1221,11 +1221,8 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     """Part of the server from which the message comes."""
 
 
-class MetaObject(Struct, kw_only=True):
-    """Additional data attached to a message or object, under namespaced keys.
-
-    Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#metaobject
-    """
+MetaObject: TypeAlias = dict[str, Any]
+"""Additional data attached to a message or object, under namespaced keys."""
 
 
 class MethodNotFoundError(ConstantStruct, kw_only=True):

@@ -1,0 +1,60 @@
+# Every target does its own set-up on a machine with Python >= 3.11, git and make.
+
+PYTHON ?= python3
+VENV ?= .venv
+UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
+RUN := $(VENV)/bin/python
+SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --all-extras --group dev --python $(PYTHON)
+
+DEPS := $(VENV)/.dependencies
+PROJECT := $(VENV)/.project
+
+.DEFAULT_GOAL := help
+.PHONY: help generate test check bump diff schema-check dist-check import-budget clean
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+generate: $(DEPS) ## Compile schema/ into generated/mcpspec, and leave a ready .venv
+	$(RUN) -m codegen generate
+	@$(SYNC) && touch $(PROJECT)
+
+test: $(PROJECT) ## Run the tests (FAST=1 leaves out the long ones, ARGS="…" goes to pytest)
+	$(RUN) -m pytest -n auto $(if $(FAST),-m "not long") $(ARGS)
+
+check: $(PROJECT) ## Lint, formats, types (mypy and pyright, strict), and drift of the generated code
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+	$(RUN) -m pyright --venvpath . --pythonpath $(RUN)
+	$(RUN) -m codegen check
+
+bump: $(PROJECT) ## Take in a schema: VERSION=2026-07-28 FROM=<path or https URL> [COMMIT=…] [REPIN=1]
+	$(RUN) -m codegen bump $(VERSION) $(FROM) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
+
+diff: $(PROJECT) ## Say what changed between two pinned versions: OLD=2025-11-25 NEW=2026-07-28
+	@$(RUN) -m codegen diff $(OLD) $(NEW)
+
+schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose: FROM=<folder>
+	$(RUN) -m codegen schema-check $(FROM)
+
+dist-check: $(PROJECT) ## Build wheel and sdist, and try the wheel in an empty environment
+	$(RUN) tools/dist_check.py $(UV)
+
+import-budget: $(PROJECT) ## Print what importing the types costs; fails over budget
+	$(RUN) tools/import_budget.py
+
+clean: ## Remove the environments and caches that the other targets made
+	rm -rf .venv .venv-* .tools dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+# An editable install made while generated/ is missing would leave `mcpspec` out: dependencies come first.
+$(PROJECT): $(DEPS)
+	@test -d generated/mcpspec || $(RUN) -m codegen generate
+	@$(SYNC) && touch $@
+
+$(DEPS): pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
+	@$(SYNC) --no-install-project && touch $@
+
+.tools/bin/uv:
+	$(PYTHON) -m venv .tools
+	.tools/bin/python -m pip install --quiet uv

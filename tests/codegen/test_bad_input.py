@@ -1,0 +1,276 @@
+"""What cannot be compiled: exit status 2, the file, the place and the cause on stderr, and nothing written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.codegen.helpers import (
+    NEWEST,
+    Change,
+    Schema,
+    codegen,
+    pin,
+    small_folder,
+    small_schema,
+    snapshot,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A schema with something wrong, made of the newest one."""
+
+    name: str
+    content: bytes
+    pointer: str
+    cause: str
+    """A part of what the compiler says."""
+
+
+def _changed(name: str, change: Change, pointer: str, cause: str) -> Bad:
+    return Bad(name, json.dumps(small_schema(change)).encode(), pointer, cause)
+
+
+def _field(schema: Any, **others: Any) -> Change:
+    """A new field `novel` of `Tool`, and maybe more."""
+    return lambda defs: defs["Tool"]["properties"].update(novel=schema, **others)
+
+
+def _defs(**definitions: Any) -> Change:
+    return lambda defs: defs.update(definitions)
+
+
+def _message(method: Any, *unions: str, name: str = "NovelRequest") -> Change:
+    """A new message, which the unions are to list."""
+    message: Schema = {
+        "type": "object",
+        "properties": {
+            "id": {"$ref": "#/$defs/RequestId"},
+            "jsonrpc": {"const": "2.0", "type": "string"},
+            "method": method,
+            "params": {"$ref": "#/$defs/RequestParams"},
+        },
+        "required": ["id", "jsonrpc", "method", "params"],
+    }
+
+    def change(defs: Schema) -> None:
+        defs[name] = message
+        for union in unions:
+            defs[union]["anyOf"].append({"$ref": f"#/$defs/{name}"})
+
+    return change
+
+
+def _both(*changes: Change) -> Change:
+    def change(defs: Schema) -> None:
+        for each in changes:
+            each(defs)
+
+    return change
+
+
+def _required(defs: Schema) -> None:
+    defs["Tool"]["required"].append("novel")
+
+
+def _recursion_over_two(defs: Schema) -> None:
+    defs["Icon"]["properties"]["tools"] = {"items": {"$ref": "#/$defs/Tool"}, "type": "array"}
+
+
+_TEXT = {"type": "string"}
+_NOVEL = "/$defs/Tool/properties/novel"
+
+_NOT_SCHEMAS = [
+    Bad("nothing", b"", "", "not JSON"),
+    Bad("not JSON", json.dumps(small_schema()).encode()[:-1], "", "not JSON"),
+    Bad("not UTF-8", b'{"$defs": {"Thing": {"type": "string", "const": "\xff"}}}', "", "not JSON"),
+    Bad("a list", json.dumps([small_schema()]).encode(), "", "expected a JSON object"),
+    Bad("a string", b'"schema"', "", "expected a JSON object"),
+    Bad("no definitions", json.dumps({"type": "object"}).encode(), "", "expected a schema with `$defs`"),
+    Bad("empty definitions", json.dumps({"$defs": {}}).encode(), "", "expected a schema with `$defs`"),
+    Bad("a list of definitions", json.dumps({"$defs": [_TEXT]}).encode(), "", "expected a schema with `$defs`"),
+]
+
+_BAD_NODES = [
+    _changed("a reference to nothing", _field({"$ref": "#/$defs/Gone"}), f"{_NOVEL}/$ref", "`$ref` names nothing"),
+    _changed("a reference to a file", _field({"$ref": "a.json#/$defs/Tool"}), f"{_NOVEL}/$ref", "`$ref` names nothing"),
+    _changed("a reference to a URL", _field({"$ref": "https://a.org/Tool"}), f"{_NOVEL}/$ref", "`$ref` names nothing"),
+    _changed("a reference to a file of a definition's name", _field({"$ref": "Cursor"}), f"{_NOVEL}/$ref", "`$ref`"),
+    _changed("a reference to a property", _field({"$ref": "#/$defs/Tool/properties/name"}), f"{_NOVEL}/$ref", "`$ref`"),
+    _changed("a reference to a number", _field({"$ref": 1}), f"{_NOVEL}/$ref", "`$ref` names nothing"),
+    _changed("an unknown keyword", _field({"pattern": "^a"}), f"{_NOVEL}/pattern", "unknown keyword `pattern`"),
+    _changed(
+        "an unknown keyword of items", _field({"items": {"if": {}}}), f"{_NOVEL}/items/if", "unknown keyword `if`"
+    ),
+    _changed("an unknown type", _field({"type": "text"}), f"{_NOVEL}/type", "unknown type 'text'"),
+    _changed("an unknown type among others", _field({"type": ["null", "any"]}), f"{_NOVEL}/type", "unknown type"),
+    _changed("an object for a type", _field({"type": {"const": "string"}}), f"{_NOVEL}/type", "unknown type"),
+    _changed("a number for a type", _field({"type": 5}), f"{_NOVEL}/type", "type"),
+    _changed("an object of type names", _field({"type": {"string": {}}}), f"{_NOVEL}/type", "type"),
+    _changed("a text for a property", _field("string"), _NOVEL, "expected a schema, got str"),
+    _changed("a list for a property", _field([_TEXT]), _NOVEL, "expected a schema, got list"),
+    _changed("true for a property", _field(True), _NOVEL, "boolean schema"),
+    _changed("a text for a definition", _defs(Thing="string"), "/$defs/Thing", "expected a schema, got str"),
+    _changed("an object for a union", _field({"anyOf": _TEXT}), f"{_NOVEL}/anyOf", "`anyOf` has the wrong shape"),
+    _changed("a list for properties", _field({"properties": [_TEXT]}), f"{_NOVEL}/properties", "wrong shape"),
+    _changed("a union of nothing", _field({"anyOf": []}), f"{_NOVEL}/anyOf", "anyOf"),
+    _changed("an enum of nothing", _field({"enum": []}), f"{_NOVEL}/enum", "non-empty"),
+    _changed("a text for a bound", _field({"type": "integer", "minimum": "low"}), f"{_NOVEL}/minimum", "minimum"),
+    _changed("a required property that is not there", _required, "/$defs/Tool/required", "names no property: 'novel'"),
+    _changed(
+        "a required property that is no name",
+        _field({"properties": {"a": _TEXT}, "required": [{"a": 1}]}),
+        f"{_NOVEL}/required",
+        "list of names",
+    ),
+    _changed("true for required", _field({**_TEXT, "required": True}), f"{_NOVEL}/required", "list of names"),
+]
+
+_BAD_WHOLES = [
+    _changed(
+        "two properties of one name",
+        _field(_TEXT, fooBar=_TEXT, foo_bar=_TEXT),
+        "/$defs/Tool/properties",
+        "`fooBar` and `foo_bar` would both be named `foo_bar`",
+    ),
+    _changed(
+        "two properties of one name but for their namespaces",
+        _field({"properties": {"a.org/size": _TEXT, "b.org/size": _TEXT}}),
+        "/$defs/ToolNovel/properties",
+        "`a.org/size` and `b.org/size` would both be named `size`",
+    ),
+    _changed("a property that is no name", _field(_TEXT, **{"3d": _TEXT}), "/$defs/Tool/properties", "no Python name"),
+    _changed(
+        "a definition of an inline type's name",
+        _both(_field({"type": "object", "properties": {"a": _TEXT}}), _defs(ToolNovel=_TEXT)),
+        "/$defs/Tool",
+        "ToolNovel would hide another one",
+    ),
+    _changed("a definition that is no name", _defs(**{"foo-bar": _TEXT}), "/$defs/foo-bar", "name"),
+    _changed(
+        "a list of its own kind",
+        _field({"items": {"$ref": "#/$defs/Tool"}, "type": "array"}),
+        "/$defs/Tool",
+        "a recursion other than that of JSON values",
+    ),
+    _changed("a recursion over two", _recursion_over_two, "/$defs/Icon", "a recursion other than that of JSON values"),
+    _changed(
+        "a recursion that leaves out null",
+        _defs(Text={"anyOf": [{"type": "string"}, {"items": {"$ref": "#/$defs/Text"}, "type": "array"}]}),
+        "/$defs/Text",
+        "leaves out some JSON values",
+    ),
+    _changed(
+        "parts that give a property two types",
+        _defs(Both={"allOf": [{"$ref": "#/$defs/Tool"}, {"properties": {"name": {"type": "integer"}}}]}),
+        "/$defs/Both",
+        "`allOf` parts give one property two types",
+    ),
+    _changed(
+        "parts of two types",
+        _defs(Both={"allOf": [_TEXT, {"type": "object", "properties": {}}]}),
+        "/$defs/Both",
+        "`allOf` parts differ in `type`",
+    ),
+    _changed(
+        "two messages for one method",
+        _message({"const": "tools/list", "type": "string"}, "ClientRequest"),
+        "/$defs/NovelRequest",
+        "a second message for the method 'tools/list'",
+    ),
+    _changed(
+        "two methods for one handler",
+        _message({"const": "novel/do", "type": "string"}, "ClientRequest", name="ListToolsNotification"),
+        "/$defs/ListToolsNotification",
+        "'tools/list' and 'novel/do' would both be handled by `list_tools`",
+    ),
+    _changed(
+        "two methods for one constant",
+        _both(
+            _message({"const": "novel/do", "type": "string"}, "ClientRequest", name="DoNovelRequest"),
+            _message({"const": "novel_do", "type": "string"}, "ClientRequest", name="NovelRequest"),
+        ),
+        "/$defs/",
+        "NOVEL_DO",
+    ),
+    _changed(
+        "a method that is called like an error code",
+        _message({"const": "parse/error", "type": "string"}, "ClientRequest"),
+        "/$defs/NovelRequest",
+        "PARSE_ERROR",
+    ),
+    _changed(
+        "a message of any method",
+        _message({"type": "string"}, "ClientRequest"),
+        "/$defs/NovelRequest",
+        "method",
+    ),
+    _changed(
+        "a message that is a string",
+        _both(_defs(Word=_TEXT), lambda defs: defs["ClientRequest"]["anyOf"].append({"$ref": "#/$defs/Word"})),
+        "/$defs/",
+        "Word",
+    ),
+]
+
+_CASES = [*_NOT_SCHEMAS, *_BAD_NODES, *_BAD_WHOLES]
+
+_ONE_OF_EACH_KIND = {
+    "not JSON", "a list", "no definitions", "a reference to nothing", "an unknown keyword", "an unknown type",
+    "a text for a property", "a required property that is not there", "two properties of one name",
+    "a list of its own kind", "parts that give a property two types", "two messages for one method",
+}  # fmt: skip
+"""What bump is given: it compiles as `generate` does, but from another place."""
+
+
+@pytest.mark.parametrize("bad", _CASES, ids=lambda bad: bad.name)
+def test_generate_refuses_what_cannot_be_compiled_and_writes_nothing(
+    bad: Bad, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, output = small_folder(tmp_path / "schema", bad.content), tmp_path / "output"
+    file = schema / f"{NEWEST}.json"
+    before = snapshot(tmp_path)
+    assert codegen(schema, output, "generate") == 2
+    error = capsys.readouterr().err
+    assert f"error: {file}#{bad.pointer}" in error
+    assert bad.cause in error
+    assert snapshot(tmp_path) == before
+
+
+def test_the_cases_for_bump_are_among_the_others() -> None:
+    assert {bad.name for bad in _CASES} >= _ONE_OF_EACH_KIND
+
+
+@pytest.mark.parametrize("bad", [bad for bad in _CASES if bad.name in _ONE_OF_EACH_KIND], ids=lambda bad: bad.name)
+def test_bump_refuses_what_cannot_be_compiled_and_writes_nothing(
+    bad: Bad, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, output, origin = (
+        small_folder(tmp_path / "schema", small_schema()),
+        tmp_path / "output",
+        tmp_path / "upstream.json",
+    )
+    origin.write_bytes(bad.content)
+    before = snapshot(tmp_path)
+    assert codegen(schema, output, "bump", NEWEST, str(origin), "--repin") == 2
+    error = capsys.readouterr().err
+    assert f"error: {origin}#{bad.pointer}" in error
+    assert bad.cause in error
+    assert snapshot(tmp_path) == before
+
+
+def test_what_was_generated_before_stays_when_a_later_schema_cannot_be_compiled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
+    assert codegen(schema, output, "generate") == 0
+    before = snapshot(output)
+    pin(schema, NEWEST, small_schema(_required))
+    assert codegen(schema, output, "generate") == 2
+    assert "names no property" in capsys.readouterr().err
+    assert snapshot(output) == before

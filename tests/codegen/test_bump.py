@@ -1,0 +1,436 @@
+"""Taking in a schema of upstream's: what is written, what is told, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codegen.bump import _entry  # pyright: ignore[reportPrivateUsage]
+from codegen.diff import changes
+from codegen.pipeline import interface
+from codegen.source import interface_text
+from tests.codegen.helpers import (
+    NEWEST,
+    PREVIOUS,
+    SCHEMA,
+    Change,
+    Schema,
+    codegen,
+    newest_schema,
+    pin,
+    read_json,
+    schema_folder,
+    small_folder,
+    small_schema,
+    snapshot,
+    write_json,
+)
+
+_LATER = "2031-05-01"
+_COMMIT = "c" * 40
+_VALUE_POINTER = "/$defs/JSONValue/anyOf/2/type"
+_RESULT_POINTER = "/$defs/ElicitResult/properties/content/additionalProperties/anyOf/1/type"
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _mend_json_values(defs: Schema) -> None:
+    defs["JSONValue"]["anyOf"][2]["type"] = ["string", "number", "boolean", "null"]
+
+
+def _as_of_later(defs: Schema) -> None:
+    """The newest definitions, with something of every kind added, removed and changed."""
+    _mend_json_values(defs)
+    defs["Sound"] = {"properties": {"hz": {"type": "integer"}}, "required": ["hz"], "type": "object"}
+    del defs["Icons"]
+    defs["Cursor"]["type"] = "integer"
+    defs["Tool"]["properties"]["sound"] = {"$ref": "#/$defs/Sound"}
+    defs["Tool"]["properties"]["name"] = {"type": ["string", "null"]}
+    del defs["Root"]["properties"]["name"]
+    listing: Schema = defs["ListToolsRequest"]
+    method = {"const": "ping", "type": "string"}
+    defs["PingRequest"] = {**listing, "properties": {**listing["properties"], "method": method}}
+    union = defs["ClientRequest"]["anyOf"]
+    union.append({"$ref": "#/$defs/PingRequest"})
+    union.remove({"$ref": "#/$defs/DiscoverRequest"})
+    defs["SubscriptionsListenRequest"]["properties"]["params"] = {"$ref": "#/$defs/RequestParams"}
+    defs["TextContent"]["properties"]["version"] = {"const": 2, "type": "integer"}
+    defs["PromptReference"]["properties"]["type"]["const"] = "ref/prompts"
+    defs["BooleanSchema"]["properties"]["type"] = {"type": "string"}
+
+
+def _with_prose(schema: Schema) -> Schema:
+    definitions = {name: {"description": f"About {name}.", **node} for name, node in schema["$defs"].items()}
+    return {**schema, "$defs": definitions}
+
+
+@dataclass(frozen=True, slots=True)
+class Bumped:
+    """A schema folder that has taken in a new revision, and what was printed."""
+
+    schema: Path
+    output: Path
+    origin: Path
+    report: list[str]
+
+
+@pytest.fixture(scope="module")
+def bumped(tmp_path_factory: pytest.TempPathFactory) -> Bumped:
+    folder = tmp_path_factory.mktemp("bump")
+    schema, output = schema_folder(folder / "schema"), folder / "output"
+    origin = write_json(folder / "upstream.json", _with_prose(newest_schema(_as_of_later)))
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert codegen(schema, output, "bump", _LATER, str(origin), "--commit", _COMMIT) == 0
+    return Bumped(schema, output, origin, printed.getvalue().splitlines())
+
+
+def test_bump_writes_the_schema_without_prose(bumped: Bumped) -> None:
+    written = (bumped.schema / f"{_LATER}.json").read_text(encoding="utf-8")
+    assert "About Tool." in bumped.origin.read_text(encoding="utf-8")
+    assert written == interface_text(newest_schema(_as_of_later))
+
+
+def test_bump_pins_where_the_schema_comes_from_and_both_hashes(bumped: Bumped) -> None:
+    pinned = read_json(bumped.schema / "PINNED.json")
+    assert list(pinned) == [NEWEST, _LATER]
+    assert pinned[NEWEST] == read_json(SCHEMA / "PINNED.json")[NEWEST]
+    assert pinned[_LATER] == {
+        "repository": "modelcontextprotocol/modelcontextprotocol",
+        "commit": _COMMIT,
+        "path": f"schema/{_LATER}/schema.json",
+        "upstream_sha256": _sha256(bumped.origin),
+        "sha256": _sha256(bumped.schema / f"{_LATER}.json"),
+        "reference": f"https://modelcontextprotocol.io/specification/{_LATER}/schema#{{anchor}}",
+    }
+
+
+def test_bump_regenerates_the_package(bumped: Bumped, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (bumped.output / "mcpspec" / "v2031_05_01" / "structs.py").is_file()
+    assert codegen(bumped.schema, bumped.output, "check") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_bump_leaves_the_other_files_of_the_schema_folder_alone(bumped: Bumped) -> None:
+    for name in ("docs.toml", "supplement.json", f"{NEWEST}.json"):
+        assert (bumped.schema / name).read_bytes() == (SCHEMA / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ("definitions", "  + Sound"),
+        ("definitions", "  + PingRequest"),
+        ("definitions", "  - Icons"),
+        ("definitions", "  ~ Cursor: string -> integer"),
+        ("fields", "  + Tool.sound: Sound, optional"),
+        ("fields", "  - Root.name: string, optional"),
+        ("fields", "  ~ Tool.name: string -> string | null"),
+        ("methods", "  + ping: request of client, PaginatedRequestParams -> EmptyResult"),
+        ("methods", "  - server/discover: request of client, RequestParams -> DiscoverResult"),
+        (
+            "methods",
+            "  ~ subscriptions/listen: request of client, SubscriptionsListenRequestParams -> SubscriptionsListenResult"
+            " -> request of client, RequestParams -> SubscriptionsListenResult",
+        ),
+        ("constants", "  + TextContent.version: 2"),
+        ("constants", '  - BooleanSchema.type: "boolean"'),
+        ("constants", '  ~ PromptReference.type: "ref/prompt" -> "ref/prompts"'),
+    ],
+)
+def test_bump_tells_what_was_added_removed_and_changed(section: str, line: str, bumped: Bumped) -> None:
+    assert bumped.report[0] == f"{_LATER} against {NEWEST}:"
+    assert line in _sections("\n".join(bumped.report[1:]))[section]
+
+
+def _sections(text: str) -> dict[str, list[str]]:
+    """A report's lines by the heading above them."""
+    sections: dict[str, list[str]] = {}
+    heading = ""
+    for line in text.splitlines():
+        if line.startswith("  "):
+            sections[heading].append(line)
+        elif line:
+            heading = line
+            sections.setdefault(heading, [])
+    return sections
+
+
+def test_bump_names_the_definitions_and_properties_that_have_no_words(bumped: Bumped) -> None:
+    assert f"no words in docs.toml: {_LATER}: Sound" in bumped.report
+    assert f"no words in docs.toml: {_LATER}: Sound.hz" in bumped.report
+
+
+def test_bump_proposes_the_patches_of_older_revisions_whose_defect_stands(bumped: Bumped) -> None:
+    start = bumped.report.index(f"errata: {_RESULT_POINTER} has the defect of an older revision; consider adding:")
+    proposal, _ = json.JSONDecoder().raw_decode("\n".join(bumped.report[start + 1 :]))
+    known = [entry for entry in read_json(bumped.schema / "errata.json") if entry["pointer"] == _RESULT_POINTER]
+    assert [proposal] == [{**entry, "version": _LATER} for entry in known]
+    assert not any(_VALUE_POINTER in line for line in bumped.report)
+
+
+def test_bump_proposes_the_patch_without_which_a_revision_cannot_be_compiled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next revision is likely to have the defect of this one; the maintainer has to learn what to do about it."""
+    schema, origin = schema_folder(tmp_path / "schema"), write_json(tmp_path / "upstream.json", newest_schema())
+    codegen(schema, tmp_path / "output", "bump", _LATER, str(origin))
+    told = capsys.readouterr()
+    assert _VALUE_POINTER in told.out + told.err
+
+
+def test_bump_refuses_another_file_for_a_pinned_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema, origin = schema_folder(tmp_path / "schema"), write_json(tmp_path / "upstream.json", newest_schema())
+    before = snapshot(tmp_path)
+    assert codegen(schema, tmp_path / "output", "bump", NEWEST, str(origin)) == 2
+    error = capsys.readouterr().err
+    assert f"error: {origin}#: sha256 {_sha256(origin)} is not the one pinned for {NEWEST}" in error
+    assert snapshot(tmp_path) == before
+
+
+def _add_price(defs: Schema) -> None:
+    defs["Tool"]["properties"]["price"] = {"type": "integer"}
+
+
+_PRICE_ADDED = "  + Tool.price: integer, optional"
+
+
+def test_bump_takes_another_file_for_a_pinned_version_when_it_is_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
+    pin(schema, _LATER, small_schema(_mend_json_values))
+    origin = write_json(tmp_path / "upstream.json", small_schema(_mend_json_values, _add_price))
+    assert codegen(schema, output, "bump", _LATER, str(origin), "--repin", "--commit", _COMMIT) == 0
+    report = capsys.readouterr().out
+    assert report.startswith(f"{_LATER} against {NEWEST}:\n")
+    _, _, since = report.partition(f"\n{_LATER} against what it was:\n")
+    assert _PRICE_ADDED in since.splitlines()
+    pinned = read_json(schema / "PINNED.json")[_LATER]
+    assert pinned["commit"] == _COMMIT
+    assert pinned["upstream_sha256"] == _sha256(origin)
+    assert pinned["sha256"] == _sha256(schema / f"{_LATER}.json")
+    assert "price: int" in (output / "mcpspec" / "v2031_05_01" / "structs.py").read_text(encoding="utf-8")
+
+
+def test_bump_of_the_oldest_revision_tells_what_changed_against_what_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = small_folder(tmp_path / "schema", small_schema())
+    origin = write_json(tmp_path / "upstream.json", small_schema(_add_price))
+    assert codegen(schema, tmp_path / "output", "bump", NEWEST, str(origin), "--repin") == 0
+    assert _PRICE_ADDED in capsys.readouterr().out.splitlines()
+
+
+def test_bump_with_the_file_that_is_pinned_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = small_folder(tmp_path / "schema", interface_text(small_schema()).encode())
+    origin = Path(shutil.copy(schema / f"{NEWEST}.json", tmp_path / "upstream.json"))
+    before = snapshot(schema)
+    assert codegen(schema, tmp_path / "output", "bump", NEWEST, str(origin)) == 0
+    assert snapshot(schema) == before
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")] == []
+
+
+def test_bump_takes_in_an_extension(tmp_path: Path) -> None:
+    schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
+    sound = {"type": "object", "properties": {"hz": {"type": "integer"}}}
+    origin = write_json(tmp_path / "upstream.json", {"$defs": {"Sound": sound}})
+    assert codegen(schema, output, "bump", "ext/sound", str(origin)) == 0
+    assert list(read_json(schema / "PINNED.json")) == [NEWEST, "ext/sound"]
+    assert (schema / "ext" / "sound.json").is_file()
+    assert (output / "mcpspec" / "ext" / "sound" / "structs.py").is_file()
+    assert f'LATEST: Final = "{NEWEST}"' in (output / "mcpspec" / "__init__.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("version", ["draft", "2031-5-1", "ext/", "ext/Sound", "../2031-05-01", ""])
+def test_bump_refuses_what_is_no_version(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema, origin = schema_folder(tmp_path / "schema"), write_json(tmp_path / "upstream.json", newest_schema())
+    before = snapshot(tmp_path)
+    assert codegen(schema, tmp_path / "output", "bump", version, str(origin)) == 2
+    assert "expected a date, or `ext/<name>` for an extension" in capsys.readouterr().err
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("origin", ["nowhere.json", "http://127.0.0.1:1/a.json", "https://127.0.0.1:1/a.json", "."])
+def test_bump_refuses_an_origin_that_cannot_be_read(
+    origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = schema_folder(tmp_path / "schema")
+    before = snapshot(tmp_path)
+    assert codegen(schema, tmp_path / "output", "bump", _LATER, origin) == 2
+    assert f"error: {origin}#: " in capsys.readouterr().err
+    assert snapshot(tmp_path) == before
+
+
+def _recurse(defs: Schema) -> None:
+    defs["Tool"]["properties"]["parts"] = {"items": {"$ref": "#/$defs/Tool"}, "type": "array"}
+
+
+def test_bump_to_a_revision_that_cannot_be_compiled_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
+    assert codegen(schema, output, "generate") == 0
+    origin = write_json(tmp_path / "upstream.json", small_schema(_mend_json_values, _recurse))
+    before = snapshot(tmp_path)
+    assert codegen(schema, output, "bump", _LATER, str(origin)) == 2
+    assert "#/$defs/Tool: a recursion other than that of JSON values" in capsys.readouterr().err
+    assert snapshot(tmp_path) == before
+
+
+_HEX = "b0f60ba5409db7a6582440a7b473cc0398890f15"
+_KNOWN = {"repository": "a/b", "commit": "k" * 40, "path": "known.json", "reference": "https://a.org/#{anchor}"}
+
+
+@pytest.mark.parametrize(
+    ("origin", "source"),
+    [
+        pytest.param(
+            f"https://raw.githubusercontent.com/modelcontextprotocol/modelcontextprotocol/{_HEX}/schema/{_LATER}/schema.json",
+            ("modelcontextprotocol/modelcontextprotocol", _HEX, f"schema/{_LATER}/schema.json"),
+            id="upstream",
+        ),
+        pytest.param(
+            f"https://raw.githubusercontent.com/modelcontextprotocol/ext-tasks/{_HEX}/schema/draft/schema.json",
+            ("modelcontextprotocol/ext-tasks", _HEX, "schema/draft/schema.json"),
+            id="an extension",
+        ),
+        pytest.param(f"https://mirror.example/a/b/{_HEX}/s.json", ("a/b", _HEX, "s.json"), id="a mirror"),
+    ],
+)
+def test_a_raw_url_says_repository_commit_and_path(origin: str, source: tuple[str, str, str]) -> None:
+    for known in ({}, _KNOWN):
+        entry = _entry(_LATER, origin, known, None)
+        assert (entry["repository"], entry["commit"], entry["path"]) == source
+
+
+@pytest.mark.parametrize(
+    "origin", ["upstream.json", f"https://raw.githubusercontent.com/a/b/main/schema/{_LATER}/schema.json"]
+)
+def test_an_origin_that_names_no_commit_leaves_it_to_the_argument(origin: str) -> None:
+    official = ("modelcontextprotocol/modelcontextprotocol", f"schema/{_LATER}/schema.json")
+    for commit, expected in ((_COMMIT, _COMMIT), (None, "unknown")):
+        entry = _entry(_LATER, origin, {}, commit)
+        assert (entry["repository"], entry["path"], entry["commit"]) == (*official, expected)
+
+
+def test_what_is_known_of_a_version_stays_where_nothing_else_is_said() -> None:
+    assert _entry(_LATER, "upstream.json", _KNOWN, None) == _KNOWN
+    assert _entry(_LATER, "upstream.json", _KNOWN, _COMMIT) == {**_KNOWN, "commit": _COMMIT}
+
+
+def test_another_file_without_a_commit_is_not_pinned_to_the_commit_of_the_one_before(tmp_path: Path) -> None:
+    schema = small_folder(tmp_path / "schema", small_schema())
+    origin = write_json(tmp_path / "upstream.json", small_schema(_add_price))
+    before = read_json(schema / "PINNED.json")[NEWEST]["commit"]
+    if codegen(schema, tmp_path / "output", "bump", NEWEST, str(origin), "--repin") == 0:
+        assert read_json(schema / "PINNED.json")[NEWEST]["commit"] != before
+
+
+@pytest.fixture(scope="module")
+def diff() -> dict[str, list[str]]:
+    """What `diff` prints of the two newest revisions."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert codegen(SCHEMA, Path("nowhere"), "diff", PREVIOUS, NEWEST) == 0
+    return _sections(printed.getvalue())
+
+
+@pytest.mark.skipif((PREVIOUS, NEWEST) != ("2025-11-25", "2026-07-28"), reason="these are the changes of 2026-07-28")
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ("definitions", "  + DiscoverRequest"),
+        ("definitions", "  + ResultType: string"),
+        ("definitions", "  - InitializeRequest"),
+        (
+            "definitions",
+            "  ~ ElicitRequestParams: ElicitRequestURLParams | ElicitRequestFormParams"
+            " -> ElicitRequestFormParams | ElicitRequestURLParams",
+        ),
+        ("fields", "  + CallToolResult.resultType: string"),
+        ("fields", "  + ListToolsResult.ttlMs: integer (minimum 0)"),
+        ("fields", "  - CallToolRequestParams.task: TaskMetadata, optional"),
+        ("fields", "  ~ CancelledNotificationParams.requestId: RequestId, optional -> RequestId"),
+        ("methods", "  + server/discover: request of client, RequestParams -> DiscoverResult"),
+        ("methods", "  - initialize: request of client, InitializeRequestParams -> InitializeResult"),
+        ("methods", "  - ping: request of both, RequestParams -> EmptyResult"),
+        (
+            "methods",
+            "  ~ notifications/progress: notification of both, ProgressNotificationParams"
+            " -> notification of server, ProgressNotificationParams",
+        ),
+        ("constants", "  + HEADER_MISMATCH: -32020"),
+        ("constants", "  - URL_ELICITATION_REQUIRED: -32042"),
+        ("constants", '  - ElicitRequest.jsonrpc: "2.0"'),
+    ],
+)
+def test_diff_tells_what_changed_between_two_revisions(section: str, line: str, diff: dict[str, list[str]]) -> None:
+    assert line in diff[section]
+
+
+def test_diff_tells_nothing_of_what_stayed(diff: dict[str, list[str]]) -> None:
+    told = {line.split()[1].rstrip(":") for lines in diff.values() for line in lines}
+    assert told.isdisjoint({"tools/list", "INVALID_PARAMS", "INVALID_REQUEST", "Tool", "Tool.name", "TextContent.type"})
+
+
+def test_diff_of_a_version_with_itself_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    assert codegen(SCHEMA, Path("nowhere"), "diff", NEWEST, NEWEST) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("versions", [("2020-01-01", NEWEST), (NEWEST, "2020-01-01"), (NEWEST, "ext/nothing")])
+def test_diff_with_an_unknown_version_is_an_error(
+    versions: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    unknown = next(version for version in versions if version != NEWEST)
+    assert codegen(SCHEMA, Path("nowhere"), "diff", *versions) == 2
+    assert (
+        capsys.readouterr().err == f"error: {SCHEMA / 'PINNED.json'}#/{unknown.replace('/', '~1')}: no such version\n"
+    )
+
+
+def _without_jsonrpc(defs: Schema) -> None:
+    defs["ListToolsRequest"]["required"].remove("jsonrpc")
+
+
+def _closed(defs: Schema) -> None:
+    defs["Icon"]["additionalProperties"] = False
+
+
+def _open(defs: Schema) -> None:
+    defs["Icon"]["additionalProperties"] = {}
+
+
+def _shorter(defs: Schema) -> None:
+    defs["Icon"]["properties"]["src"]["maxLength"] = 2000
+
+
+def _optional(defs: Schema) -> None:
+    defs["Icon"]["required"].remove("src")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        pytest.param(_optional, "Icon.src", id="a field that is optional now"),
+        pytest.param(_shorter, "Icon.src", id="a bound"),
+        pytest.param(_without_jsonrpc, "ListToolsRequest.jsonrpc", id="a constant that is optional now"),
+        pytest.param(_closed, "Icon", id="an object that is closed now"),
+        pytest.param(_open, "Icon", id="an object that is open now"),
+    ],
+)
+def test_diff_tells_every_change_of_what_is_accepted(change: Change, named: str, tmp_path: Path) -> None:
+    schema = small_folder(tmp_path / "schema", small_schema())
+    before = interface(schema, NEWEST)
+    pin(schema, NEWEST, small_schema(change))
+    lines: list[Any] = [line.split()[:2] for line in changes(before, interface(schema, NEWEST)).splitlines()]
+    assert ["~", f"{named}:"] in lines

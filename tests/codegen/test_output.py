@@ -1,0 +1,157 @@
+"""Output as data: the same input gives the same bytes, which are either written or compared."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codegen.output import compare, write
+from tests.codegen.helpers import (
+    GENERATED,
+    NEWEST,
+    ROOT,
+    SCHEMA,
+    codegen,
+    schema_folder,
+    small_folder,
+    small_schema,
+    snapshot,
+)
+
+_PACKAGE = f"mcpspec/v{NEWEST.replace('-', '_')}"
+
+
+def test_the_order_of_hashes_changes_nothing(tmp_path: Path) -> None:
+    schema = schema_folder(tmp_path / "schema")
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "codegen", "--schema", schema, "--output", tmp_path / seed, "generate"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.DEVNULL,
+        )
+        for seed in ("1", "2")
+    ]
+    assert [run.wait(timeout=60) for run in runs] == [0, 0]
+    first, second = (
+        {path.relative_to(tmp_path / seed): data for path, data in snapshot(tmp_path / seed).items()}
+        for seed in ("1", "2")
+    )
+    assert len(first) > 10
+    assert first == second
+
+
+@pytest.mark.long
+def test_the_committed_package_is_what_the_committed_schemas_compile_to(capsys: pytest.CaptureFixture[str]) -> None:
+    status = codegen(SCHEMA, GENERATED, "check")
+    assert capsys.readouterr().out == ""
+    assert status == 0
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a schema folder and what it compiles to."""
+    folder = tmp_path_factory.mktemp("fresh")
+    small_folder(folder / "schema", small_schema())
+    assert codegen(folder / "schema", folder / "output", "generate") == 0
+    return folder
+
+
+def _edit(output: Path) -> None:
+    path = output / _PACKAGE / "structs.py"
+    path.write_text(path.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+
+
+def _edit_line_endings(output: Path) -> None:
+    path = output / _PACKAGE / "methods.py"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+
+
+def _edit_to_no_text(output: Path) -> None:
+    (output / _PACKAGE / "methods.py").write_bytes(b"\xff\xfe")
+
+
+def _remove(output: Path) -> None:
+    (output / _PACKAGE / "models.py").unlink()
+
+
+def _add(output: Path) -> None:
+    (output / _PACKAGE / "notes.py").touch()
+
+
+def _add_bytecode(output: Path) -> None:
+    (output / _PACKAGE / "__pycache__").mkdir()
+    (output / _PACKAGE / "__pycache__" / "structs.cpython-311.pyc").touch()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param(_edit, f"differs: {_PACKAGE}/structs.py", id="edited"),
+        pytest.param(_edit_line_endings, f"differs: {_PACKAGE}/methods.py", id="other line endings"),
+        pytest.param(_edit_to_no_text, f"differs: {_PACKAGE}/methods.py", id="no text"),
+        pytest.param(_remove, f"missing: {_PACKAGE}/models.py", id="missing"),
+        pytest.param(_add, f"stale: {_PACKAGE}/notes.py", id="stale"),
+    ],
+)
+def test_check_names_a_file_that_is_not_as_it_was_generated_and_mends_nothing(
+    change: Callable[[Path], None], told: str, fresh: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = Path(shutil.copytree(fresh / "output", tmp_path / "output"))
+    change(output)
+    before = snapshot(output)
+    assert codegen(fresh / "schema", output, "check") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [told, "run `make generate` and commit what it writes"]
+    assert snapshot(output) == before
+
+
+def test_check_accepts_what_was_just_generated_and_has_been_imported(
+    fresh: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = Path(shutil.copytree(fresh / "output", tmp_path / "output"))
+    _add_bytecode(output)
+    assert codegen(fresh / "schema", output, "check") == 0
+    assert capsys.readouterr().out == ""
+
+
+_FILES = {"mcpspec/__init__.py": "a = 1\n", "mcpspec/v1/structs.py": '"""é"""\n', "mcpspec/py.typed": ""}
+
+
+def _written(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): data.decode() for path, data in snapshot(folder).items()}
+
+
+def test_write_makes_a_folder_hold_exactly_the_files(tmp_path: Path) -> None:
+    write(_FILES, tmp_path)
+    assert _written(tmp_path) == _FILES
+    assert compare(_FILES, tmp_path) == []
+
+
+def test_write_overwrites_what_was_edited_and_removes_what_is_stale(tmp_path: Path) -> None:
+    write({**_FILES, "mcpspec/v0/structs.py": "gone = 1\n", "mcpspec/v1/structs.py": "old = 1\n"}, tmp_path)
+    write(_FILES, tmp_path)
+    assert _written(tmp_path) == _FILES
+
+
+def test_write_leaves_no_folder_of_a_package_that_is_gone(tmp_path: Path) -> None:
+    """Python would import an empty one as a namespace package."""
+    write({**_FILES, "mcpspec/v0/structs.py": "gone = 1\n"}, tmp_path)
+    write(_FILES, tmp_path)
+    assert not (tmp_path / "mcpspec" / "v0").exists()
+
+
+def test_compare_tells_everything_that_differs_in_order(tmp_path: Path) -> None:
+    write({"b.py": "", "c.py": "old = 1\n", "d.py": "", "stale.py": ""}, tmp_path)
+    wanted = {"a.py": "", "b.py": "", "c.py": "new = 1\n", "d.py": "new = 1\n"}
+    assert compare(wanted, tmp_path) == ["missing: a.py", "stale: stale.py", "differs: c.py", "differs: d.py"]
+
+
+def test_compare_with_a_folder_that_is_not_there_finds_all_files_missing(tmp_path: Path) -> None:
+    assert compare({"a.py": ""}, tmp_path / "nowhere") == ["missing: a.py"]

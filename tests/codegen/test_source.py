@@ -1,0 +1,250 @@
+"""What `schema/` holds: upstream's interface, without upstream's prose."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codegen.bump import schema_check
+from codegen.source import interface_text, strip
+from tests.codegen.helpers import (
+    NEWEST,
+    SCHEMA,
+    Json,
+    Schema,
+    codegen,
+    newest_schema,
+    pinned_versions,
+    read_json,
+    schema_folder,
+    snapshot,
+    write_json,
+)
+
+_PROSE: Schema = {"description": "A thing.", "title": "Thing", "examples": [{"description": "x"}], "$comment": "Hm."}
+_NAMES: Schema = {name: {"type": "string"} for name in _PROSE}
+
+
+@pytest.mark.parametrize(
+    ("node", "left"),
+    [
+        pytest.param({**_PROSE, "type": "string"}, {"type": "string"}, id="annotations of a scalar"),
+        pytest.param(
+            {"properties": _NAMES, "required": list(_NAMES)},
+            {"properties": _NAMES, "required": list(_NAMES)},
+            id="properties of those names",
+        ),
+        pytest.param(
+            {"properties": {name: {**_PROSE, **child} for name, child in _NAMES.items()}},
+            {"properties": _NAMES},
+            id="annotations of properties of those names",
+        ),
+        pytest.param({"$defs": {**_NAMES, "Thing": _PROSE}}, {"$defs": {**_NAMES, "Thing": {}}}, id="definitions"),
+        pytest.param({"definitions": {"title": _PROSE}}, {"definitions": {"title": {}}}, id="draft-07 definitions"),
+        pytest.param(
+            {"properties": {"properties": {**_PROSE, "properties": {"title": {**_PROSE, "properties": _NAMES}}}}},
+            {"properties": {"properties": {"properties": {"title": {"properties": _NAMES}}}}},
+            id="a property named properties",
+        ),
+        pytest.param(
+            {"anyOf": [_PROSE, {"allOf": [_PROSE, {"oneOf": [{**_PROSE, "type": "null"}]}]}]},
+            {"anyOf": [{}, {"allOf": [{}, {"oneOf": [{"type": "null"}]}]}]},
+            id="members of unions",
+        ),
+        pytest.param(
+            {"items": {**_PROSE, "items": {**_PROSE, "type": "string"}}},
+            {"items": {"items": {"type": "string"}}},
+            id="items",
+        ),
+        pytest.param(
+            {"additionalProperties": {**_PROSE, "additionalProperties": {**_PROSE, "properties": _NAMES}}},
+            {"additionalProperties": {"additionalProperties": {"properties": _NAMES}}},
+            id="additionalProperties",
+        ),
+        pytest.param({"propertyNames": _PROSE, "not": _PROSE}, {"propertyNames": {}, "not": {}}, id="other schemas"),
+        pytest.param(
+            {"additionalProperties": False, "properties": {"open": {"additionalProperties": True}}},
+            {"additionalProperties": False, "properties": {"open": {"additionalProperties": True}}},
+            id="booleans",
+        ),
+        pytest.param(
+            {"const": _PROSE, "default": {"title": "x"}, "enum": ["title", _PROSE]},
+            {"const": _PROSE, "default": {"title": "x"}, "enum": ["title", _PROSE]},
+            id="values that look like prose",
+        ),
+    ],
+)
+def test_stripping_removes_prose_and_examples_and_no_property(node: dict[str, Any], left: dict[str, Any]) -> None:
+    assert strip(node) == left
+
+
+def test_stripping_leaves_its_argument_alone() -> None:
+    node = {"title": "x", "properties": {"a": {"title": "x", "type": "string"}}}
+    before = json.dumps(node)
+    strip(node)
+    assert json.dumps(node) == before
+
+
+def test_stripping_keeps_the_order_of_keys() -> None:
+    node = {
+        "type": "object", "title": "T", "required": ["b", "a"],
+        "properties": {"b": {"title": "B", "type": "string", "format": "uri"}, "a": {}, "_c": {}},
+        "$schema": "x", "additionalProperties": {},
+    }  # fmt: skip
+    left = strip(node)
+    assert list(left) == ["type", "required", "properties", "$schema", "additionalProperties"]
+    assert list(left["properties"]) == ["b", "a", "_c"]
+    assert list(left["properties"]["b"]) == ["type", "format"]
+
+
+@pytest.mark.parametrize("version", pinned_versions())
+def test_a_committed_schema_is_in_the_form_that_the_compiler_writes(version: str) -> None:
+    text = (SCHEMA / f"{version}.json").read_text(encoding="utf-8")
+    assert interface_text(json.loads(text)) == text
+
+
+@pytest.mark.parametrize("command", ["generate", "check"])
+def test_a_schema_with_another_hash_than_the_pinned_one_is_an_error_that_names_the_file(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, output = schema_folder(tmp_path / "schema"), tmp_path / "output"
+    (schema / f"{NEWEST}.json").write_bytes((schema / f"{NEWEST}.json").read_bytes() + b"\n")
+    before = snapshot(tmp_path)
+    assert codegen(schema, output, command) == 2
+    error = capsys.readouterr().err
+    assert str(schema / f"{NEWEST}.json") in error
+    assert "PINNED.json" in error
+    assert snapshot(tmp_path) == before
+
+
+def test_a_pinned_schema_that_is_not_there_is_an_error_that_names_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = schema_folder(tmp_path / "schema")
+    (schema / f"{NEWEST}.json").unlink()
+    assert codegen(schema, tmp_path / "output", "generate") == 2
+    assert str(schema / f"{NEWEST}.json") in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def official() -> Path:
+    """Upstream's own files, which are not in this repository."""
+    folder = os.environ.get("MCP_OFFICIAL_SCHEMA")
+    if not folder:
+        pytest.skip("MCP_OFFICIAL_SCHEMA names no folder with upstream's schemas")
+    return Path(folder)
+
+
+def _upstream(official: Path, version: str) -> Json:
+    upstream: Json = read_json(official / version.replace("/", "-") / "schema.json")
+    return upstream
+
+
+def _stands_for_a_schema(above: tuple[str | int, ...]) -> bool:
+    """Whether an object is a schema, by the keys above it; else it is a map from names to schemas."""
+    maps = ("properties", "$defs", "definitions")
+    return not above or above[-1] not in maps or not _stands_for_a_schema(above[:-1])
+
+
+def _without_prose(node: Json, above: tuple[str | int, ...] = ()) -> Json:
+    if isinstance(node, list):
+        return [_without_prose(item, (*above, index)) for index, item in enumerate(node)]
+    if not isinstance(node, dict):
+        return node
+    prose = ("description", "title", "examples", "$comment") if _stands_for_a_schema(above) else ()
+    return {key: _without_prose(value, (*above, key)) for key, value in node.items() if key not in prose}
+
+
+def _in_order(node: Json) -> object:
+    """A value in which the order of keys counts when it is compared."""
+    if isinstance(node, dict):
+        return [(key, _in_order(value)) for key, value in node.items()]
+    return [_in_order(item) for item in node] if isinstance(node, list) else node
+
+
+@pytest.mark.parametrize("version", pinned_versions())
+def test_our_schema_is_upstreams_minus_prose(version: str, official: Path) -> None:
+    assert _in_order(read_json(SCHEMA / f"{version}.json")) == _in_order(_without_prose(_upstream(official, version)))
+
+
+def test_schema_check_agrees_that_ours_are_upstreams(official: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert schema_check(SCHEMA, official) == []
+    assert codegen(SCHEMA, Path("nowhere"), "schema-check", str(official)) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_schema_check_names_the_version_that_differs_or_is_missing(
+    official: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copied = tmp_path / "official" / NEWEST
+    copied.mkdir(parents=True)
+    (copied / "schema.json").write_bytes((official / NEWEST / "schema.json").read_bytes() + b"\n")
+    schema = schema_folder(tmp_path / "schema", NEWEST, "ext/tasks")
+    assert codegen(schema, tmp_path / "output", "schema-check", str(tmp_path / "official")) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{NEWEST}: upstream's file has another sha256 than PINNED.json says" in lines
+    assert any(line.startswith("ext/tasks: upstream's file is missing") for line in lines)
+
+
+def test_schema_check_names_a_version_whose_schema_is_not_upstreams_minus_prose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, upstream = schema_folder(tmp_path / "schema"), tmp_path / "official" / NEWEST / "schema.json"
+    upstream.parent.mkdir(parents=True)
+    write_json(upstream, newest_schema(lambda defs: defs["Tool"].update(description="Something to call.")))
+    _pin_upstream(schema, upstream)
+    assert codegen(schema, tmp_path / "output", "schema-check", str(tmp_path / "official")) == 0
+    write_json(upstream, newest_schema(lambda defs: defs["Tool"]["required"].remove("name")))
+    _pin_upstream(schema, upstream)
+    assert codegen(schema, tmp_path / "output", "schema-check", str(tmp_path / "official")) == 1
+    assert f"{NEWEST}: our file is not upstream's without prose" in capsys.readouterr().out
+
+
+def _pin_upstream(schema: Path, upstream: Path) -> None:
+    pinned = read_json(schema / "PINNED.json")
+    pinned[NEWEST]["upstream_sha256"] = hashlib.sha256(upstream.read_bytes()).hexdigest()
+    write_json(schema / "PINNED.json", pinned)
+
+
+_RUN = 8
+"""So many words in a row are no coincidence."""
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", text.lower())
+    return {tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1)}
+
+
+def _descriptions(node: Json) -> Iterator[str]:
+    if isinstance(node, list):
+        for item in node:
+            yield from _descriptions(item)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            if key == "description" and isinstance(value, str):
+                yield value
+            yield from _descriptions(value)
+
+
+def _texts(table: dict[str, Json], path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _texts(value, (*path, key))
+        else:
+            yield ".".join((*path, key)), str(value)
+
+
+def test_our_words_share_no_run_of_eight_words_with_upstreams(official: Path) -> None:
+    descriptions = [text for version in pinned_versions() for text in _descriptions(_upstream(official, version))]
+    assert len(descriptions) > 1000
+    theirs = {run for text in descriptions for run in _runs(text)}
+    ours = tomllib.loads((SCHEMA / "docs.toml").read_text(encoding="utf-8"))
+    assert [place for place, text in _texts(ours) if _runs(text) & theirs] == []

@@ -1,0 +1,75 @@
+"""Both backends behind one small face, and ways to compare what they produce."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import mcpspec
+
+__all__ = ["BACKENDS", "PACKAGES", "Backend", "backend", "same_json", "type_tree"]
+
+BACKENDS = ("structs", "models")
+PACKAGES = {
+    **{version: "mcpspec.v" + version.replace("-", "_") for version in mcpspec.VERSIONS},
+    "ext/tasks": "mcpspec.ext.tasks",
+}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One module of types."""
+
+    name: str
+    module: ModuleType
+
+    @property
+    def decode(self) -> Callable[[bytes, Any], Any]:
+        return self.module.decode  # type: ignore[no-any-return]
+
+    @property
+    def encode(self) -> Callable[[Any], bytes]:
+        return self.module.encode  # type: ignore[no-any-return]
+
+    def type(self, name: str) -> Any:
+        return getattr(self.module, name)
+
+
+def backend(version: str, name: str) -> Backend:
+    return Backend(name, import_module(f"{PACKAGES[version]}.{name}"))
+
+
+def same_json(left: bytes, right: bytes) -> bool:
+    """Equal JSON values, in which `1` is not `1.0` and members have no order."""
+    return json.dumps(json.loads(left), sort_keys=True) == json.dumps(json.loads(right), sort_keys=True)
+
+
+def type_tree(value: Any) -> Any:
+    """A decoded value as the names of its types, by member: what the two backends must agree on."""
+    import msgspec
+    from pydantic import MISSING, BaseModel
+
+    if isinstance(value, msgspec.Struct):
+        members = {name: getattr(value, name) for name in value.__struct_fields__}
+        if (tag := value.__struct_config__.tag_field) is not None:
+            members[tag] = value.__struct_config__.tag
+    elif isinstance(value, BaseModel):
+        members = {name: getattr(value, name) for name in type(value).model_fields}
+    elif hasattr(type(value), "__attributes__"):
+        members = {name: getattr(value, name) for name in type(value).__attributes__}
+    elif isinstance(value, list):
+        return [type_tree(item) for item in value]
+    elif isinstance(value, dict):
+        return {key: type_tree(item) for key, item in value.items()}
+    else:
+        return type(value).__name__
+    present = {
+        name: type_tree(member)
+        for name, member in members.items()
+        if member is not msgspec.UNSET and member is not MISSING
+    }
+    return type(value).__name__, present

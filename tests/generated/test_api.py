@@ -1,0 +1,865 @@
+"""How values are constructed, decoded, encoded and copied, in both backends."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import msgspec
+import pytest
+from pydantic import MISSING
+
+from mcpspec.v2026_07_28 import models, structs
+
+Types: TypeAlias = Any
+"""A module of types, of either backend."""
+
+
+@pytest.fixture(params=["structs", "models"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def types(backend: str) -> Types:
+    """The newest revision."""
+    return import_module(f"mcpspec.v2026_07_28.{backend}")
+
+
+def revision(version: str, backend: str) -> Types:
+    return import_module(f"mcpspec.v{version.replace('-', '_')}.{backend}")
+
+
+META: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": META, "name": "grep"}}
+TASK: dict[str, Any] = {"taskId": "t", "status": "working", "createdAt": "x", "lastUpdatedAt": "y"}
+
+
+def without(value: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: member for key, member in value.items() if key not in keys}
+
+
+def raw(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def again(types: Types, value: object, kind: Any) -> Any:
+    """A JSON value after decoding and encoding, in which `1` is not `1.0`."""
+    return json.loads(types.encode(types.decode(raw(value), kind)))
+
+
+def refusal(types: Types, text: bytes | str, kind: Any) -> Any:
+    with pytest.raises(types.DecodeError) as caught:
+        types.decode(text, kind)
+    return caught.value
+
+
+def call_params(types: Types) -> Any:
+    meta = types.RequestMetaObject(protocol_version="2026-07-28", client_capabilities=types.ClientCapabilities())
+    return types.CallToolRequestParams(meta=meta, name="grep")
+
+
+# Constants
+
+
+def test_constructors_write_constants(types: Types) -> None:
+    assert json.loads(types.encode(types.CallToolRequest(id=1, params=call_params(types)))) == CALL
+    assert json.loads(types.encode(types.TextContent(text="x"))) == {"type": "text", "text": "x"}
+    assert json.loads(types.encode(types.BooleanSchema())) == {"type": "boolean"}
+    assert json.loads(types.encode(types.ToolInputSchema())) == {"type": "object"}
+
+
+def test_constructors_write_constants_that_may_be_absent(types: Types) -> None:
+    schema = types.ElicitRequestFormParamsRequestedSchema(properties={})
+    form = types.ElicitRequestFormParams(message="m", requested_schema=schema)
+    assert json.loads(types.encode(form))["mode"] == "form"
+
+
+def test_constants_can_be_read(types: Types) -> None:
+    request = types.CallToolRequest(id=1, params=call_params(types))
+    assert (request.jsonrpc, request.method) == ("2.0", "tools/call")
+    assert types.TextContent(text="x").type == "text"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("CallToolRequest", without(CALL, "jsonrpc"), "jsonrpc: required, but missing"),
+        ("CallToolRequest", CALL | {"jsonrpc": "1.0"}, 'jsonrpc: expected "2.0", got "1.0"'),
+        ("CallToolRequest", CALL | {"jsonrpc": 2.0}, 'jsonrpc: expected "2.0", got 2.0'),
+        ("CallToolRequest", without(CALL, "method"), "method: required, but missing"),
+        ("CallToolRequest", CALL | {"method": "tools/list"}, 'method: expected "tools/call", got "tools/list"'),
+        ("ClientRequest", without(CALL, "method"), "method: required, but missing"),
+        ("ClientRequest", without(CALL, "jsonrpc"), "jsonrpc: required, but missing"),
+        ("TextContent", {"text": "x"}, "type: required, but missing"),
+        ("TextContent", {"type": "txet", "text": "x"}, 'type: expected "text", got "txet"'),
+        ("ContentBlock", {"text": "x"}, "type: required, but missing"),
+        (
+            "ContentBlock",
+            {"type": "txet", "text": "x"},
+            'type: expected "text", "image", "audio", "resource_link" or "resource", got "txet"',
+        ),
+        ("ToolInputSchema", {}, "type: required, but missing"),
+        ("ToolInputSchema", {"type": "array"}, 'type: expected "object", got "array"'),
+        ("BooleanSchema", {}, "type: required, but missing"),
+        ("HeaderMismatchErrorError", {"code": -32021, "message": "m"}, "code: expected -32020, got -32021"),
+    ],
+)
+def test_decoding_asks_for_constants_and_tags(types: Types, kind: str, value: object, text: str) -> None:
+    assert str(refusal(types, raw(value), getattr(types, kind))) == text
+
+
+def test_a_constant_that_was_absent_stays_absent(types: Types) -> None:
+    form: dict[str, Any] = {"message": "m", "requestedSchema": {"type": "object", "properties": {}}}
+    assert again(types, form, types.ElicitRequestFormParams) == form
+
+
+# Absence and null
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"content": [], "resultType": "complete"},
+        {"content": [], "resultType": "complete", "structuredContent": None},
+        {"content": [], "resultType": "complete", "structuredContent": {"a": None}},
+        {"content": [], "resultType": "complete", "isError": False},
+        {"content": [], "resultType": "complete", "_meta": {}},
+    ],
+    ids=str,
+)
+def test_absent_null_and_empty_members_are_told_apart(types: Types, value: dict[str, Any]) -> None:
+    assert again(types, value, types.CallToolResult) == value
+
+
+def test_an_absent_member_is_a_marker_that_is_not_null(types: Types, backend: str) -> None:
+    absent = {"structs": msgspec.UNSET, "models": MISSING}[backend]
+    result = types.decode(b'{"content":[],"resultType":"complete"}', types.CallToolResult)
+    assert result.structured_content is absent
+    result = types.decode(b'{"content":[],"resultType":"complete","structuredContent":null}', types.CallToolResult)
+    assert result.structured_content is None
+
+
+def test_a_member_whose_type_includes_null_must_still_be_there(backend: str) -> None:
+    types = revision("2025-11-25", backend)
+    assert again(types, TASK | {"ttl": None}, types.Task) == TASK | {"ttl": None}
+    assert again(types, TASK | {"ttl": 60_000}, types.Task) == TASK | {"ttl": 60_000}
+    assert str(refusal(types, raw(TASK), types.Task)) == "ttl: required, but missing"
+
+
+@pytest.mark.parametrize("member", ["title", "annotations", "_meta", "icons", "outputSchema"])
+def test_null_is_not_absence(types: Types, member: str) -> None:
+    tool = {"name": "x", "inputSchema": {"type": "object"}, member: None}
+    assert refusal(types, raw(tool), types.Tool).path == member
+
+
+# Numbers, identifiers, strings
+
+
+@pytest.mark.parametrize("number", [b"1", b"1.0", b"0.5", b"0", b"-3", b"12345678901234567890123"])
+def test_numbers_keep_their_form(types: Types, number: bytes) -> None:
+    params = types.decode(b'{"progressToken":1,"progress":' + number + b"}", types.ProgressNotificationParams)
+    assert type(params.progress) is (float if b"." in number else int)
+    assert b'"progress":' + number in types.encode(params)
+
+
+def test_numbers_within_any_json_keep_their_form(types: Types) -> None:
+    text = b'{"content":[],"resultType":"complete","structuredContent":[1,1.0,0.5,12345678901234567890123]}'
+    assert types.encode(types.decode(text, types.CallToolResult)) == text
+
+
+@pytest.mark.parametrize("number", [b"1E400", b"-1e999"])
+def test_a_number_too_large_for_a_float_never_becomes_null(types: Types, number: bytes) -> None:
+    """It is refused, or where Pydantic has let it into free-form data, refused when it is written."""
+    refusal(types, b'{"progressToken":1,"progress":' + number + b"}", types.ProgressNotificationParams)
+    with pytest.raises(ValueError, match="JSON|number"):
+        types.encode(
+            types.decode(b'{"content":[],"resultType":"x","structuredContent":' + number + b"}", types.CallToolResult)
+        )
+
+
+@pytest.mark.parametrize("number", ["true", "null", '"1"', "[]"])
+def test_other_values_are_no_numbers(types: Types, number: str) -> None:
+    error = refusal(types, f'{{"progressToken":1,"progress":{number}}}', types.ProgressNotificationParams)
+    assert error.path == "progress"
+
+
+@pytest.mark.parametrize("identifier", [1, 0, -5, 2**53, "1", "", "é"])
+def test_identifiers_keep_their_type(types: Types, identifier: object) -> None:
+    assert types.decode(raw(identifier), types.RequestId) == identifier
+    assert type(types.decode(raw(CALL | {"id": identifier}), types.CallToolRequest).id) is type(identifier)
+    assert again(types, CALL | {"id": identifier}, types.ClientRequest) == CALL | {"id": identifier}
+
+
+@pytest.mark.parametrize("kind", ["CallToolRequest", "ClientRequest", "JSONRPCRequest", "JSONRPCResultResponse"])
+@pytest.mark.parametrize(
+    ("identifier", "shown"),
+    [(True, "true"), (None, "null"), (1.5, "1.5"), (1.0, "1.0"), ({}, "object"), ([], "array")],
+    ids=str,
+)
+def test_other_values_are_no_identifiers(types: Types, kind: str, identifier: object, shown: str) -> None:
+    message = CALL | {"id": identifier, "result": {"resultType": "complete"}}
+    error = refusal(types, raw(message), getattr(types, kind))
+    assert str(error) == f"id: expected string or integer, got {shown}"
+    assert str(refusal(types, raw(identifier), types.RequestId)) == f"expected string or integer, got {shown}"
+    with pytest.raises(types.DecodeError):
+        types.from_builtins(message, getattr(types, kind))
+
+
+@pytest.mark.parametrize("data", ["aGk=", "aGk", "a-_k", "", "no base64!", "aG\nk=", "QUJD" * 1000])
+def test_base64_comes_back_as_it_was(types: Types, data: str) -> None:
+    image = {"type": "image", "data": data, "mimeType": "image/png"}
+    assert again(types, image, types.ContentBlock) == image
+    assert types.decode(raw(image), types.ImageContent).data == data
+
+
+@pytest.mark.parametrize(
+    "uri", ["file:///a b", "HTTP://EXAMPLE.com:80", "x:%41%zz", "data:,é", "", "not a uri", "http://example.com/../a"]
+)
+def test_uris_come_back_as_they_were(types: Types, uri: str) -> None:
+    link = {"type": "resource_link", "name": "x", "uri": uri}
+    assert again(types, link, types.ContentBlock) == link
+    assert types.decode(raw(link), types.ResourceLink).uri == uri
+
+
+def test_encoding_writes_utf_8_without_escapes_or_line_breaks(types: Types) -> None:
+    text = types.encode(types.TextContent(text="é\n\u2028"))
+    assert "é\\n\u2028".encode() in text
+    assert b"\n" not in text
+
+
+# Unknown members
+
+TOOL: dict[str, Any] = {
+    "name": "x",
+    "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}, "x-order": [1, None]},
+}
+
+
+def test_models_keep_unknown_members() -> None:
+    tool = models.decode(raw(TOOL | {"colour": {"red": 1}}), models.Tool)
+    assert tool.model_extra == {"colour": {"red": 1}}
+    assert json.loads(models.encode(tool)) == TOOL | {"colour": {"red": 1}}
+
+
+def test_structs_drop_unknown_members() -> None:
+    tool = structs.decode(raw(TOOL | {"colour": {"red": 1}}), structs.Tool)
+    assert not hasattr(tool, "colour")
+    assert json.loads(structs.encode(tool)) == TOOL
+
+
+META_OF: list[tuple[str, dict[str, Any]]] = [
+    ("Tool", TOOL),
+    ("TextContent", {"type": "text", "text": "x"}),
+    ("ContentBlock", {"type": "text", "text": "x"}),
+    ("CallToolResult", {"content": [], "resultType": "complete"}),
+    ("CancelledNotificationParams", {"requestId": 1}),
+    ("SamplingMessage", {"role": "user", "content": []}),
+    ("Root", {"uri": "file:///"}),
+    ("Prompt", {"name": "x"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), META_OF, ids=[kind for kind, _ in META_OF])
+def test_members_of_meta_are_kept(types: Types, kind: str, value: dict[str, Any]) -> None:
+    value = {**value, "_meta": {"com.example/a": 1, "com.example/b": {"c": [None, 1.5]}, "progress-token": "x"}}
+    assert again(types, value, getattr(types, kind)) == value
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_members_of_meta_are_kept_in_older_revisions(version: str, backend: str) -> None:
+    types = revision(version, backend)
+    meta = {"com.example/a": 1, "progressToken": "t", "com.example/b": {"c": [None, 1.5]}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "_meta": meta}}
+    assert again(types, request, types.CallToolRequest) == request
+    result: dict[str, Any] = {"content": [], "_meta": {"com.example/a": 1}}
+    assert again(types, result, types.CallToolResult) == result
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("Tool", TOOL),
+        ("Tool", TOOL | {"outputSchema": {"$schema": "x", "$defs": {"a": {"type": "null"}}, "oneOf": [True]}}),
+        ("RequestMetaObject", META | {"com.example/trace": {"a": 1}}),
+        ("Result", {"resultType": "complete", "anything": [1]}),
+        ("ElicitRequestFormParamsRequestedSchema", {"type": "object", "properties": {}, "additionalProperties": False}),
+    ],
+    ids=["inputSchema", "outputSchema", "request metadata", "result", "form"],
+)
+def test_open_objects_keep_unknown_members(types: Types, kind: str, value: dict[str, Any]) -> None:
+    assert again(types, value, getattr(types, kind)) == value
+
+
+# Names
+
+
+def test_decoding_takes_only_names_on_the_wire(types: Types) -> None:
+    image = {"type": "image", "data": "", "mime_type": "image/png"}
+    assert str(refusal(types, raw(image), types.ImageContent)) == "mimeType: required, but missing"
+    with pytest.raises(types.DecodeError):
+        types.from_builtins(image, types.ImageContent)
+
+
+def test_an_attribute_name_in_json_is_an_unknown_member() -> None:
+    image = {"type": "image", "data": "", "mimeType": "image/png", "mime_type": "image/gif"}
+    model = models.decode(raw(image), models.ImageContent)
+    assert (model.mime_type, model.model_extra) == ("image/png", {"mime_type": "image/gif"})
+    assert json.loads(models.encode(model)) == image
+    struct = structs.decode(raw(image), structs.ImageContent)
+    assert struct.mime_type == "image/png"
+    assert json.loads(structs.encode(struct)) == without(image, "mime_type")
+
+
+def test_constructors_take_attribute_names_and_encoding_writes_names_on_the_wire(types: Types) -> None:
+    image = types.ImageContent(data="", mime_type="image/png")
+    assert image.mime_type == "image/png"
+    assert json.loads(types.encode(image)) == {"type": "image", "data": "", "mimeType": "image/png"}
+
+
+def test_pydantic_methods_speak_the_wire_format_too() -> None:
+    image = models.ImageContent(data="", mime_type="image/png")
+    wire = {"type": "image", "data": "", "mimeType": "image/png"}
+    assert image.model_dump() == wire
+    assert json.loads(image.model_dump_json()) == wire
+    assert models.ImageContent.model_validate(wire) == image
+    assert models.ImageContent.model_validate_json(raw(wire)) == image
+
+
+def test_constructors_of_models_check_their_arguments() -> None:
+    kind: Any = models.ImageContent
+    for wrong in ({"data": ""}, {"data": 1, "mime_type": "x"}, {"data": "", "mime_type": "x", "type": "audio"}):
+        with pytest.raises(ValueError, match="ImageContent"):
+            kind(**wrong)
+
+
+def test_constructors_of_structs_know_their_arguments() -> None:
+    kind: Any = structs.ImageContent
+    for wrong in ({"data": ""}, {"data": "", "mime_type": "x", "colour": 1}, {"data": "", "mimeType": "x"}):
+        with pytest.raises(TypeError):
+            kind(**wrong)
+
+
+# Input
+
+
+FORMS: dict[str, Callable[[bytes], Any]] = {
+    "bytes": bytes,
+    "bytearray": bytearray,
+    "memoryview": memoryview,
+    "str": bytes.decode,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_of_json_text_are_read(types: Types, form: str) -> None:
+    assert types.decode(FORMS[form]('{"type":"text","text":"é"}'.encode()), types.ContentBlock).text == "é"
+
+
+def test_a_slice_of_a_buffer_is_read(types: Types) -> None:
+    assert types.decode(memoryview(b'xx{"type":"text","text":"a"}xx')[2:-2], types.TextContent).text == "a"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_of_wrong_json_text_are_refused_alike(types: Types, form: str) -> None:
+    wrong, truncated = FORMS[form](b'{"type":"text","text":1}'), FORMS[form](b'{"type"')
+    assert str(refusal(types, wrong, types.TextContent)) == "text: expected string, got 1"
+    assert str(refusal(types, truncated, types.TextContent)).startswith("not JSON: ")
+
+
+def test_builtins_and_bytes_have_the_same_meaning(types: Types) -> None:
+    request = types.from_builtins(CALL, types.ClientRequest)
+    assert type(request) is types.CallToolRequest
+    assert request == types.decode(raw(CALL), types.ClientRequest)
+    assert types.to_builtins(request) == CALL
+
+
+def test_builtins_are_plain_values(types: Types) -> None:
+    value = types.to_builtins(types.CallToolResult(content=[types.TextContent(text="x")], result_type="complete"))
+    assert value == {"content": [{"type": "text", "text": "x"}], "resultType": "complete"}
+    assert (type(value), type(value["content"]), type(value["content"][0])) == (dict, list, dict)
+
+
+def test_builtins_are_checked_like_bytes(types: Types) -> None:
+    with pytest.raises(types.DecodeError) as caught:
+        types.from_builtins({"content": [{"type": "text", "text": 1}], "resultType": "complete"}, types.CallToolResult)
+    assert str(caught.value) == "content[0].text: expected string, got 1"
+
+
+def test_builtins_are_not_coerced(types: Types) -> None:
+    for wrong in (b"x", 1, None, ["x"]):
+        with pytest.raises(types.DecodeError):
+            types.from_builtins({"type": "text", "text": wrong}, types.TextContent)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b" ",
+        b"{",
+        b"nul",
+        b'{"name":',
+        b'{"name":"x',
+        b"{} {}",
+        b'{"name":"x",}',
+        b"{'name':'x'}",
+        b'\xef\xbb\xbf{"name":"x"}',
+        b"NaN",
+        b'{"name":NaN}',
+        b'{"name":"x","version":"1","a":NaN}',
+        b'{"name":"x","version":"1","a":Infinity}',
+        b'{"name":"x","version":"1","a":-Infinity}',
+        b'{"name":"\xff"}',
+        b'{"name":"x","version":"\xc3"}',
+        b'{"name":"\xed\xa0\x80"}',
+        b'{"name":"\\ud800"}',
+        b'{"name":"a\nb"}',
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"name":' * 100_000,
+        b'{"name":"x","version":"1","a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b"[]",
+        b'"x"',
+        b"1",
+        b"true",
+        b"null",
+    ],
+    ids=lambda text: ascii(text[:40]),
+)
+def test_what_is_not_a_value_of_the_type_is_refused_in_one_line(types: Types, text: bytes) -> None:
+    for kind in (types.Implementation, types.JSONRPCMessage, types.ContentBlock, types.ServerResult):
+        error = refusal(types, text, kind)
+        assert "\n" not in str(error)
+        assert len(str(error)) < 300
+        assert error.reason
+        assert "pydantic" not in str(error)
+        assert "validation error" not in str(error)
+
+
+@pytest.mark.parametrize("text", ['{"name":"\ud800"}', '{"name":NaN}', "\ufeff{}", "", "[" * 100_000])
+def test_wrong_text_is_refused_like_wrong_bytes(types: Types, text: str) -> None:
+    assert "\n" not in str(refusal(types, text, types.Implementation))
+
+
+@pytest.mark.parametrize("depth", [300, 900, 5_000])
+def test_nesting_that_a_backend_does_not_read_is_named_as_the_cause(types: Types, depth: int) -> None:
+    text = b'{"content":[],"resultType":"complete","structuredContent":' + b"[" * depth + b"]" * depth + b"}"
+    assert outcome(types, text) in ("read", "nested too deeply")
+
+
+def outcome(types: Types, text: bytes) -> str:
+    try:
+        types.decode(text, types.CallToolResult)
+    except types.DecodeError as error:
+        return str(error)
+    return "read"
+
+
+@pytest.mark.parametrize("depth", [50, 150])
+def test_nesting_within_reason_is_read(types: Types, depth: int) -> None:
+    text = b'{"content":[],"resultType":"complete","structuredContent":' + b"[" * depth + b"]" * depth + b"}"
+    assert types.encode(types.decode(text, types.CallToolResult)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "byte"), [(b'"\xff"', 1), (b'{"name":"\xff"}', 9), (b'{"name":"x","version":"ab\xc3"}', 25)]
+)
+def test_bad_utf_8_is_located_in_the_input(types: Types, text: bytes, byte: int) -> None:
+    error = refusal(types, text, types.Implementation)
+    assert (error.path, error.reason.partition(":")[0]) == ("", "not UTF-8")
+    assert error.reason.endswith(f" at byte {byte}")
+
+
+MESSAGES: list[tuple[str, Any, str, str]] = [
+    # members and items
+    (
+        "CallToolResult",
+        {"content": [{"type": "text", "text": "", "annotations": {"audience": ["system"]}}], "resultType": "complete"},
+        "content[0].annotations.audience[0]",
+        'expected "assistant" or "user", got "system"',
+    ),
+    ("CallToolResult", {"resultType": "complete"}, "content", "required, but missing"),
+    ("CallToolResult", {"content": {}, "resultType": "complete"}, "content", "expected array, got object"),
+    (
+        "CallToolResult",
+        {"content": [{"type": "text", "text": "x"}, {"type": "image", "data": ""}], "resultType": "complete"},
+        "content[1].mimeType",
+        "required, but missing",
+    ),
+    ("Tool", [], "", "expected object, got array"),
+    ("Tool", None, "", "expected object, got null"),
+    ("Tool", TOOL | {"name": 1}, "name", "expected string, got 1"),
+    ("Tool", TOOL | {"annotations": {"readOnlyHint": 1}}, "annotations.readOnlyHint", "expected boolean, got 1"),
+    ("Role", "system", "", 'expected "assistant" or "user", got "system"'),
+    # keys that are no identifiers
+    ("ToolInputSchema", {"type": "object", "$schema": 1}, "$schema", "expected string, got 1"),
+    ("CompleteRequestParamsContext", {"arguments": {"odd key": 1}}, 'arguments["odd key"]', "expected string, got 1"),
+    ("CompleteRequestParamsContext", {"arguments": {'a"b\n': 1}}, 'arguments["a\\"b\\n"]', "expected string, got 1"),
+    ("CompleteRequestParamsContext", {"arguments": {"é": 1}}, 'arguments["é"]', "expected string, got 1"),
+    ("CompleteRequestParamsContext", {"arguments": {"": 1}}, 'arguments[""]', "expected string, got 1"),
+    (
+        "CallToolRequest",
+        CALL | {"params": {"name": "x", "_meta": {}}},
+        'params._meta["io.modelcontextprotocol/clientCapabilities"]',
+        "required, but missing",
+    ),
+    # bounds
+    ("Annotations", {"priority": 1.5}, "priority", "expected at most 1, got 1.5"),
+    ("Annotations", {"priority": -1}, "priority", "expected at least 0, got -1"),
+    ("CompleteResultCompletion", {"values": ["x"] * 101}, "values", "expected at most 100 items, got 101"),
+    # unions
+    (
+        "ElicitResult",
+        {"action": "accept", "content": {"a": None}},
+        "content.a",
+        "expected array, string, number or boolean, got null",
+    ),
+    ("ElicitResult", {"action": "accept", "content": {"a": [1]}}, "content.a[0]", "expected string, got 1"),
+    ("SamplingMessage", {"role": "user", "content": [{"type": "text"}]}, "content[0].text", "required, but missing"),
+    ("SamplingMessage", {"role": "user", "content": {"type": "text"}}, "content.text", "required, but missing"),
+    ("JSONRPCMessage", {"jsonrpc": "2.0", "id": 1, "method": 1}, "method", "expected string, got 1"),
+    ("JSONRPCMessage", {"jsonrpc": "2.0", "id": 1, "error": {"code": 1}}, "error.message", "required, but missing"),
+    # long and many-lined values
+    ("Role", "x" * 200, "", 'expected "assistant" or "user", got "' + "x" * 58 + "…"),
+    ("Role", "a\nb", "", 'expected "assistant" or "user", got "a\\nb"'),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "path", "reason"),
+    [pytest.param(*case, id=f"{number}-{case[0]}-{case[2]}") for number, case in enumerate(MESSAGES)],
+)
+def test_errors_name_the_place_and_the_cause(types: Types, kind: str, value: object, path: str, reason: str) -> None:
+    error = refusal(types, raw(value), getattr(types, kind))
+    assert (error.path, error.reason) == (path, reason)
+    assert str(error) == (f"{path}: {reason}" if path else reason)
+
+
+def test_an_error_can_be_pickled_and_caught_as_a_value_error(types: Types) -> None:
+    error = refusal(types, b"[]", types.Tool)
+    assert isinstance(error, ValueError)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
+    assert error.__cause__ is not None
+
+
+def test_both_backends_raise_the_same_error_type() -> None:
+    assert structs.DecodeError is models.DecodeError
+
+
+# Unions
+
+LIST: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+RESULTS: list[tuple[str, str, dict[str, Any], str]] = [
+    ("2026-07-28", "ServerResult", {"resultType": "complete"}, "Result"),
+    ("2026-07-28", "ServerResult", {"resultType": "complete", "_meta": {"a": 1}}, "Result"),
+    ("2026-07-28", "ServerResult", {"resultType": "complete", "content": []}, "CallToolResult"),
+    ("2026-07-28", "ServerResult", {"resultType": "complete", "messages": []}, "GetPromptResult"),
+    ("2026-07-28", "ServerResult", {"resultType": "complete", "completion": {"values": []}}, "CompleteResult"),
+    ("2026-07-28", "ServerResult", {"resultType": "input_required", "inputRequests": {}}, "InputRequiredResult"),
+    ("2026-07-28", "ServerResult", {"resultType": "input_required", "requestState": "s"}, "InputRequiredResult"),
+    ("2026-07-28", "ServerResult", LIST | {"tools": []}, "ListToolsResult"),
+    ("2026-07-28", "ServerResult", LIST | {"tools": [], "nextCursor": "c", "_meta": {}}, "ListToolsResult"),
+    ("2026-07-28", "ServerResult", LIST | {"prompts": []}, "ListPromptsResult"),
+    ("2026-07-28", "ServerResult", LIST | {"resources": []}, "ListResourcesResult"),
+    ("2026-07-28", "ServerResult", LIST | {"resourceTemplates": []}, "ListResourceTemplatesResult"),
+    ("2026-07-28", "ServerResult", LIST | {"contents": []}, "ReadResourceResult"),
+    ("2026-07-28", "ServerResult", LIST | {"supportedVersions": [], "capabilities": {}}, "DiscoverResult"),
+    ("2026-07-28", "InputResponse", {"action": "cancel"}, "ElicitResult"),
+    ("2026-07-28", "InputResponse", {"roots": []}, "ListRootsResult"),
+    ("2025-11-25", "ServerResult", {}, "Result"),
+    ("2025-11-25", "ServerResult", {"_meta": {"a": 1}}, "Result"),
+    ("2025-11-25", "ServerResult", {"vendor": 1}, "Result"),
+    ("2025-11-25", "ServerResult", {"content": []}, "CallToolResult"),
+    ("2025-11-25", "ServerResult", {"content": [], "_meta": {"a": 1}, "structuredContent": {}}, "CallToolResult"),
+    ("2025-11-25", "ServerResult", {"tasks": []}, "ListTasksResult"),
+    ("2025-11-25", "ClientResult", {"action": "accept"}, "ElicitResult"),
+    ("2025-11-25", "ClientResult", {"action": "accept", "content": {"a": 1}}, "ElicitResult"),
+    ("2025-11-25", "CallToolRequestResult", {"content": []}, "CallToolResult"),
+    ("2025-11-25", "CallToolRequestResult", {"task": TASK | {"ttl": None}}, "CreateTaskResult"),
+    ("2025-11-25", "ElicitRequestResult", {"task": TASK | {"ttl": 1}, "_meta": {}}, "CreateTaskResult"),
+    ("2024-11-05", "ServerResult", {}, "Result"),
+    ("2024-11-05", "ServerResult", {"tools": []}, "ListToolsResult"),
+    ("2024-11-05", "ServerResult", {"contents": []}, "ReadResourceResult"),
+    (
+        "2024-11-05",
+        "ServerResult",
+        {"protocolVersion": "x", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}},
+        "InitializeResult",
+    ),
+    ("2024-11-05", "ClientResult", {"roots": []}, "ListRootsResult"),
+    (
+        "2024-11-05",
+        "ClientResult",
+        {"model": "m", "role": "user", "content": {"type": "text", "text": "x"}},
+        "CreateMessageResult",
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "union", "value", "kind"), RESULTS, ids=str)
+def test_a_result_is_the_most_specific_that_fits(
+    version: str, union: str, value: dict[str, Any], kind: str, backend: str
+) -> None:
+    types = revision(version, backend)
+    result = types.decode(raw(value), getattr(types, union))
+    assert type(result) is getattr(types, kind)
+    assert type(types.from_builtins(value, getattr(types, union))) is type(result)
+
+
+def test_a_server_result_keeps_what_its_type_declares(types: Types) -> None:
+    value = LIST | {"tools": [TOOL], "nextCursor": "c"}
+    assert again(types, value, types.ServerResult) == value
+
+
+@pytest.mark.parametrize("meta", [{}, {"_meta": {}}, {"_meta": {"com.example/a": 1}}], ids=str)
+@pytest.mark.parametrize("union", ["CallToolResultResponseResult", "GetPromptResultResponseResult"])
+def test_a_request_for_input_is_no_empty_result(types: Types, meta: dict[str, Any], union: str) -> None:
+    value = {"resultType": "input_required", "requestState": "s", **meta}
+    assert type(types.decode(raw(value), getattr(types, union))) is types.InputRequiredResult
+    assert again(types, value, getattr(types, union)) == value
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ({"id": 1, "method": "x/y"}, "JSONRPCRequest"),
+        ({"id": "1", "method": "x/y", "params": {"a": 1}}, "JSONRPCRequest"),
+        ({"method": "x/y"}, "JSONRPCNotification"),
+        ({"method": "x/y", "params": {"a": 1}}, "JSONRPCNotification"),
+        ({"id": 1, "result": {"resultType": "complete"}}, "JSONRPCResultResponse"),
+        ({"id": 1, "error": {"code": 1, "message": "m"}}, "JSONRPCErrorResponse"),
+    ],
+    ids=str,
+)
+def test_a_message_is_a_request_notification_response_or_error(
+    version: str, value: dict[str, Any], kind: str, backend: str
+) -> None:
+    types = revision(version, backend)
+    old = {"JSONRPCResultResponse": "JSONRPCResponse", "JSONRPCErrorResponse": "JSONRPCError"}
+    expected = kind if version >= "2025-11-25" else old.get(kind, kind)
+    message = {"jsonrpc": "2.0", **value}
+    assert type(types.decode(raw(message), types.JSONRPCMessage)) is getattr(types, expected)
+    assert again(types, message, types.JSONRPCMessage) == message
+
+
+def test_2025_03_26_has_batches(backend: str) -> None:
+    types = revision("2025-03-26", backend)
+    batch = [{"jsonrpc": "2.0", "method": "x"}, {"jsonrpc": "2.0", "id": 1, "method": "x"}]
+    decoded = types.decode(raw(batch), types.JSONRPCMessage)
+    assert [type(message) for message in decoded] == [types.JSONRPCNotification, types.JSONRPCRequest]
+
+
+@pytest.mark.parametrize(
+    "value", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1}, {"id": 1, "method": "x"}], ids=str
+)
+def test_what_is_no_message_is_refused(types: Types, value: object) -> None:
+    refusal(types, raw(value), types.JSONRPCMessage)
+
+
+def test_unions_can_be_parts_of_other_types(types: Types) -> None:
+    message = {"jsonrpc": "2.0", "method": "x"}
+    assert type(types.decode(raw([message]), list[types.JSONRPCMessage])[0]) is types.JSONRPCNotification
+    assert type(types.decode(raw({"a": message}), dict[str, types.JSONRPCMessage])["a"]) is types.JSONRPCNotification
+    assert types.decode(b"null", types.JSONRPCMessage | None) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "union", "member"),
+    [
+        (structs.JSONRPCRequest(id=1, method="x"), "JSONRPCMessage", True),
+        (structs.JSONRPCNotification(method="x"), "JSONRPCMessage", True),
+        (structs.JSONRPCNotification(method="x"), "JSONRPCResponse", False),
+        (structs.TextContent(text="x"), "JSONRPCMessage", False),
+        ({"jsonrpc": "2.0", "method": "x"}, "JSONRPCMessage", False),
+        (1, "JSONRPCMessage", False),
+        (structs.Result(result_type="complete"), "ServerResult", True),
+        ({"resultType": "complete"}, "ServerResult", False),
+        (structs.BooleanSchema(), "PrimitiveSchemaDefinition", True),
+        (structs.TextContent(text="x"), "ContentBlock", True),
+        (structs.BooleanSchema(), "ContentBlock", False),
+    ],
+    ids=str,
+)
+def test_isinstance_checks_membership_in_unions_of_structs(value: object, union: str, member: bool) -> None:
+    assert isinstance(value, getattr(structs, union)) is member
+
+
+# Open objects of structs
+
+
+def meta_object() -> structs.RequestMetaObject:
+    return structs.RequestMetaObject(
+        protocol_version="2026-07-28", client_capabilities=structs.ClientCapabilities(roots={})
+    )
+
+
+def test_an_open_object_has_attributes_for_what_it_declares() -> None:
+    meta = structs.decode(raw(META | {"progressToken": "t"}), structs.RequestMetaObject)
+    assert meta.protocol_version == "2026-07-28"
+    assert meta.client_capabilities == structs.ClientCapabilities()
+    assert meta.progress_token == "t"  # noqa: S105
+    assert meta.client_info is structs.UNSET
+
+
+def test_an_open_object_is_a_dict_of_names_on_the_wire() -> None:
+    meta = meta_object()
+    meta["com.example/trace"] = {"id": 1}
+    meta.progress_token = 7
+    assert meta["progressToken"] == 7
+    assert list(meta) == [*META, "com.example/trace", "progressToken"]
+    assert json.loads(structs.encode(meta)) == {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+        "com.example/trace": {"id": 1},
+        "progressToken": 7,
+    }
+
+
+def test_setting_unset_removes_a_member() -> None:
+    meta = meta_object()
+    meta.progress_token = 7
+    meta.progress_token = structs.UNSET
+    assert "progressToken" not in meta
+    meta.progress_token = structs.UNSET
+    assert meta.progress_token is structs.UNSET
+
+
+def test_unset_as_an_argument_leaves_a_member_out() -> None:
+    assert dict(structs.ToolInputSchema(schema_=structs.UNSET)) == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"colour": 1}, "colour"),
+        ({"progressToken": 1}, "progressToken"),
+        ({"protocol_version": "x"}, "client_capabilities"),
+        ({}, "client_capabilities, protocol_version"),
+        ({"protocol_version": structs.UNSET, "client_capabilities": {}}, "protocol_version"),
+    ],
+    ids=str,
+)
+def test_constructors_of_open_objects_refuse_unknown_and_ask_for_missing_arguments(
+    arguments: dict[str, Any], text: str
+) -> None:
+    kind: Any = structs.RequestMetaObject
+    with pytest.raises(TypeError, match=f"RequestMetaObject .*{text}"):
+        kind(**arguments)
+
+
+def test_a_required_member_that_was_removed_cannot_be_read() -> None:
+    meta = meta_object()
+    del meta["io.modelcontextprotocol/protocolVersion"]
+    with pytest.raises(AttributeError, match="protocolVersion"):
+        _ = meta.protocol_version
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),  # noqa: S301
+}
+
+
+@pytest.mark.parametrize("duplicate", [*COPIES.values(), structs.RequestMetaObject.copy], ids=[*COPIES, "own copy"])
+def test_copies_of_open_objects_are_equal_and_of_their_type(duplicate: Callable[[Any], Any]) -> None:
+    meta = meta_object()
+    meta["com.example/trace"] = {"id": 1}
+    twin = duplicate(meta)
+    assert twin == meta
+    assert type(twin) is structs.RequestMetaObject
+    assert type(twin.client_capabilities) is structs.ClientCapabilities
+    twin.protocol_version = "other"
+    assert meta.protocol_version == "2026-07-28"
+
+
+def test_open_objects_are_equal_by_their_members() -> None:
+    assert meta_object() == meta_object()
+    assert structs.ToolInputSchema() == {"type": "object"}
+    assert structs.ToolInputSchema() != structs.ToolInputSchema(schema_="x")
+
+
+def test_the_repr_of_an_open_object_names_its_type() -> None:
+    assert repr(structs.ToolInputSchema()) == "ToolInputSchema({'type': 'object'})"
+
+
+def test_declared_members_of_open_objects_are_decoded_to_their_types() -> None:
+    value = META | {"io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"}, "other": {"name": "x"}}
+    meta = structs.decode(raw(value), structs.RequestMetaObject)
+    assert meta.client_info == structs.Implementation(name="x", version="1")
+    assert meta["other"] == {"name": "x"}
+
+
+# Copies
+
+VALUES: dict[str, Callable[[Types], Any]] = {
+    "constants": lambda types: types.CallToolRequest(id=1, params=call_params(types)),
+    "tag": lambda types: types.TextContent(text="x"),
+    "constant only": lambda types: types.BooleanSchema(),
+    "absent constant": lambda types: types.decode(
+        b'{"message":"m","requestedSchema":{"type":"object","properties":{}}}', types.ElicitRequestFormParams
+    ),
+    "null": lambda types: types.CallToolResult(content=[], result_type="complete", structured_content=None),
+    "open object within": lambda types: types.decode(raw(TOOL), types.Tool),
+}
+
+
+@pytest.mark.parametrize("duplicate", COPIES)
+@pytest.mark.parametrize("value", VALUES)
+def test_a_copy_is_equal_and_encodes_to_the_same_json(types: Types, duplicate: str, value: str) -> None:
+    original = VALUES[value](types)
+    twin = COPIES[duplicate](original)
+    assert twin == original
+    assert twin is not original
+    assert types.encode(twin) == types.encode(original)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_replacing_nothing_in_a_struct_changes_nothing(value: str) -> None:
+    original = VALUES[value](structs)
+    assert structs.encode(msgspec.structs.replace(original)) == structs.encode(original)
+
+
+def test_replacing_a_member_of_a_struct_keeps_its_constants() -> None:
+    request = structs.CallToolRequest(id=1, params=call_params(structs))
+    assert json.loads(structs.encode(msgspec.structs.replace(request, id="2"))) == CALL | {"id": "2"}
+    form = structs.decode(
+        b'{"message":"m","requestedSchema":{"type":"object","properties":{}}}', structs.ElicitRequestFormParams
+    )
+    assert msgspec.structs.replace(form, message="n").mode is structs.UNSET
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_model_copy_changes_nothing(value: str) -> None:
+    original = VALUES[value](models)
+    assert original.model_copy() == original
+    assert models.encode(original.model_copy(deep=True)) == models.encode(original)
+
+
+def test_a_model_copy_takes_new_members() -> None:
+    image = models.ImageContent(data="", mime_type="image/png").model_copy(update={"mime_type": "image/gif"})
+    assert json.loads(models.encode(image)) == {"type": "image", "data": "", "mimeType": "image/gif"}
+
+
+def test_values_are_equal_by_their_members(types: Types) -> None:
+    assert types.TextContent(text="x") == types.TextContent(text="x")
+    assert types.TextContent(text="x") != types.TextContent(text="y")
+    assert types.decode(b'{"type":"text","text":"x"}', types.ContentBlock) == types.TextContent(text="x")
+
+
+def test_a_changed_member_is_encoded(types: Types) -> None:
+    tool = types.decode(raw(TOOL), types.Tool)
+    tool.title = "Grep"
+    assert json.loads(types.encode(tool)) == TOOL | {"title": "Grep"}

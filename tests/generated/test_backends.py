@@ -1,0 +1,74 @@
+"""The two backends say the same: same types, same members, same names, same requiredness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from tests import official
+from tests.generated.backends import PACKAGES, backend
+
+Members = dict[str, tuple[str, bool]]
+"""Name on the wire → attribute, and whether the member must be there."""
+
+
+def _of_struct(kind: Any) -> Members | None:
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, dict) and hasattr(kind, "__attributes__"):
+        return {found.wire: (name, found.required) for name, found in kind.__attributes__.items()}
+    if not issubclass(kind, msgspec.Struct):
+        return None
+    members = {field.encode_name: (field.name, field.required) for field in msgspec.structs.fields(kind)}
+    if (tag := kind.__struct_config__.tag_field) is not None:
+        members[tag] = (tag, True)
+    return members
+
+
+def _of_model(kind: Any) -> Members | None:
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return None
+    kind.model_rebuild()
+    return {field.alias or name: (name, field.is_required()) for name, field in kind.model_fields.items()}
+
+
+def _types(version: str, name: str) -> dict[str, Any]:
+    module = backend(version, name).module
+    shared = {"DecodeError", "MISSING", "UNSET", "UnsetType"}
+    return {key: getattr(module, key) for key in module.__all__ if key[0].isupper() and key not in shared}
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+def test_both_backends_have_the_same_types(version: str) -> None:
+    assert _types(version, "structs").keys() == _types(version, "models").keys()
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+def test_both_backends_have_the_same_members(version: str) -> None:
+    models = _types(version, "models")
+    compared = 0
+    for name, struct in _types(version, "structs").items():
+        expected = _of_struct(struct)
+        assert _of_model(getattr(models[name], "__value__", models[name])) == expected, name
+        compared += expected is not None
+    assert compared > 50
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+def test_members_are_those_of_the_schema(version: str) -> None:
+    """Read off upstream's file, not off the compiler's idea of it."""
+    schema, key = official.patched_schema(version)
+    types = _types(version, "structs")
+    for name, node in schema[key].items():
+        members = _of_struct(types[name])
+        if members is None or "properties" not in node:
+            continue
+        declared = {wire: wire in node.get("required", []) for wire in node["properties"]}
+        found = {wire: required for wire, (_, required) in members.items()}
+        inherited = found.keys() - declared.keys()
+        assert inherited <= {"jsonrpc", "id"}, name
+        assert not any(found[wire] for wire in inherited), name
+        assert {wire: required for wire, required in found.items() if wire not in inherited} == declared, name

@@ -1,0 +1,281 @@
+"""Our types against `jsonschema` and upstream's schema: both must accept and refuse the same values.
+
+Wherever one of them differs, the difference has to fall in a class that is listed here with its reason.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis_jsonschema import from_schema
+from jsonschema import Draft7Validator, Draft202012Validator
+
+import mcpspec
+from codegen.merge import merge_all_of
+from codegen.nodes import map_children, ref_name
+from codegen.normalise import canonical, json_values
+from tests import official
+from tests.generated.backends import BACKENDS, Backend, backend, type_tree
+from tests.paths import VECTORS
+
+pytestmark = pytest.mark.long
+
+_MUTANTS = 3_000
+"""For each revision; 8,000 are asked for in all."""
+_GENERATED = {"small": 14, "large": 2}
+"""For each definition of each revision, by the size of its schema; 5,000 are asked for in all."""
+_LARGE = 4_000
+_AGREEMENT = {"structs": 0.995, "models": 0.998}
+
+_JUNK: tuple[Any, ...] = (None, True, 7, 1.5, "x", [], {})
+Path_ = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A class of values about which we differ from the schema on purpose."""
+
+    reason: str
+    applies: Callable[[Any], bool]
+
+
+def _has_integral_float(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_integral_float, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_integral_float, value))
+    return isinstance(value, float) and value.is_integer()
+
+
+DEVIATIONS = {
+    "integral float": Deviation(
+        "JSON Schema counts 1.0 as an integer; JSON-RPC ids and MCP's counts are integers as written, "
+        "and an `id` of 1.0 must not be taken for 1",
+        _has_integral_float,
+    ),
+}
+
+
+@dataclass
+class Tally:
+    """What a comparison found."""
+
+    compared: int = 0
+    accepted: int = 0
+    differing: Counter[str] = field(default_factory=Counter)
+    deviations: Counter[str] = field(default_factory=Counter)
+    unexplained: list[str] = field(default_factory=list)
+
+
+@cache
+def _validator(version: str, name: str) -> Any:
+    schema, key = official.patched_schema(version)
+    kind = Draft7Validator if key == "definitions" else Draft202012Validator
+    return kind({**schema, "$ref": f"#/{key}/{name}"})
+
+
+def _compare(version: str, name: str, value: Any, backends: list[Backend], tally: Tally) -> None:
+    expected = _validator(version, name).is_valid(value)
+    raw = json.dumps(value).encode()
+    outcomes: list[Any] = []
+    tally.compared += 1
+    tally.accepted += expected
+    for types in backends:
+        try:
+            outcomes.append(type_tree(types.decode(raw, types.type(name))))
+            accepted = True
+        except types.module.DecodeError as error:
+            outcomes.append(str(error))
+            accepted = False
+        if accepted != expected:
+            _explain(types.name, f"{name} {raw.decode()}: schema {expected}, ours {outcomes[-1]}", value, tally)
+    if outcomes[0] != outcomes[1]:
+        tally.unexplained.append(f"the backends differ: {name} {raw.decode()}: {outcomes}")
+
+
+def _explain(name: str, text: str, value: Any, tally: Tally) -> None:
+    tally.differing[name] += 1
+    classes = [title for title, deviation in DEVIATIONS.items() if deviation.applies(value)]
+    tally.deviations.update(classes)
+    if not classes:
+        tally.unexplained.append(f"{name}: {text}")
+
+
+def _judge(tally: Tally) -> None:
+    assert not tally.unexplained, "\n".join(tally.unexplained[:20])
+    for name in BACKENDS:
+        assert 1 - tally.differing[name] / tally.compared >= _AGREEMENT[name], tally
+
+
+def _originals(version: str) -> list[tuple[str, Any]]:
+    paths = sorted((VECTORS / version / "valid").glob("*/*.json"))
+    paths += official.examples() if version == official.EXAMPLES_VERSION else []
+    return [(path.parent.name, json.loads(path.read_bytes())) for path in paths]
+
+
+def _mutants(value: Any) -> Iterator[tuple[str, Any]]:
+    """Each place dropped, and replaced by values of other types; with a description of what was done."""
+    for place in _places(value):
+        if isinstance(place[-1], str):
+            yield f"{_pattern(place)} dropped", _changed(value, place, drop=True)
+        for junk in (*_JUNK, *_near(_at(value, place))):
+            yield f"{_pattern(place)} = {junk!r}", _changed(value, place, junk)
+
+
+def _near(value: Any) -> list[Any]:
+    """Values of the same type that may be out of bounds."""
+    return [] if isinstance(value, bool) or not isinstance(value, int) else [-value - 1]
+
+
+def _places(value: Any, here: Path_ = ()) -> Iterator[Path_]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in items:
+        yield (*here, key)
+        yield from _places(child, (*here, key))
+
+
+def _pattern(place: Path_) -> str:
+    return ".".join("*" if isinstance(part, int) else part for part in place)
+
+
+def _at(value: Any, place: Path_) -> Any:
+    for part in place:
+        value = value[part]
+    return value
+
+
+def _changed(value: Any, place: Path_, junk: Any = None, *, drop: bool = False) -> Any:
+    value = copy.deepcopy(value)
+    holder = _at(value, place[:-1])
+    if drop:
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = junk
+    return value
+
+
+_ENVELOPE = ("jsonrpc", "id", "params._meta")
+
+
+@cache
+def _leaves_envelope_to_base(version: str) -> bool:
+    schema, key = official.patched_schema(version)
+    return "jsonrpc" not in schema[key]["CallToolRequest"]["properties"]
+
+
+def _is_inherited(version: str, name: str, change: str) -> bool:
+    """Whether a change is to an envelope member that the definition leaves to its base type.
+
+    Upstream's older definitions do not mention those, so the schema has no opinion on them. How we check
+    them is the subject of `test_inherited_envelope`.
+    """
+    return _leaves_envelope_to_base(version) and change.startswith(_ENVELOPE) and not name.startswith("JSONRPC")
+
+
+@pytest.mark.parametrize("version", mcpspec.VERSIONS)
+def test_mutants_are_accepted_and_refused_as_the_schema_says(version: str) -> None:
+    unique = {
+        (name, change): mutant
+        for name, value in _originals(version)
+        for change, mutant in _mutants(value)
+        if not _is_inherited(version, name, change)
+    }
+    chosen = random.Random(version).sample(sorted(unique), min(_MUTANTS, len(unique)))
+    tally = Tally()
+    backends = [backend(version, name) for name in BACKENDS]
+    for name, change in chosen:
+        _compare(version, name, unique[name, change], backends, tally)
+    print(f"{version}: {tally.compared} mutants, {tally.accepted} valid, differing {dict(tally.differing)}")
+    assert tally.compared * len(mcpspec.VERSIONS) >= 8_000
+    assert 0.1 < tally.accepted / tally.compared < 0.9
+    _judge(tally)
+
+
+def test_no_accepted_deviation_is_stale() -> None:
+    """Each class of deviation still has a value on which we differ from the schema."""
+    types = backend(mcpspec.LATEST, "structs")
+    assert DEVIATIONS.keys() == {"integral float"}
+    assert _validator(mcpspec.LATEST, "RequestId").is_valid(1.0)
+    with pytest.raises(types.module.DecodeError):
+        types.decode(b"1.0", types.type("RequestId"))
+
+
+@pytest.mark.parametrize("version", [v for v in mcpspec.VERSIONS if _leaves_envelope_to_base(v)])
+@pytest.mark.parametrize("name", BACKENDS)
+def test_inherited_envelope(version: str, name: str) -> None:
+    """Envelope members that older messages leave to their base types are checked as the base types say."""
+    types = backend(version, name)
+    for base, message in (("JSONRPCRequest", "PingRequest"), ("JSONRPCNotification", "InitializedNotification")):
+        method = {"PingRequest": "ping", "InitializedNotification": "notifications/initialized"}[message]
+        whole = {"jsonrpc": "2.0", "method": method, "params": {"_meta": {"progressToken": 1}}, "id": 1}
+        for key in ("jsonrpc", "id", "params"):
+            for junk in _JUNK:
+                value = {**whole, key: junk}
+                expected = _validator(version, base).is_valid(value)
+                try:
+                    types.decode(json.dumps(value).encode(), types.type(message))
+                    accepted = True
+                except types.module.DecodeError:
+                    accepted = False
+                assert accepted == expected, (message, value)
+
+
+_DEPTH = 2
+
+
+def _narrow(node: Any, defs: dict[str, Any], depth: int = 0) -> Any:
+    """A schema of some of the instances of a definition, small enough to generate instances from.
+
+    Objects have no undeclared members, and deep inside no optional ones; lists are short.
+    """
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _narrow(defs[ref_name(node["$ref"])], defs, depth + 1)
+    if "properties" in node:
+        required = node.get("required", [])
+        kept = {key: child for key, child in node["properties"].items() if depth < _DEPTH or key in required}
+        node = {**node, "properties": kept, "additionalProperties": False}
+    node = map_children(node, lambda child: _narrow(child, defs, depth))
+    if not node:
+        return {"type": ["null", "boolean", "integer", "string"]}
+    if node.get("type") == "array":
+        node["maxItems"] = min(2, node.get("maxItems", 2))
+    return node
+
+
+@pytest.mark.parametrize("version", mcpspec.VERSIONS)
+def test_generated_instances_are_accepted(version: str) -> None:
+    schema, _ = official.patched_schema(version)
+    defs = merge_all_of(json_values(canonical(schema), version), version)
+    tally = Tally()
+    backends = [backend(version, name) for name in BACKENDS]
+    for name in defs:
+        narrow = _narrow(defs[name], defs)
+        size = "large" if len(json.dumps(narrow)) > _LARGE else "small"
+
+        @settings(
+            max_examples=_GENERATED[size],
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate],
+        )
+        @given(value=from_schema(narrow))
+        def compare(name: str, value: Any) -> None:
+            _compare(version, name, value, backends, tally)
+
+        compare(name)
+    assert tally.compared >= 1_000
+    print(f"{version}: {tally.compared} instances, differing {dict(tally.differing)}")
+    _judge(tally)

@@ -1,0 +1,256 @@
+"""Handlers: a method for everything that a side may receive, Protocols by capability, and stubs that refuse all."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType, SimpleNamespace
+from typing import Any, get_args, get_origin
+
+import pytest
+
+import mcpspec
+
+TASKS = "ext/tasks"
+SIDES = ("Server", "Client")
+
+
+@dataclass(frozen=True)
+class Face:
+    """The handlers of a version for one backend."""
+
+    version: str
+    backend: str
+
+    def module(self, name: str) -> ModuleType:
+        folder = "ext.tasks" if self.version == TASKS else f"v{self.version.replace('-', '_')}"
+        return import_module(f"mcpspec.{folder}.{'models_' if self.backend == 'models' else ''}{name}")
+
+    @property
+    def handlers(self) -> ModuleType:
+        return self.module("handlers")
+
+    def received(self, side: str) -> list[Any]:
+        """The records of what the other side may send."""
+        other = {"Server": "client", "Client": "server"}[side]
+        return [r for r in self.module("methods").METHODS.values() if r.direction in (other, "both")]
+
+    def protocols(self, side: str) -> list[Any]:
+        """The Protocols of the capabilities of a side."""
+        names = [name for name in self.handlers.__all__ if name.startswith(side)]
+        return [getattr(self.handlers, name) for name in names if name not in (f"{side}Handler", f"{side}Stub")]
+
+    def __str__(self) -> str:
+        return f"{self.version}-{self.backend}"
+
+
+FACES = [Face(version, backend) for version in (*mcpspec.VERSIONS, TASKS) for backend in ("structs", "models")]
+
+each_side = pytest.mark.parametrize(
+    ("face", "side"), [pytest.param(face, side, id=f"{face}-{side}") for face in FACES for side in SIDES]
+)
+each_received = pytest.mark.parametrize(
+    ("face", "side", "method"),
+    [
+        pytest.param(face, side, record.name, id=f"{face}-{side}-{record.name}")
+        for face in FACES
+        for side in SIDES
+        for record in face.received(side)
+    ],
+)
+
+
+def stub(face: Face, side: str) -> Any:
+    return getattr(face.handlers, f"{side}Stub")()
+
+
+def public_methods(kind: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+
+
+def own_methods(kind: type) -> set[str]:
+    return {name for name, value in vars(kind).items() if inspect.isfunction(value) and not name.startswith("_")}
+
+
+def handler_name(face: Face, method: str) -> str:
+    return str(face.module("methods").METHODS[method].handler)
+
+
+# Stubs
+
+
+@each_received
+def test_a_stub_refuses_every_method_by_its_name(face: Face, side: str, method: str) -> None:
+    refuse = getattr(stub(face, side), handler_name(face, method))
+    with pytest.raises(face.handlers.MethodNotFoundError) as caught:
+        refuse(SimpleNamespace(), SimpleNamespace())
+    assert caught.value.method == method
+    assert caught.value.code == -32601
+    assert str(caught.value) == f"method not found: {method}"
+
+
+@each_side
+def test_a_stub_has_methods_for_what_it_may_receive_and_no_others(face: Face, side: str) -> None:
+    received = {record.handler for record in face.received(side)}
+    assert received
+    assert public_methods(getattr(face.handlers, f"{side}Stub")) == received
+
+
+@each_side
+def test_a_stub_is_generic_in_the_context(face: Face, side: str) -> None:
+    kind = getattr(face.handlers, f"{side}Stub")
+    assert get_args(kind[int]) == (int,)
+    assert isinstance(kind[int](), kind)
+
+
+def test_the_error_of_a_stub_is_one_type_for_all_revisions_and_backends() -> None:
+    (kind,) = {face.handlers.MethodNotFoundError for face in FACES}
+    assert issubclass(kind, NotImplementedError)
+
+
+# Protocols
+
+
+@each_side
+def test_the_handler_of_a_side_joins_all_its_capabilities(face: Face, side: str) -> None:
+    handler = getattr(face.handlers, f"{side}Handler")
+    bases = [get_origin(base) for base in handler.__orig_bases__]
+    assert bases[:-1] == face.protocols(side)
+    assert public_methods(handler) == {record.handler for record in face.received(side)}
+
+
+@each_side
+def test_no_capability_is_empty_and_none_shares_a_method_with_another(face: Face, side: str) -> None:
+    protocols = face.protocols(side)
+    assert protocols
+    assert all(own_methods(protocol) for protocol in protocols)
+    assert sum(len(own_methods(protocol)) for protocol in protocols) == len(face.received(side))
+
+
+@each_side
+def test_protocols_are_generic_in_the_context(face: Face, side: str) -> None:
+    for protocol in [*face.protocols(side), getattr(face.handlers, f"{side}Handler")]:
+        assert protocol._is_protocol
+        assert len(protocol.__parameters__) == 1
+        assert protocol.__parameters__[0].__contravariant__
+        assert get_args(protocol[int]) == (int,)
+
+
+@each_side
+def test_protocols_cannot_be_instantiated(face: Face, side: str) -> None:
+    with pytest.raises(TypeError, match="Protocols cannot be instantiated"):
+        getattr(face.handlers, f"{side}Handler")()
+
+
+@each_received
+def test_stub_and_protocol_agree_on_the_signature(face: Face, side: str, method: str) -> None:
+    name = handler_name(face, method)
+    signatures = {
+        str(inspect.signature(getattr(getattr(face.handlers, f"{side}{kind}"), name))) for kind in ("Handler", "Stub")
+    }
+    assert len(signatures) == 1
+
+
+@each_received
+def test_a_method_takes_the_parameters_of_its_record_and_a_context_by_position(
+    face: Face, side: str, method: str
+) -> None:
+    record = face.module("methods").METHODS[method]
+    signature = inspect.signature(getattr(getattr(face.handlers, f"{side}Handler"), record.handler))
+    own, params, ctx = signature.parameters.values()
+    assert own.name == "self"
+    assert {own.kind, params.kind, ctx.kind} == {inspect.Parameter.POSITIONAL_ONLY}
+    annotation = face.module("methods").__annotations__[re.sub(r"(?<=[a-z])(?=[A-Z])|/", "_", method).upper()]
+    types = (params.annotation, signature.return_annotation.removeprefix("MaybeAwaitable[").removesuffix("]"))
+    assert annotation == f"Final[Method[{types[0]}, {types[1]}]]"
+    assert ctx.annotation == "ContextT"
+
+
+@each_received
+def test_a_method_says_in_its_docstring_what_it_answers(face: Face, side: str, method: str) -> None:
+    function = getattr(getattr(face.handlers, f"{side}Stub"), handler_name(face, method))
+    assert function.__doc__ == f"`{method}`"
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("version", "message", "name"),
+    [
+        ("2026-07-28", "CallToolRequest", "call_tool"),
+        ("2026-07-28", "ListToolsRequest", "list_tools"),
+        ("2026-07-28", "ListResourceTemplatesRequest", "list_resource_templates"),
+        ("2026-07-28", "ProgressNotification", "progress"),
+        ("2026-07-28", "ToolListChangedNotification", "tool_list_changed"),
+        ("2026-07-28", "ElicitRequest", "elicit"),
+        ("2026-07-28", "CreateMessageRequest", "create_message"),
+        ("2026-07-28", "DiscoverRequest", "discover"),
+        ("2025-11-25", "GetTaskPayloadRequest", "get_task_payload"),
+        ("2024-11-05", "SetLevelRequest", "set_level"),
+        ("2024-11-05", "InitializeRequest", "initialize"),
+        ("2024-11-05", "PingRequest", "ping"),
+        (TASKS, "UpdateTaskRequest", "update_task"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["structs", "models"])
+def test_a_handler_is_named_after_its_message(version: str, backend: str, message: str, name: str) -> None:
+    records = Face(version, backend).module("methods").METHODS.values()
+    types = import_module(records_module(version, backend))
+    assert [record.handler for record in records if record.message is getattr(types, message)] == [name]
+
+
+def records_module(version: str, backend: str) -> str:
+    return f"mcpspec.{'ext.tasks' if version == TASKS else 'v' + version.replace('-', '_')}.{backend}"
+
+
+@pytest.mark.parametrize(
+    ("version", "side", "capabilities"),
+    [
+        ("2024-11-05", "Server", {"Completion", "Core", "Logging", "Prompts", "Resources", "Roots", "Tools"}),
+        ("2024-11-05", "Client", {"Core", "Prompts", "Resources", "Roots", "Sampling", "Tools"}),
+        ("2026-07-28", "Server", {"Completion", "Core", "Prompts", "Resources", "Subscriptions", "Tools"}),
+        (TASKS, "Server", {"Tasks"}),
+    ],
+)
+@pytest.mark.parametrize("backend", ["structs", "models"])
+def test_capabilities_are_the_first_parts_of_method_names(
+    version: str, side: str, capabilities: set[str], backend: str
+) -> None:
+    found = Face(version, backend).protocols(side)
+    assert {protocol.__name__.removeprefix(side) for protocol in found} == capabilities
+
+
+@each_side
+def test_a_method_belongs_to_the_capability_that_its_name_begins_with(face: Face, side: str) -> None:
+    for protocol in face.protocols(side):
+        capability = protocol.__name__.removeprefix(side).lower()
+        for record in face.received(side):
+            if record.handler in own_methods(protocol) and capability != "core":
+                assert record.name.removeprefix("notifications/").split("/")[0] == capability
+
+
+# Use
+
+
+@pytest.mark.parametrize("backend", ["structs", "models"])
+def test_a_handler_overrides_what_it_implements_and_refuses_the_rest(backend: str) -> None:
+    face = Face("2026-07-28", backend)
+    types = import_module(f"mcpspec.v2026_07_28.{backend}")
+    base: Any = face.handlers.ServerStub
+
+    class Server(base):  # type: ignore[misc]
+        def call_tool(self, params: Any, ctx: str, /) -> Any:
+            return types.CallToolResult(content=[types.TextContent(text=f"{params} {ctx}")], result_type="complete")
+
+        async def complete(self, params: Any, ctx: str, /) -> Any:
+            return f"{params} {ctx}"
+
+    server: Any = Server()
+    assert server.call_tool("grep", "me").content[0].text == "grep me"
+    assert asyncio.run(server.complete("p", "me")) == "p me"
+    with pytest.raises(face.handlers.MethodNotFoundError, match="tools/list"):
+        server.list_tools("p", "me")

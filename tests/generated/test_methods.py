@@ -1,0 +1,461 @@
+"""The method tables say what the schemas say, in every revision and for both backends.
+
+What is expected is read from the schema files here, by other code than the compiler's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, NoneType
+from typing import Any, TypeAlias
+
+import pytest
+
+import mcpspec
+from mcpspec._support.methods import Method
+
+ROOT = Path(__file__).resolve().parents[2]
+REVISIONS = list(mcpspec.VERSIONS)
+TASKS = "ext/tasks"
+
+Defs: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Face:
+    """The methods of a version for one backend, and the types they are about."""
+
+    version: str
+    backend: str
+
+    @property
+    def methods(self) -> ModuleType:
+        return import_module(f"{package(self.version)}.{'models_' if self.backend == 'models' else ''}methods")
+
+    @property
+    def types(self) -> ModuleType:
+        return import_module(f"{package(self.version)}.{self.backend}")
+
+    @property
+    def records(self) -> dict[str, Any]:
+        return dict(self.methods.METHODS)
+
+    def __str__(self) -> str:
+        return f"{self.version}-{self.backend}"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A method as its schema describes it."""
+
+    name: str
+    direction: str
+    kind: str
+    message: str
+    params: str | None
+    """Name of the definition; None where the schema writes the parameters in place."""
+    params_required: bool
+    results: frozenset[str]
+    """Names of the definitions that a result may have."""
+
+
+def package(version: str) -> str:
+    return f"mcpspec.{version.replace('/', '.')}" if "/" in version else f"mcpspec.v{version.replace('-', '_')}"
+
+
+@cache
+def definitions(version: str) -> Defs:
+    schema = json.loads((ROOT / "schema" / f"{version}.json").read_text(encoding="utf-8"))
+    found: Defs = schema.get("$defs") or schema["definitions"]
+    return found
+
+
+def referred(node: Any) -> str:
+    return str(node["$ref"]).rpartition("/")[2]
+
+
+def named_members(defs: Defs, union: str) -> list[str]:
+    """The messages of a union; one that is written out in place is the definition with the same method."""
+    node = defs.get(union, {"anyOf": []})
+    if "anyOf" in node:
+        return [referred(member) for member in node["anyOf"]]
+    if "$ref" in node:
+        return [referred(node)]
+    method = node["properties"]["method"]
+    return [
+        name for name, other in defs.items() if name != union and other.get("properties", {}).get("method") == method
+    ]
+
+
+def senders(defs: Defs) -> Iterator[tuple[str, str, str]]:
+    """Message, direction and kind of everything that is sent."""
+    for side in ("Client", "Server"):
+        for kind in ("Request", "Notification"):
+            for message in named_members(defs, side + kind):
+                yield message, side.lower(), kind.lower()
+    if "ServerRequest" not in defs:
+        for message in named_members(defs, "InputRequest"):
+            yield message, "server", "input"
+
+
+def results(version: str, message: str, kind: str) -> frozenset[str]:
+    defs = definitions(version)
+    if kind == "notification":
+        return frozenset()
+    base = message.removesuffix("Request")
+    if f"{base}ResultResponse" in defs:
+        node = defs[f"{base}ResultResponse"]["properties"]["result"]
+        found = {referred(member) for member in node.get("anyOf", [node])}
+    else:
+        found = {f"{base}Result" if f"{base}Result" in defs else "EmptyResult"}
+    if version == "2025-11-25" and message in ("CallToolRequest", "CreateMessageRequest", "ElicitRequest"):
+        found.add("CreateTaskResult")
+    return frozenset(found)
+
+
+@cache
+def expected(version: str) -> dict[str, Expected]:
+    defs = definitions(version)
+    found: dict[str, Expected] = {}
+    for message, direction, kind in senders(defs):
+        node = defs[message]
+        name = node["properties"]["method"]["const"]
+        params = node["properties"].get("params", {})
+        found[name] = Expected(
+            name=name,
+            direction="both" if name in found else direction,
+            kind=kind,
+            message=message,
+            params=referred(params) if "$ref" in params else None,
+            params_required="params" in node["required"],
+            results=results(version, message, kind),
+        )
+    return found
+
+
+TASK_METHODS = {
+    "tasks/get": ("client", "request", "GetTaskRequest", "GetTaskResult"),
+    "tasks/update": ("client", "request", "UpdateTaskRequest", "UpdateTaskResult"),
+    "tasks/cancel": ("client", "request", "CancelTaskRequest", "CancelTaskResult"),
+    "notifications/tasks": ("server", "notification", "TaskStatusNotification", None),
+    "elicitation/create": ("server", "input", "ElicitRequest", "ElicitResult"),
+    "roots/list": ("server", "input", "ListRootsRequest", "ListRootsResult"),
+    "sampling/createMessage": ("server", "input", "CreateMessageRequest", "CreateMessageResult"),
+}
+
+
+def vector(version: str, definition: str) -> bytes:
+    """The plainest of the examples of a definition."""
+    folder = ROOT / "tests" / "vectors" / version / "valid" / definition
+    return min(folder.glob("*.json"), key=lambda path: (path.stem != "minimal", path.stem)).read_bytes()
+
+
+FACES = [Face(version, backend) for version in REVISIONS for backend in ("structs", "models")]
+ALL_FACES = [*FACES, Face(TASKS, "structs"), Face(TASKS, "models")]
+
+each_revision = pytest.mark.parametrize("face", FACES, ids=str)
+each_version = pytest.mark.parametrize("face", ALL_FACES, ids=str)
+each_method = pytest.mark.parametrize(
+    ("face", "method"),
+    [
+        pytest.param(face, method, id=f"{face}-{name}")
+        for face in FACES
+        for name, method in expected(face.version).items()
+    ],
+)
+each_request = pytest.mark.parametrize(
+    ("face", "method"),
+    [
+        pytest.param(face, method, id=f"{face}-{name}")
+        for face in FACES
+        for name, method in expected(face.version).items()
+        if method.kind != "notification"
+    ],
+)
+
+
+@each_revision
+def test_every_message_of_the_direction_unions_has_a_record_and_no_other(face: Face) -> None:
+    assert face.records.keys() == expected(face.version).keys()
+
+
+@each_method
+def test_a_record_says_who_sends_what(face: Face, method: Expected) -> None:
+    record = face.records[method.name]
+    assert (record.name, record.direction, record.kind) == (method.name, method.direction, method.kind)
+    assert record.message is getattr(face.types, method.message)
+
+
+@each_method
+def test_the_parameters_of_a_record_are_those_of_its_message(face: Face, method: Expected) -> None:
+    record = face.records[method.name]
+    assert record.params_required is method.params_required
+    if method.params is not None:
+        assert record.params is getattr(face.types, method.params)
+    else:
+        assert record.params.__name__ == f"{method.message}Params"
+        assert record.params is getattr(face.types, f"{method.message}Params")
+
+
+@each_request
+def test_a_result_is_decoded_to_the_type_that_the_schema_gives(face: Face, method: Expected) -> None:
+    record = face.records[method.name]
+    for definition in method.results:
+        value = face.types.decode(vector(face.version, definition), record.result)
+        assert isinstance(value, face.types.Result if definition == "EmptyResult" else getattr(face.types, definition))
+
+
+@each_request
+def test_a_request_with_one_kind_of_result_has_just_that(face: Face, method: Expected) -> None:
+    record = face.records[method.name]
+    if len(method.results) == 1:
+        assert record.result is getattr(face.types, *method.results)
+    else:
+        assert not isinstance(record.result, type) or record.result.__name__ not in method.results
+
+
+@each_revision
+def test_a_notification_has_no_result(face: Face) -> None:
+    assert {record.result for record in face.records.values() if record.kind == "notification"} == {NoneType}
+
+
+@each_revision
+def test_requests_inside_results_stand_in_for_server_requests_only_where_there_are_none(face: Face) -> None:
+    inputs = {name for name, record in face.records.items() if record.kind == "input"}
+    if face.version == "2026-07-28":
+        assert inputs == {"elicitation/create", "roots/list", "sampling/createMessage"}
+        assert {face.records[name].direction for name in inputs} == {"server"}
+    else:
+        assert inputs == set()
+
+
+@pytest.mark.parametrize("backend", ["structs", "models"])
+@pytest.mark.parametrize("name", ["tools/call", "sampling/createMessage", "elicitation/create"])
+def test_three_requests_of_2025_11_25_may_be_answered_by_a_task(backend: str, name: str) -> None:
+    face = Face("2025-11-25", backend)
+    value = face.types.decode(vector(face.version, "CreateTaskResult"), face.records[name].result)
+    assert isinstance(value, face.types.CreateTaskResult)
+
+
+@pytest.mark.parametrize("backend", ["structs", "models"])
+def test_the_tasks_extension_has_the_methods_of_its_specification(backend: str) -> None:
+    face = Face(TASKS, backend)
+    assert face.records.keys() == TASK_METHODS.keys()
+    for name, (direction, kind, message, result) in TASK_METHODS.items():
+        record = face.records[name]
+        assert (record.direction, record.kind) == (direction, kind)
+        assert record.message is getattr(face.types, message)
+        assert record.params is getattr(face.types, f"{message}Params")
+        assert record.result is (getattr(face.types, result) if result else NoneType)
+
+
+@each_method
+def test_a_message_decodes_to_the_types_of_its_record(face: Face, method: Expected) -> None:
+    record = face.records[method.name]
+    message = face.types.decode(vector(face.version, method.message), record.message)
+    assert type(message) is record.message
+    assert message.method == method.name
+    if record.params_required:
+        params = face.types.decode(face.types.encode(message.params), record.params)
+        assert type(params) is type(message.params)
+
+
+@each_version
+def test_types_of_a_record_can_be_decoded_and_null_is_none_of_them(face: Face) -> None:
+    for record in face.records.values():
+        for kind in (record.message, record.params, record.result):
+            if kind is NoneType:
+                assert face.types.decode(b"null", kind) is None
+                continue
+            with pytest.raises(face.types.DecodeError):
+                face.types.decode(b"null", kind)
+
+
+@each_version
+def test_parameters_that_may_be_absent_need_no_arguments(face: Face) -> None:
+    optional = [record for record in face.records.values() if not record.params_required]
+    assert optional
+    for record in optional:
+        assert face.types.encode(record.params()) == b"{}"
+
+
+@each_version
+def test_static_types_are_those_of_the_record(face: Face) -> None:
+    for name, record in face.records.items():
+        annotation = face.methods.__annotations__[constant_name(name)]
+        params, _, result = annotation.removeprefix("Final[Method[").removesuffix("]]").partition(", ")
+        assert [record.params] == named_types(face, params)
+        if record.kind == "notification":
+            assert result == "None"
+        elif "|" in result:
+            results = expected(face.version)[name].results
+            assert set(named_types(face, result)) == {getattr(face.types, definition) for definition in results}
+        else:
+            assert [record.result] == named_types(face, result)
+
+
+def named_types(face: Face, annotation: str) -> list[Any]:
+    names = [part.strip().split(".") for part in annotation.split("|")]
+    assert {module for module, _ in names} == {face.backend}
+    return [getattr(face.types, name) for _, name in names]
+
+
+# Lookup tables
+
+
+@each_version
+@pytest.mark.parametrize(
+    ("table", "directions", "kinds"),
+    [
+        ("METHODS", {"client", "server", "both"}, {"request", "notification", "input"}),
+        ("CLIENT_REQUESTS", {"client", "both"}, {"request"}),
+        ("SERVER_REQUESTS", {"server", "both"}, {"request", "input"}),
+        ("CLIENT_NOTIFICATIONS", {"client", "both"}, {"notification"}),
+        ("SERVER_NOTIFICATIONS", {"server", "both"}, {"notification"}),
+    ],
+)
+def test_a_table_has_the_records_of_its_direction_and_kind(
+    face: Face, table: str, directions: set[str], kinds: set[str]
+) -> None:
+    methods = face.records.values()
+    fitting = {record.name: record for record in methods if record.direction in directions and record.kind in kinds}
+    found = getattr(face.methods, table)
+    assert dict(found) == fitting
+    assert list(found) == sorted(found)
+
+
+@each_version
+@pytest.mark.parametrize(
+    "table", ["METHODS", "CLIENT_REQUESTS", "SERVER_REQUESTS", "CLIENT_NOTIFICATIONS", "SERVER_NOTIFICATIONS"]
+)
+def test_tables_are_read_only(face: Face, table: str) -> None:
+    found = getattr(face.methods, table)
+    with pytest.raises(TypeError):
+        found["x/y"] = face.records["roots/list"]
+    with pytest.raises(TypeError):
+        del found["roots/list"]
+
+
+@each_version
+def test_records_are_frozen_and_slotted(face: Face) -> None:
+    for record in face.records.values():
+        with pytest.raises(FrozenInstanceError):
+            record.name = "x/y"
+        assert not hasattr(record, "__dict__")
+
+
+@each_version
+def test_records_are_told_apart_by_identity_and_may_be_keys(face: Face) -> None:
+    assert len(set(face.records.values())) == len(face.records)
+
+
+@pytest.mark.parametrize("version", [*REVISIONS, TASKS])
+def test_both_backends_have_the_same_methods(version: str) -> None:
+    def facts(face: Face) -> list[tuple[object, ...]]:
+        return [
+            (r.name, r.direction, r.kind, r.message.__name__, r.params_required, r.handler)
+            for r in face.records.values()
+        ]
+
+    assert facts(Face(version, "structs")) == facts(Face(version, "models"))
+
+
+# Names
+
+
+def constant_name(method: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", method).replace("/", "_").upper()
+
+
+@each_version
+def test_every_record_is_a_constant_named_after_its_method(face: Face) -> None:
+    members: dict[str, Any] = vars(face.methods)
+    constants = {name: members[name] for name in members if isinstance(members[name], Method)}
+    assert constants == {constant_name(name): record for name, record in face.records.items()}
+    assert constants.keys() <= set(face.methods.__all__)
+
+
+@pytest.mark.parametrize(
+    ("version", "constant", "method"),
+    [
+        ("2026-07-28", "TOOLS_CALL", "tools/call"),
+        ("2026-07-28", "NOTIFICATIONS_PROGRESS", "notifications/progress"),
+        ("2026-07-28", "NOTIFICATIONS_TOOLS_LIST_CHANGED", "notifications/tools/list_changed"),
+        ("2026-07-28", "RESOURCES_TEMPLATES_LIST", "resources/templates/list"),
+        ("2026-07-28", "SAMPLING_CREATE_MESSAGE", "sampling/createMessage"),
+        ("2025-11-25", "LOGGING_SET_LEVEL", "logging/setLevel"),
+        ("2024-11-05", "INITIALIZE", "initialize"),
+        ("2024-11-05", "PING", "ping"),
+        (TASKS, "TASKS_UPDATE", "tasks/update"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["structs", "models"])
+def test_constants_are_named_as_documented(version: str, backend: str, constant: str, method: str) -> None:
+    assert getattr(Face(version, backend).methods, constant).name == method
+
+
+# Versions and error codes
+
+JSON_RPC = {
+    "PARSE_ERROR": -32700,
+    "INVALID_REQUEST": -32600,
+    "METHOD_NOT_FOUND": -32601,
+    "INVALID_PARAMS": -32602,
+    "INTERNAL_ERROR": -32603,
+}
+CODES = {
+    "2024-11-05": {"RESOURCE_NOT_FOUND": -32002},
+    "2025-03-26": {"RESOURCE_NOT_FOUND": -32002},
+    "2025-06-18": {"RESOURCE_NOT_FOUND": -32002},
+    "2025-11-25": {"RESOURCE_NOT_FOUND": -32002, "URL_ELICITATION_REQUIRED": -32042},
+    "2026-07-28": {
+        "HEADER_MISMATCH": -32020,
+        "MISSING_REQUIRED_CLIENT_CAPABILITY": -32021,
+        "UNSUPPORTED_PROTOCOL_VERSION": -32022,
+    },
+}
+
+
+def code_constants(face: Face) -> dict[str, int]:
+    return {name: value for name, value in vars(face.methods).items() if name.isupper() and isinstance(value, int)}
+
+
+@each_revision
+def test_the_protocol_version_is_that_of_the_schema(face: Face) -> None:
+    assert face.version == face.methods.PROTOCOL_VERSION
+
+
+@each_revision
+def test_error_codes_are_those_of_the_revision(face: Face) -> None:
+    assert code_constants(face) == JSON_RPC | CODES[face.version]
+    assert code_constants(face).keys() <= set(face.methods.__all__)
+
+
+def stated_codes(node: Any) -> Iterator[int]:
+    children: list[Any] = []
+    if isinstance(node, dict):
+        members: dict[str, Any] = {**node}
+        code: Any = members.get("properties", {}).get("code", {})
+        if "const" in code:
+            yield code["const"]
+        children = list(members.values())
+    elif isinstance(node, list):
+        children = [*node]
+    for child in children:
+        yield from stated_codes(child)
+
+
+@each_version
+def test_every_error_code_that_the_schema_states_has_a_constant(face: Face) -> None:
+    assert set(stated_codes(definitions(face.version))) <= set(code_constants(face).values())
+
+
+def test_schemas_of_some_revisions_state_error_codes() -> None:
+    assert set(stated_codes(definitions("2025-11-25"))) == {-32042}
+    assert len(set(stated_codes(definitions("2026-07-28")))) == 8

@@ -1,0 +1,106 @@
+"""Build the distribution, and prove that the wheel works where nothing else is installed.
+
+Usage: `python tools/dist_check.py UV`. Checks: wheel and sdist hold the same package files; the wheel
+installs into an empty environment without Pydantic, imports, decodes a message; with Pydantic too;
+`pyright --verifytypes` is at 100 % for both packages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("mcpspec", "typedmcp")
+
+WITHOUT_PYDANTIC = """
+import importlib.util, sys
+import mcpspec, typedmcp
+assert importlib.util.find_spec("pydantic") is None
+raw = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+for version in mcpspec.VERSIONS:
+    structs = mcpspec.revision(version).structs
+    mcpspec.revision(version).handlers, mcpspec.revision(version).methods
+    message = structs.decode(raw, structs.JSONRPCMessage)
+    assert type(message).__name__ == "JSONRPCRequest", message
+    assert structs.encode(message) == b'{"id":1,"jsonrpc":"2.0","method":"ping"}', structs.encode(message)
+try:
+    mcpspec.revision(mcpspec.LATEST).models
+except ModuleNotFoundError as error:
+    assert "pydantic" in str(error), error
+print("structs work without Pydantic, on", sys.version.split()[0])
+"""
+
+WITH_PYDANTIC = """
+import mcpspec
+for version in mcpspec.VERSIONS:
+    models = mcpspec.revision(version).models
+    models.decode(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}', models.JSONRPCMessage)
+print("models work with Pydantic")
+"""
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """Run a command to its end; its output. What it prints is shown where it fails."""
+    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def contents(wheel: Path, sdist: Path) -> None:
+    """Both archives hold every package file, typing marker included."""
+    expected = {
+        path.relative_to(ROOT / folder).as_posix()
+        for folder in ("generated", "runtime")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {f"{package}/py.typed" for package in PACKAGES} <= expected
+    in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(PACKAGES) and ".dist-info" not in name}
+    assert in_wheel == expected, in_wheel ^ expected
+    with tarfile.open(sdist) as archive:
+        in_sdist = {name.split("/", 2)[-1] for name in archive.getnames()}
+    assert expected <= in_sdist, expected - in_sdist
+
+
+def verify_types(python: Path, package: str) -> None:
+    """Every public name of an installed package has a known type."""
+    command = [sys.executable, "-m", "pyright", "--ignoreexternal", "--outputjson", "--verifytypes", package]
+    # For this check pyright looks for the package in the active environment only.
+    active = {**os.environ, "VIRTUAL_ENV": str(python.parent.parent), "PATH": f"{python.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=active, cwd=python.parent)  # noqa: S603
+    report = json.loads(done.stdout)["typeCompleteness"]
+    score = report["completenessScore"]
+    unknown = [symbol["name"] for symbol in report["symbols"] if symbol["isExported"] and not symbol["isTypeKnown"]]
+    print(f"{package}: {score:.2%} of the public names have known types")
+    if score < 1:
+        sys.exit("\n".join(unknown[:20]))
+
+
+def main(uv: str) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        run(uv, "build", "--quiet", "--out-dir", folder / "dist", ROOT)
+        (wheel,) = (folder / "dist").glob("*.whl")
+        (sdist,) = (folder / "dist").glob("*.tar.gz")
+        contents(wheel, sdist)
+        print(f"built {wheel.name} ({wheel.stat().st_size >> 10} KiB) and {sdist.name}")
+        python = folder / "venv" / "bin" / "python"
+        run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")
+        run(uv, "pip", "install", "--quiet", "--python", python, wheel)
+        print(run(python, "-W", "error", "-c", WITHOUT_PYDANTIC, cwd=folder), end="")
+        run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[pydantic]")
+        print(run(python, "-W", "error", "-c", WITH_PYDANTIC, cwd=folder), end="")
+        for package in PACKAGES:
+            verify_types(python, package)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

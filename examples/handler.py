@@ -1,0 +1,34 @@
+"""A handler written against the generated stubs: a server that has one tool.
+
+A runtime calls it with typed parameters and a context; here `main` stands in for one.
+"""
+
+import asyncio
+
+from mcpspec.v2026_07_28 import handlers, structs
+
+
+class Weather(handlers.ServerStub[None]):
+    """Implements what it offers; every other method answers "method not found"."""
+
+    async def list_tools(self, params: structs.PaginatedRequestParams, ctx: None) -> structs.ListToolsResult:
+        schema = structs.ToolInputSchema()
+        schema["properties"] = {"city": {"type": "string"}}
+        tool = structs.Tool(name="get_weather", input_schema=schema)
+        return structs.ListToolsResult(tools=[tool], result_type="complete", ttl_ms=60_000, cache_scope="public")
+
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: None) -> structs.CallToolResult:
+        city = params.arguments["city"] if params.arguments is not structs.UNSET else "nowhere"
+        text = structs.TextContent(text=f"12 degrees in {city}")
+        return structs.CallToolResult(content=[text], result_type="complete")
+
+
+async def main() -> None:
+    capabilities = structs.ClientCapabilities()
+    meta = structs.RequestMetaObject(protocol_version="2026-07-28", client_capabilities=capabilities)
+    params = structs.CallToolRequestParams(meta=meta, name="get_weather", arguments={"city": "Oslo"})
+    print(structs.encode(await Weather().call_tool(params, None)).decode())
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

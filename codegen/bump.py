@@ -12,6 +12,7 @@ from pathlib import Path
 from codegen import errata
 from codegen.diff import changes
 from codegen.errors import SchemaError
+from codegen.nodes import Schema
 from codegen.pipeline import compile_all, interface
 from codegen.source import EXTENSION, interface_text, load, load_pinned, parse, sha256
 
@@ -35,7 +36,8 @@ def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: 
     data = _read(origin)
     pinned = load_pinned(folder)
     entry = pinned.get(version, {})
-    if entry and entry["upstream_sha256"] != sha256(data) and not repin:
+    same = entry.get("upstream_sha256") == sha256(data)
+    if entry and not same and not repin:
         raise SchemaError(origin, "", f"sha256 {sha256(data)} is not the one pinned for {version}; REPIN=1 accepts it")
     schema = parse(data, origin)
     text = interface_text(schema)
@@ -44,15 +46,33 @@ def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: 
         shutil.copytree(folder, draft)
         (draft / f"{version}.json").parent.mkdir(exist_ok=True)
         (draft / f"{version}.json").write_text(text, encoding="utf-8")
-        pinned[version] = _entry(version, origin, entry, commit) | {
+        pinned[version] = _entry(version, origin, entry, commit, same=same) | {
             "upstream_sha256": sha256(data),
             "sha256": sha256(text.encode()),
         }
         _write_pinned(draft, pinned)
-        files, missing = compile_all(draft)
+        try:
+            files, missing = compile_all(draft)
+        except SchemaError as error:
+            raise _told_of_origin(error, draft, version, origin, schema) from error
         report = _report(version, folder, draft, missing)
         shutil.copytree(draft, folder, dirs_exist_ok=True)
     return files, report
+
+
+def _told_of_origin(error: SchemaError, draft: Path, version: str, origin: str, schema: Schema) -> SchemaError:
+    """An error of the draft as one of the file it was made from, with the errata that may be what is missing."""
+    file = origin if error.file == str(draft / f"{version}.json") else error.file
+    proposed = "\n".join(_proposals(schema, draft, version))
+    return SchemaError(file, error.pointer, error.reason + (f"\n{proposed}" if proposed else ""))
+
+
+def _proposals(schema: Schema, folder: Path, version: str) -> list[str]:
+    lines: list[str] = []
+    for entry in errata.carry_over(schema, errata.load(folder), version):
+        lines.append(f"errata: {entry['pointer']} has the defect of an older revision; consider adding:")
+        lines.append(json.dumps(entry, indent=2))
+    return lines
 
 
 def _read(origin: str) -> bytes:
@@ -69,14 +89,16 @@ def _read(origin: str) -> bytes:
     return data
 
 
-def _entry(version: str, origin: str, known: dict[str, str], commit: str | None) -> dict[str, str]:
+def _entry(
+    version: str, origin: str, known: dict[str, str], commit: str | None, *, same: bool = True
+) -> dict[str, str]:
     """Where a schema comes from: read off its URL, else as stated, else as known."""
     if found := _UPSTREAM.fullmatch(origin):
         source = found.groupdict()
     else:
         source = {
             "repository": known.get("repository", "modelcontextprotocol/modelcontextprotocol"),
-            "commit": commit or known.get("commit", "unknown"),
+            "commit": commit or (known.get("commit") if same else None) or "unknown",
             "path": known.get("path", f"schema/{version}/schema.json"),
         }
     return source | {"reference": known.get("reference", _REFERENCE.format(version=version))}
@@ -93,17 +115,15 @@ def _report(version: str, before: Path, after: Path, missing: list[str]) -> str:
     """What changed against the newest earlier revision, or against what this version was."""
     older = _predecessor(version, before)
     lines: list[str] = []
+    new = interface(after, version)
     if older is not None:
-        new = interface(after, version)
         lines.append(f"{version} against {older}:")
         lines.append(changes(interface(before, older), new) or "nothing changed\n")
-        if older != version and version in load_pinned(before):
-            lines.append(f"{version} against what it was:")
-            lines.append(changes(interface(before, version), new) or "nothing changed\n")
+    if version in load_pinned(before):
+        lines.append(f"{version} against what it was:")
+        lines.append(changes(interface(before, version), new) or "nothing changed\n")
     schema = next(source.schema for source in load(after) if source.version == version)
-    for entry in errata.carry_over(schema, errata.load(after), version):
-        lines.append(f"errata: {entry['pointer']} has the defect of an older revision; consider adding:")
-        lines.append(json.dumps(entry, indent=2))
+    lines += _proposals(schema, after, version)
     lines += [f"no words in docs.toml: {name}" for name in missing]
     return "\n".join(lines)
 
@@ -111,7 +131,7 @@ def _report(version: str, before: Path, after: Path, missing: list[str]) -> str:
 def _predecessor(version: str, folder: Path) -> str | None:
     known = load_pinned(folder)
     if version.startswith(EXTENSION):
-        return version if version in known else None
+        return None
     return max((other for other in known if not other.startswith(EXTENSION) and other < version), default=None)
 
 

@@ -29,7 +29,7 @@ def read_interface(document: Schema, methods: list[Method], codes: dict[str, int
     defs = document["$defs"]
     objects = {name: node for name, node in defs.items() if "properties" in node}
     return Interface(
-        definitions={name: "" if name in objects else _type_text(node) for name, node in defs.items()},
+        definitions={name: _object_text(node) if name in objects else _type_text(node) for name, node in defs.items()},
         fields={
             f"{name}.{key}": _type_text(child) + ("" if key in node.get("required", []) else ", optional")
             for name, node in objects.items()
@@ -40,7 +40,7 @@ def read_interface(document: Schema, methods: list[Method], codes: dict[str, int
         constants={
             **{name: str(code) for name, code in codes.items()},
             **{
-                f"{name}.{key}": json.dumps(child["const"])
+                f"{name}.{key}": json.dumps(child["const"]) + ("" if key in node.get("required", []) else ", optional")
                 for name, node in objects.items()
                 for key, child in node["properties"].items()
                 if "const" in child
@@ -69,7 +69,9 @@ def _section(title: str, old: dict[str, str], new: dict[str, str]) -> str:
     lines = [f"  + {name}{_colon(new[name])}" for name in sorted(new.keys() - old.keys())]
     lines += [f"  - {name}{_colon(old[name])}" for name in sorted(old.keys() - new.keys())]
     same = sorted(old.keys() & new.keys())
-    lines += [f"  ~ {name}: {old[name]} -> {new[name]}" for name in same if old[name] != new[name]]
+    lines += [
+        f"  ~ {name}: {old[name] or 'object'} -> {new[name] or 'object'}" for name in same if old[name] != new[name]
+    ]
     return "\n".join([title, *lines]) + "\n" if lines else ""
 
 
@@ -80,6 +82,10 @@ def _colon(text: str) -> str:
 def _method_text(method: Method) -> str:
     result = f" -> {method.result}" if method.result else ""
     return f"{method.kind} of {method.sender}, {method.params or 'no params'}{result}"
+
+
+def _object_text(node: Schema) -> str:
+    return "closed" if node["x"].get("closed") else "open" if node["x"]["kind"] == "open" else ""
 
 
 def _type_text(node: Any) -> str:

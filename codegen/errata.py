@@ -14,7 +14,7 @@ from typing import Any
 from codegen.errors import SchemaError
 from codegen.nodes import Schema, resolve_pointer
 
-__all__ = ["apply", "carry_over", "load"]
+__all__ = ["apply", "carry_over", "check_versions", "load"]
 
 Entry = dict[str, Any]
 """`version`, `pointer`, `old`, `new`, `reason`, `upstream` (where the right value stands)."""
@@ -23,6 +23,13 @@ Entry = dict[str, Any]
 def load(folder: Path) -> list[Entry]:
     entries: list[Entry] = json.loads((folder / "errata.json").read_text(encoding="utf-8"))
     return entries
+
+
+def check_versions(entries: list[Entry], versions: set[str], file: str) -> None:
+    """An entry of a version that is not pinned would never be checked, and outlive its cause."""
+    for index, entry in enumerate(entries):
+        if entry["version"] not in versions:
+            raise SchemaError(file, f"/{index}/version", f"no schema is pinned for {entry['version']!r}")
 
 
 def apply(schema: Schema, entries: list[Entry], version: str, file: str) -> Schema:
@@ -39,7 +46,7 @@ def _apply_one(schema: Schema, entry: Entry, file: str) -> None:
     name = f"errata.json entry {entry['version']} {pointer}"
     try:
         holder, key = resolve_pointer(schema, pointer)
-    except (LookupError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise SchemaError(file, pointer, f"{name}: the place is gone; delete or move the entry") from error
     found = holder[key]
     if found == entry["new"]:
@@ -59,7 +66,7 @@ def carry_over(schema: Schema, entries: list[Entry], version: str) -> list[Entry
             continue
         try:
             holder, key = resolve_pointer(schema, pointer)
-        except (LookupError, ValueError):
+        except (LookupError, TypeError, ValueError):
             continue
         if holder[key] == entry["old"]:
             proposals[pointer] = {**entry, "version": version}

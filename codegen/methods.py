@@ -13,10 +13,10 @@ from typing import Any
 from codegen import names
 from codegen.errors import SchemaError
 from codegen.nodes import Schema, ref_name
-from codegen.normalise import CLIENT, INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER, alternative_name
+from codegen.normalise import CLIENT, INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER, alternative_name, direct_members
 from codegen.unions import members
 
-__all__ = ["Method", "error_codes", "read_methods"]
+__all__ = ["Method", "check_constants", "error_codes", "read_methods"]
 
 _INPUT = "input"
 
@@ -61,7 +61,7 @@ def read_methods(document: Schema, directions: dict[str, list[str]], file: str) 
     found: dict[str, Method] = {}
     for side in (CLIENT, SERVER):
         for message, kind in _messages(defs, side, directions.get(side, [])):
-            method = _method(defs, message, kind, side.lower())
+            method = _method(defs, message, kind, side.lower(), file)
             known = found.get(method.name)
             if known is not None and known.message != message:
                 raise SchemaError(file, f"/$defs/{message}", f"a second message for the method {method.name!r}")
@@ -72,28 +72,43 @@ def read_methods(document: Schema, directions: dict[str, list[str]], file: str) 
 
 def _messages(defs: dict[str, Schema], side: str, extra: list[str]) -> list[tuple[str, str]]:
     messages = [
-        (ref_name(member["$ref"]), kind.lower())
+        (name, kind.lower())
         for kind in (REQUEST, NOTIFICATION)
         if side + kind in defs
-        for member in members({"$ref": side + kind}, defs)
+        for name in _members(defs, side + kind)
     ]
     messages += [(name, (REQUEST if name.endswith(REQUEST) else NOTIFICATION).lower()) for name in extra]
     if side == SERVER and SERVER + REQUEST not in defs and INPUT_REQUEST in defs:
-        messages += [(ref_name(member["$ref"]), _INPUT) for member in members({"$ref": INPUT_REQUEST}, defs)]
+        messages += [(name, _INPUT) for name in _members(defs, INPUT_REQUEST)]
     return messages
 
 
-def _method(defs: dict[str, Schema], message: str, kind: str, sender: str) -> Method:
-    node = defs[message]
-    params: Any = node["properties"].get("params")
+def _members(defs: dict[str, Schema], union: str) -> list[str]:
+    """The messages of a union, unions in it spread; what is no object stays as it is, to be refused by its name."""
+    found: list[str] = []
+    for name in direct_members(defs, union):
+        spread = [ref_name(member["$ref"]) for member in members({"$ref": name}, defs) if "$ref" in member]
+        found += spread or [name]
+    return found
+
+
+def _method(defs: dict[str, Schema], message: str, kind: str, sender: str, file: str) -> Method:
+    node = defs.get(message, {})
+    properties = node.get("properties", {})
+    name = properties.get("method", {}).get("const")
+    if not isinstance(name, str):
+        raise SchemaError(file, f"/$defs/{message}", "a message needs a `method` that is one constant text")
+    if not names.constant_name(name).isidentifier():
+        raise SchemaError(file, f"/$defs/{message}", f"no Python name can be made of the method {name!r}")
+    params: Any = properties.get("params")
     return Method(
-        name=node["properties"]["method"]["const"],
+        name=name,
         sender=sender,
         kind=kind,
         message=message,
         params=None if params is None else ref_name(params.get("$ref", "")) or "dict[str, Any]",
         params_required="params" in node.get("required", []),
-        result=None if kind == NOTIFICATION.lower() else _result(defs, _base(message)),
+        result=None if kind == NOTIFICATION.lower() else _result(defs, _base(message), file),
     )
 
 
@@ -101,10 +116,15 @@ def _base(message: str) -> str:
     return message.removesuffix(REQUEST).removesuffix(NOTIFICATION)
 
 
-def _result(defs: dict[str, Schema], base: str) -> str:
+def _result(defs: dict[str, Schema], base: str, file: str) -> str:
     response = defs.get(f"{base}ResultResponse", {}).get("properties", {}).get("result", {})
     candidates = [alternative_name(base), ref_name(response.get("$ref", "")), f"{base}Result", "EmptyResult"]
-    return next(name for name in candidates if name in defs)
+    for name in candidates:
+        if name in defs:
+            return name
+    raise SchemaError(
+        file, f"/$defs/{base}{REQUEST}", f"no result: neither `{base}Result` nor `EmptyResult` is defined"
+    )
 
 
 def _check_handlers(found: dict[str, Method], file: str) -> None:
@@ -115,6 +135,18 @@ def _check_handlers(found: dict[str, Method], file: str) -> None:
             if method.sent_by(side) and (other := seen.setdefault(method.handler, method.name)) != method.name:
                 reason = f"{other!r} and {method.name!r} would both be handled by `{method.handler}`"
                 raise SchemaError(file, f"/$defs/{method.message}", reason)
+
+
+_TABLES = frozenset(f"{side}_{kind}S" for side in ("CLIENT", "SERVER") for kind in ("REQUEST", "NOTIFICATION"))
+
+
+def check_constants(methods: list[Method], codes: dict[str, int], file: str) -> None:
+    """The names of a `methods` module are all different, or `SchemaError`."""
+    taken = dict.fromkeys({*codes, *_TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID"}, "another constant")
+    for method in methods:
+        if (other := taken.setdefault(method.constant, repr(method.name))) != repr(method.name):
+            reason = f"{method.name!r} and {other} would both be named `{method.constant}`"
+            raise SchemaError(file, f"/$defs/{method.message}", reason)
 
 
 def error_codes(document: Schema, known: dict[str, int]) -> dict[str, int]:

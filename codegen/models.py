@@ -6,6 +6,7 @@ templates (`templates/structs`, `templates/models`) read what they need from the
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import defaultdict
 from dataclasses import dataclass
@@ -127,6 +128,8 @@ def _shown(node: Schema, backend: Backend) -> Schema:
     """A definition as datamodel-code-generator gets to see it: without what the templates write."""
     extra = node["x"]
     node = _exact_numbers(_plain({key: value for key, value in node.items() if key != "x"}))
+    if "const" in node:
+        node["enum"] = [node.pop("const")]
     if extra["kind"] in ("record", "open"):
         node.pop("additionalProperties", None)
         tag = extra["tag"][0] if backend is STRUCTS and "tag" in extra else None
@@ -172,9 +175,35 @@ def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | Non
     before, after = f"{annotated}[", f", {backend.annotation}({listed})]"
     if not listed:
         return {"before": "", "after": "", "hint": None}
-    if backend is STRUCTS and "number" in type_names(node):
-        return {"before": "", "after": "", "hint": f"{before}int{after} | {before}float{after}"}
+    if backend is STRUCTS and set(type_names(node)) - {"array", "object"}:
+        return {"before": "", "after": "", "hint": _bounded_scalar(node, annotated)}
     return {"before": before, "after": after, "hint": None}
+
+
+_LENGTHS = ("minLength", "maxLength")
+
+
+def _bounded_scalar(node: Schema, annotated: str) -> str:
+    """A scalar type for msgspec, which takes bounds on one type at a time, and whole ones on integers."""
+    numbers = {name: node[key] for key, name in _ARGUMENTS.items() if key in node and key.lower().endswith("imum")}
+    lengths = {_ARGUMENTS[key]: node[key] for key in _LENGTHS if key in node}
+    names = [name for name in ("string", "integer", "number", "boolean", "null") if name in type_names(node)]
+    hints: list[str] = []
+    for name in [*names, *(["integer"] if "number" in names and "integer" not in names else [])]:
+        bounds = {"integer": _whole(numbers), "number": numbers, "string": lengths}.get(name, {})
+        listed = ", ".join(f"{bound}={value!r}" for bound, value in bounds.items())
+        python = _PYTHON[name]
+        hints.append(f"{annotated}[{python}, Meta({listed})]" if listed else python)
+    return " | ".join(hints)
+
+
+_PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+
+
+def _whole(bounds: dict[str, float]) -> dict[str, float]:
+    """Bounds of numbers as bounds of integers."""
+    rounded = {"ge": math.ceil, "gt": math.floor, "le": math.floor, "lt": math.ceil}
+    return {name: rounded[name](value) for name, value in bounds.items()}
 
 
 def _template_data(name: str, defs: Schema, backend: Backend, words: Words, reference: str) -> dict[str, Any]:
@@ -199,7 +228,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, words: Words, refe
                 "wire": wire,
                 "doc": words.of_property(owners, wire),
                 "required": wire in node.get("required", []),
-                "constant": extra["constants"].get(wire),
+                "constant": repr(extra["constants"][wire]) if wire in extra["constants"] else None,
                 **_annotation(node["properties"][wire], backend, annotated, wire if wire != attribute else None),
             }
             for wire, attribute in extra.get("names", {}).items()

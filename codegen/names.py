@@ -5,12 +5,17 @@ from __future__ import annotations
 import keyword
 import re
 
+from pydantic import BaseModel
+
 __all__ = ["attribute_name", "constant_name", "pascal", "snake"]
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-_MODEL_NAMES = frozenset({"construct", "copy", "dict", "json", "schema", "validate", "model_config"})
-"""Attributes of `pydantic.BaseModel` that a field must not hide."""
+_MODEL_NAMES = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | {"mro"}
+"""Attributes of `pydantic.BaseModel`, and of classes, that a field must not hide."""
+
+_TYPE_NAMES = frozenset({"bool", "dict", "float", "int", "list", "str"})
+"""Names that the annotations after a field use."""
 
 _DICT_NAMES = frozenset(name for name in dir(dict) if not name.startswith("_"))
 """Methods that a member of an open object (a `dict`) must not hide."""
@@ -35,5 +40,5 @@ def constant_name(text: str) -> str:
 def attribute_name(wire: str, *, in_dict: bool = False) -> str:
     """`mimeType`, `_meta`, `x.y/clientInfo`, `class` → `mime_type`, `meta`, `client_info`, `class_`."""
     name = snake(wire.rpartition("/")[2])
-    taken = keyword.iskeyword(name) or name in _MODEL_NAMES or (in_dict and name in _DICT_NAMES)
+    taken = keyword.iskeyword(name) or name in _MODEL_NAMES | _TYPE_NAMES or (in_dict and name in _DICT_NAMES)
     return name + "_" if taken else name

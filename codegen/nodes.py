@@ -7,7 +7,7 @@ stands on a schema or on a map of properties. Every other module walks through t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from codegen.errors import SchemaError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANNOTATIONS",
+    "BOUNDS",
     "Pointer",
     "Schema",
     "check",
@@ -137,27 +138,72 @@ def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) ->
     if not is_schema(node):
         raise fail(f"expected a schema, got {type(node).__name__}")
     for keyword, value in node.items():
-        if keyword in ANNOTATIONS or keyword in _VALUES:
-            continue
-        if keyword not in _MAPS | _LISTS | _SINGLE:
-            raise fail(f"unknown keyword `{keyword}`", keyword)
-        if not isinstance(value, dict if keyword in _MAPS else list if keyword in _LISTS else dict | bool):
-            raise fail(f"`{keyword}` has the wrong shape", keyword)
+        if keyword not in ANNOTATIONS | _VALUES:
+            _check_shape(keyword, value, fail)
     _check_values(node, names, key, fail)
+    _check_combinations(node, at, fail)
     for below, child in children(node):
         _check_node(child, (*at, *below), names, key, file)
 
 
-def _check_values(node: Schema, names: set[str], key: str, fail: Callable[..., SchemaError]) -> None:
-    ref = node.get("$ref")
-    if ref is not None and (not isinstance(ref, str) or ref.removeprefix(f"#/{key}/") not in names):
+Fail: TypeAlias = Callable[..., SchemaError]
+
+
+def _check_shape(keyword: str, value: object, fail: Fail) -> None:
+    """A keyword that holds schemas is known and holds a map, a list or one of them."""
+    if keyword not in _MAPS | _LISTS | _SINGLE or keyword == "oneOf":
+        raise fail(f"unknown keyword `{keyword}`", keyword)
+    if not isinstance(value, dict if keyword in _MAPS else list if keyword in _LISTS else dict | bool):
+        raise fail(f"`{keyword}` has the wrong shape", keyword)
+    if keyword in _LISTS and not value:
+        raise fail(f"`{keyword}` of nothing", keyword)
+
+
+def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
+    """Each keyword has a value of its kind."""
+    ref, prefix = node.get("$ref"), f"#/{key}/"
+    if ref is not None and not (isinstance(ref, str) and ref.startswith(prefix) and ref.removeprefix(prefix) in names):
         raise fail(f"`$ref` names nothing: {ref!r}", "$ref")
-    if any(name not in _TYPES for name in type_names(node)):
-        raise fail(f"unknown type {node['type']!r}", "type")
-    if not isinstance(node.get("required", []), list):
+    types: object = node.get("type", "string")
+    if not _are_names([types] if isinstance(types, str) else types) or any(t not in _TYPES for t in type_names(node)):
+        raise fail(f"unknown type {types!r}", "type")
+    required: object = node.get("required", [])
+    if not _are_names(required):
         raise fail("`required` must be a list of names", "required")
-    required: list[object] = node.get("required", [])
-    if "properties" in node and (unknown := [name for name in required if name not in node["properties"]]):
-        raise fail(f"`required` names no property: {unknown[0]!r}", "required")
-    if "enum" in node and not (isinstance(node["enum"], list) and node["enum"]):
+    enum: object = node.get("enum", [node.get("const")])
+    if not (isinstance(enum, list) and enum):
         raise fail("`enum` must be a non-empty list", "enum")
+    if any(isinstance(value, bool | float | list | dict) for value in cast("list[object]", enum)):
+        raise fail("a constant must be a text, an integer or null", "enum" if "enum" in node else "const")
+    for keyword in BOUNDS & node.keys():
+        if isinstance(node[keyword], bool) or not isinstance(node[keyword], int | float):
+            raise fail(f"`{keyword}` must be a number", keyword)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in cast("list[object]", value))
+
+
+BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) | {
+    "minLength", "maxLength", "minItems", "maxItems",
+}  # fmt: skip
+"""Keywords that bound a value."""
+
+_SILENT = ANNOTATIONS | {"$schema", "$id", "default", "format"}
+
+
+def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
+    """Keywords that would be dropped silently beside others are refused."""
+    said = node.keys() - _SILENT
+    if "$ref" in said and len(said) > 1:
+        raise fail(f"`{min(said - {'$ref'})}` beside `$ref` is not supported", "$ref")
+    if "anyOf" in said and said - {"anyOf", "type", "$defs", "definitions"}:
+        raise fail(f"`{min(said - {'anyOf', 'type'})}` beside `anyOf` is not supported", "anyOf")
+    if "not" in said and at[-1:] != ("additionalProperties",):
+        raise fail("`not` is supported as `additionalProperties: {not: {}}` only", "not")
+    if unknown := [name for name in node.get("required", []) if name not in node.get("properties", {})]:
+        raise fail(f"`required` names no property: {unknown[0]!r}", "required")
+    others: object = node.get("additionalProperties", {})
+    others = {key: value for key, value in others.items() if key not in _SILENT} if is_schema(others) else others
+    if node.get("properties") and others not in (True, False, {}, {"not": {}}):
+        raise fail("a type for `additionalProperties` beside `properties` is not supported", "additionalProperties")

@@ -15,13 +15,25 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from codegen import names
 from codegen.errors import SchemaError
 from codegen.merge import merge_all_of
-from codegen.nodes import ANNOTATIONS, Schema, children, definitions_key, is_schema, map_children, ref_name, type_names
+from codegen.nodes import (
+    ANNOTATIONS,
+    BOUNDS,
+    Schema,
+    children,
+    definitions_key,
+    is_schema,
+    map_children,
+    pointer_text,
+    ref_name,
+    type_names,
+)
 from codegen.unions import mark_unions
 
 __all__ = [
@@ -59,7 +71,28 @@ def normalise(schema: Schema, file: str, alternatives: dict[str, list[str]] | No
     mark_kinds(defs)
     mark_unions(defs, file)
     mark_members(defs, file)
+    check_names(defs, file)
     return {"$defs": defs}
+
+
+_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
+_TAKEN = frozenset(
+    {
+        "Any", "ClassVar", "Literal", "TypeAlias", "TYPE_CHECKING", "TypeAliasType", "TypingAnnotated",
+        "ClosedModel", "ConstantStruct", "DecodeError", "Field", "MISSING", "Meta", "Model", "OpenObject",
+        "Struct", "UNSET", "UnsetType",
+    }
+)  # fmt: skip
+"""What the generated modules import; `Annotated` is there too, but may be a definition."""
+
+
+def check_names(defs: dict[str, Schema], file: str) -> None:
+    """Definitions become classes and aliases: their names must be free and look like it."""
+    for name in defs:
+        if not _NAME.fullmatch(name):
+            raise SchemaError(file, pointer_text(("$defs", name)), "a definition's name must look like `ToolResult`")
+        if name in _TAKEN:
+            raise SchemaError(file, pointer_text(("$defs", name)), f"`{name}` is a name that the generated modules use")
 
 
 def canonical(schema: Schema) -> dict[str, Schema]:
@@ -79,11 +112,24 @@ def _canonical(node: Any) -> Any:
         node.pop("propertyNames", None)
     if "anyOf" in node and all("const" in member for member in node["anyOf"]):
         node["enum"] = [member["const"] for member in node.pop("anyOf")]
+    if "anyOf" in node and (plain := _nullable(node["anyOf"])) is not None:
+        node = plain
     if node.get("properties") == {}:
         del node["properties"]
     if node.get("type") == "object" and not node.keys() & {"properties", "additionalProperties", "allOf", "anyOf"}:
         node["additionalProperties"] = {}
     return node
+
+
+def _nullable(members: list[Schema]) -> Schema | None:
+    """`anyOf` of a scalar and null as one scalar that may be null: bounds do not concern null."""
+    null = {"type": "null"}
+    others = [member for member in members if member != null]
+    if len(others) != 1 or len(members) != 2 or others[0].get("type") not in ("string", "integer", "number", "boolean"):
+        return None
+    if "enum" in others[0] or "const" in others[0]:
+        return None
+    return {**others[0], "type": [others[0]["type"], "null"]}
 
 
 _DROPPED = ANNOTATIONS | {"$schema", "$id", "format", "default"}
@@ -225,9 +271,11 @@ class _Hoister:
                 for name, child in node["properties"].items()
             }
         if "items" in node:
-            node["items"] = self._flat(node["items"], place + "Item", owner, key)
+            node["items"] = self._flat(node["items"], place + "Item", owner, key, below=True)
         if isinstance(node.get("additionalProperties"), dict):
-            node["additionalProperties"] = self._flat(node["additionalProperties"], place + "Value", owner, key)
+            node["additionalProperties"] = self._flat(
+                node["additionalProperties"], place + "Value", owner, key, below=True
+            )
         if "anyOf" in node:
             node["anyOf"] = [
                 self._variant(member, place, index, owner, key) for index, member in enumerate(node["anyOf"])
@@ -237,12 +285,14 @@ class _Hoister:
     def _variant(self, member: Schema, place: str, index: int, owner: str, key: str) -> Schema:
         if (twin := self.twins.get(_shape(member))) is not None:
             return {"$ref": f"#/$defs/{twin}"}
-        return self._flat(member, place + _variant_suffix(member, index), owner, key)
+        return self._flat(member, place + _variant_suffix(member, index), owner, key, below=True)
 
-    def _flat(self, node: Schema, place: str, owner: str, key: str) -> Schema:
+    def _flat(self, node: Schema, place: str, owner: str, key: str, *, below: bool = False) -> Schema:
         if "anyOf" in node and (twin := self.twins.get(_shape(node))) is not None:
             return {"$ref": f"#/$defs/{twin}"}
-        if "properties" not in node and node.get("additionalProperties") is not False:
+        # Constraints are written on members and definitions: what is constrained below them gets a definition.
+        is_constrained = below and not BOUNDS.isdisjoint(node)
+        if "properties" not in node and node.get("additionalProperties") is not False and not is_constrained:
             return self._inside(node, place, owner, key)
         shared = self.shared.get((_shape(node), key))
         name = shared or place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,9 +27,17 @@ def write(files: dict[str, str], folder: Path) -> None:
     """Make a folder hold exactly these files."""
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+        (folder / path).write_bytes(text.encode())
     for stale in _present(folder) - files.keys():
         (folder / stale).unlink()
+        _remove_empty((folder / stale).parent, folder)
+
+
+def _remove_empty(folder: Path, root: Path) -> None:
+    """Remove a folder and those above it that hold no file any more."""
+    while folder != root and not any(path.is_file() and path.suffix != ".pyc" for path in folder.rglob("*")):
+        shutil.rmtree(folder)
+        folder = folder.parent
 
 
 def compare(files: dict[str, str], folder: Path) -> list[str]:
@@ -38,7 +47,7 @@ def compare(files: dict[str, str], folder: Path) -> list[str]:
     differences += [f"stale: {path}" for path in sorted(present - files.keys())]
     same = files.keys() & present
     return differences + [
-        f"differs: {path}" for path in sorted(same) if (folder / path).read_text(encoding="utf-8") != files[path]
+        f"differs: {path}" for path in sorted(same) if (folder / path).read_bytes() != files[path].encode()
     ]
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from codegen import errata, render
 from codegen.diff import Interface, read_interface
 from codegen.errors import SchemaError
-from codegen.methods import Method, error_codes, read_methods
+from codegen.methods import Method, check_constants, error_codes, read_methods
 from codegen.models import MODELS, STRUCTS, class_source, unnamed
-from codegen.nodes import Schema
+from codegen.nodes import Schema, pointer_text
 from codegen.normalise import normalise
 from codegen.output import formatted
 from codegen.source import Source, load, load_pinned, load_words
@@ -46,7 +46,7 @@ def interface(folder: Path, version: str) -> Interface:
         if source.version == version:
             flat = compiler.document(source)
             return read_interface(flat, *compiler.methods(source, flat))
-    raise SchemaError(str(folder / "PINNED.json"), f"/{version}", "no such version")
+    raise SchemaError(str(folder / "PINNED.json"), pointer_text((version,)), "no such version")
 
 
 class _Compiler:
@@ -57,6 +57,7 @@ class _Compiler:
         self.words = load_words(folder)
         self.pinned = load_pinned(folder)
         self.errata = errata.load(folder)
+        errata.check_versions(self.errata, set(self.pinned), str(folder / "errata.json"))
         self.supplement: dict[str, Any] = json.loads((folder / "supplement.json").read_text(encoding="utf-8"))
 
     def document(self, source: Source) -> Schema:
@@ -67,7 +68,9 @@ class _Compiler:
     def methods(self, source: Source, flat: Schema) -> tuple[list[Method], dict[str, int]]:
         directions = self.supplement["directions"].get(source.version, {})
         known_codes = self.supplement["error_codes"].get(source.version, {})
-        return read_methods(flat, directions, source.file), error_codes(flat, known_codes)
+        methods, codes = read_methods(flat, directions, source.file), error_codes(flat, known_codes)
+        check_constants(methods, codes, source.file)
+        return methods, codes
 
     def package(self, source: Source, flat: Schema) -> dict[str, str]:
         """The files of one revision or extension."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from codegen import names
 from codegen.methods import Method
 from codegen.models import Backend
 from codegen.nodes import Schema, ref_name
@@ -23,6 +24,8 @@ _environment = Environment(
     keep_trailing_newline=True,
     autoescape=False,  # noqa: S701  # the output is Python, not HTML
 )
+
+_environment.filters["pascal"] = names.pascal
 
 _SIDES = {"client": "Client", "server": "Server"}
 

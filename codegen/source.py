@@ -36,7 +36,11 @@ class Source:
     @property
     def title(self) -> str:
         """What people call it."""
-        return f"the MCP extension `{self.version.removeprefix(EXTENSION)}`" if self.is_extension else f"MCP {self.version}"
+        return (
+            f"the MCP extension `{self.version.removeprefix(EXTENSION)}`"
+            if self.is_extension
+            else f"MCP {self.version}"
+        )
 
     @property
     def package(self) -> str:
@@ -82,7 +86,10 @@ def load(folder: Path) -> list[Source]:
     sources: list[Source] = []
     for version, entry in load_pinned(folder).items():
         path = folder / f"{version}.json"
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise SchemaError(str(path), "", error.strerror or str(error)) from error
         if sha256(data) != entry["sha256"]:
             raise SchemaError(str(path), "", "differs from the sha256 in PINNED.json; restore it or run `make bump`")
         sources.append(Source(version, parse(data, str(path)), str(path)))

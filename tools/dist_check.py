@@ -63,7 +63,9 @@ def contents(wheel: Path, sdist: Path) -> None:
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert {f"{package}/py.typed" for package in PACKAGES} <= expected
-    in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(PACKAGES) and ".dist-info" not in name}
+    in_wheel = {
+        name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(PACKAGES) and ".dist-info" not in name
+    }
     assert in_wheel == expected, in_wheel ^ expected
     with tarfile.open(sdist) as archive:
         in_sdist = {name.split("/", 2)[-1] for name in archive.getnames()}

@@ -78,7 +78,12 @@ class Model(_Base):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="allow", strict=True, defer_build=True, serialize_by_alias=True, protected_namespaces=(), allow_inf_nan=False
+        extra="allow",
+        strict=True,
+        defer_build=True,
+        serialize_by_alias=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
     )
 
 

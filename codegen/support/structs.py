@@ -13,6 +13,7 @@ from typing import (
     Union,
     cast,
     dataclass_transform,
+    get_args,
     get_origin,
     get_type_hints,
 )
@@ -211,7 +212,15 @@ def _in_order(union: _UntaggedMeta, value: Any) -> list[Any]:
 
 @cache
 def _runtime_classes(union: _UntaggedMeta) -> tuple[type, ...]:
-    return tuple(get_origin(leaf) or leaf for leaf in leaves(union))
+    return tuple(kind for leaf in leaves(union) for kind in _classes_of(leaf))
+
+
+def _classes_of(leaf: Any) -> list[type]:
+    if get_origin(leaf) is Literal:
+        return [type(value) for value in get_args(leaf)]
+    if get_origin(leaf) is TypingAnnotated:
+        return _classes_of(get_args(leaf)[0])
+    return [get_origin(leaf) or leaf]
 
 
 def _dec_hook(kind: Any, value: Any) -> Any:

@@ -142,7 +142,7 @@ def test_bump_leaves_the_other_files_of_the_schema_folder_alone(bumped: Bumped) 
             "  ~ subscriptions/listen: request of client, SubscriptionsListenRequestParams -> SubscriptionsListenResult"
             " -> request of client, RequestParams -> SubscriptionsListenResult",
         ),
-        ("constants", "  + TextContent.version: 2"),
+        ("constants", "  + TextContent.version: 2, optional"),
         ("constants", '  - BooleanSchema.type: "boolean"'),
         ("constants", '  ~ PromptReference.type: "ref/prompt" -> "ref/prompts"'),
     ],

@@ -9,9 +9,21 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from typing_extensions import TypeIs
+
 import mcpspec
 
-__all__ = ["BACKENDS", "PACKAGES", "Backend", "backend", "same_json", "type_tree"]
+__all__ = [
+    "BACKENDS",
+    "PACKAGES",
+    "Backend",
+    "backend",
+    "is_list",
+    "is_object",
+    "open_members",
+    "same_json",
+    "type_tree",
+]
 
 BACKENDS = ("structs", "models")
 PACKAGES = {
@@ -43,9 +55,25 @@ def backend(version: str, name: str) -> Backend:
     return Backend(name, import_module(f"{PACKAGES[version]}.{name}"))
 
 
+def is_object(value: object) -> TypeIs[dict[str, Any]]:
+    """Whether a parsed JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeIs[list[Any]]:
+    """Whether a parsed JSON value is an array."""
+    return isinstance(value, list)
+
+
 def same_json(left: bytes, right: bytes) -> bool:
     """Equal JSON values, in which `1` is not `1.0` and members have no order."""
     return json.dumps(json.loads(left), sort_keys=True) == json.dumps(json.loads(right), sort_keys=True)
+
+
+def open_members(kind: Any) -> dict[str, Any] | None:
+    """The declared members of an open object of the Structs, by attribute; None for other types."""
+    declared: dict[str, Any] | None = getattr(kind, "__attributes__", None)
+    return declared
 
 
 def type_tree(value: Any) -> Any:
@@ -59,11 +87,11 @@ def type_tree(value: Any) -> Any:
             members[tag] = value.__struct_config__.tag
     elif isinstance(value, BaseModel):
         members = {name: getattr(value, name) for name in type(value).model_fields}
-    elif hasattr(type(value), "__attributes__"):
-        members = {name: getattr(value, name) for name in type(value).__attributes__}
-    elif isinstance(value, list):
+    elif (declared := open_members(value.__class__)) is not None:
+        members = {name: getattr(value, name) for name in declared}
+    elif is_list(value):
         return [type_tree(item) for item in value]
-    elif isinstance(value, dict):
+    elif is_object(value):
         return {key: type_tree(item) for key, item in value.items()}
     else:
         return type(value).__name__

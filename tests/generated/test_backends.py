@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests import official
-from tests.generated.backends import PACKAGES, backend
+from tests.generated.backends import PACKAGES, backend, open_members
 
 Members = dict[str, tuple[str, bool]]
 """Name on the wire → attribute, and whether the member must be there."""
@@ -18,8 +18,8 @@ Members = dict[str, tuple[str, bool]]
 def _of_struct(kind: Any) -> Members | None:
     if not isinstance(kind, type):
         return None
-    if issubclass(kind, dict) and hasattr(kind, "__attributes__"):
-        return {found.wire: (name, found.required) for name, found in kind.__attributes__.items()}
+    if (declared := open_members(kind)) is not None:
+        return {found.wire: (name, found.required) for name, found in declared.items()}
     if not issubclass(kind, msgspec.Struct):
         return None
     members = {field.encode_name: (field.name, field.required) for field in msgspec.structs.fields(kind)}

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis_jsonschema import from_schema
+from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVariableType]
 from jsonschema import Draft7Validator, Draft202012Validator
 
 import mcpspec
@@ -24,7 +24,7 @@ from codegen.merge import merge_all_of
 from codegen.nodes import map_children, ref_name
 from codegen.normalise import canonical, json_values
 from tests import official
-from tests.generated.backends import BACKENDS, Backend, backend, type_tree
+from tests.generated.backends import BACKENDS, Backend, backend, is_list, is_object, type_tree
 from tests.paths import VECTORS
 
 pytestmark = pytest.mark.long
@@ -49,9 +49,9 @@ class Deviation:
 
 
 def _has_integral_float(value: Any) -> bool:
-    if isinstance(value, dict):
+    if is_object(value):
         return any(map(_has_integral_float, value.values()))
-    if isinstance(value, list):
+    if is_list(value):
         return any(map(_has_integral_float, value))
     return isinstance(value, float) and value.is_integer()
 
@@ -71,9 +71,9 @@ class Tally:
 
     compared: int = 0
     accepted: int = 0
-    differing: Counter[str] = field(default_factory=Counter)
-    deviations: Counter[str] = field(default_factory=Counter)
-    unexplained: list[str] = field(default_factory=list)
+    differing: Counter[str] = field(default_factory=Counter[str])
+    deviations: Counter[str] = field(default_factory=Counter[str])
+    unexplained: list[str] = field(default_factory=list[str])
 
 
 @cache
@@ -137,7 +137,7 @@ def _near(value: Any) -> list[Any]:
 
 
 def _places(value: Any, here: Path_ = ()) -> Iterator[Path_]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = value.items() if is_object(value) else enumerate(value) if is_list(value) else ()
     for key, child in items:
         yield (*here, key)
         yield from _places(child, (*here, key))
@@ -237,7 +237,7 @@ def _narrow(node: Any, defs: dict[str, Any], depth: int = 0) -> Any:
 
     Objects have no undeclared members, and deep inside no optional ones; lists are short.
     """
-    if not isinstance(node, dict):
+    if not is_object(node):
         return node
     if "$ref" in node:
         return _narrow(defs[ref_name(node["$ref"])], defs, depth + 1)
@@ -268,10 +268,10 @@ def test_generated_instances_are_accepted(version: str) -> None:
             derandomize=True,
             database=None,
             deadline=None,
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=[*cast(Any, HealthCheck)],
             phases=[Phase.generate],
         )
-        @given(value=from_schema(narrow))
+        @given(value=cast(Any, from_schema(narrow)))
         def compare(name: str, value: Any) -> None:
             _compare(version, name, value, backends, tally)
 

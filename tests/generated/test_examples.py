@@ -14,7 +14,7 @@ _COUNT = 129
 _LOSSY: dict[tuple[str, str], str] = {
     ("structs", "ListRootsRequest/list-roots-request.json"): "carries an `id`, which its type does not declare",
     ("structs", "ReadResourceResultResponse/read-resource-result-response.json"): (
-        "its result lacks `ttlMs` and `cacheScope`, and is valid only as an InputRequiredResult, which has no `contents`"
+        "its result lacks `ttlMs` and `cacheScope`: valid only as an InputRequiredResult, which has no `contents`"
     ),
 }
 """Examples that break upstream's own schema, and are therefore not re-encoded as they were, with the reason."""

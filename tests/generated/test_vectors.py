@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 import mcpspec
-from tests.generated.backends import BACKENDS, Backend, backend, same_json
+from tests.generated.backends import BACKENDS, Backend, backend, is_list, is_object, same_json
 from tests.paths import VECTORS
 
 Vector = tuple[str, str, Path]
@@ -59,9 +59,9 @@ def _without_undeclared(raw: Any, model: Any, types: Backend) -> Any:
             for key, value in raw.items()
             if key in names or is_open
         }
-    if isinstance(raw, dict):
+    if is_object(raw):
         return {key: _without_undeclared(value, model[key], types) for key, value in raw.items()}
-    if isinstance(raw, list):
+    if is_list(raw):
         return [_without_undeclared(value, item, types) for value, item in zip(raw, model, strict=True)]
     return raw
 

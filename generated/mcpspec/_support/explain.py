@@ -141,8 +141,10 @@ def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, 
         allowed = [option for shape in objects for option in shape.literals[key]]
         if key in value and value[key] not in allowed:
             return (*path, key), _expected([_shown(option) for option in allowed], value[key])
-        if key not in value and len(set(allowed)) == len(allowed):
-            return (*path, key), "required, but missing"
+        if len(set(allowed)) == len(allowed):  # it tells the types apart
+            if key not in value:
+                return (*path, key), "required, but missing"
+            objects = [shape for shape in objects if value[key] in shape.literals[key]]
     best = min(_likeness(value, shape) for shape in objects)
     meant = [shape for shape in objects if _likeness(value, shape) == best]
     faults = [_object_fault(value, shape, path, shapes) for shape in meant]

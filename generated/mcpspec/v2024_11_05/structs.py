@@ -43,7 +43,7 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     """Roles for whom the object is meant."""
-    priority: TypingAnnotated[int, Meta(ge=0, le=1)] | TypingAnnotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
 
 
@@ -808,17 +808,17 @@ class ModelPreferences(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
-    cost_priority: TypingAnnotated[int, Meta(ge=0, le=1)] | TypingAnnotated[float, Meta(ge=0, le=1)] | UnsetType = (
+    cost_priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | UnsetType = (
         field(name="costPriority", default=UNSET)
     )
     """Weight of low cost in the choice of model, from 0 to 1."""
     hints: list[ModelHint] | UnsetType = UNSET
     """Models to prefer, the first match winning."""
     intelligence_priority: (
-        TypingAnnotated[int, Meta(ge=0, le=1)] | TypingAnnotated[float, Meta(ge=0, le=1)] | UnsetType
+        TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | UnsetType
     ) = field(name="intelligencePriority", default=UNSET)
     """Weight of ability in the choice of model, from 0 to 1."""
-    speed_priority: TypingAnnotated[int, Meta(ge=0, le=1)] | TypingAnnotated[float, Meta(ge=0, le=1)] | UnsetType = (
+    speed_priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | UnsetType = (
         field(name="speedPriority", default=UNSET)
     )
     """Weight of low latency in the choice of model, from 0 to 1."""

@@ -148,7 +148,7 @@ class ClientCapabilitiesTasks(Model):
 
     cancel: dict[str, Any] | MISSING = MISSING
     """Present when tasks may be stopped with `tasks/cancel`."""
-    list: dict[str, Any] | MISSING = MISSING
+    list_: Annotated[dict[str, Any] | MISSING, Field(alias="list")] = MISSING
     """Present when tasks may be listed with `tasks/list`."""
     requests: ClientCapabilitiesTasksRequests | MISSING = MISSING
     """Kinds of request that may run as tasks."""
@@ -1411,7 +1411,7 @@ class ServerCapabilitiesTasks(Model):
 
     cancel: dict[str, Any] | MISSING = MISSING
     """Present when tasks may be stopped with `tasks/cancel`."""
-    list: dict[str, Any] | MISSING = MISSING
+    list_: Annotated[dict[str, Any] | MISSING, Field(alias="list")] = MISSING
     """Present when tasks may be listed with `tasks/list`."""
     requests: ServerCapabilitiesTasksRequests | MISSING = MISSING
     """Kinds of request that may run as tasks."""

@@ -47,6 +47,56 @@ class CancelTaskRequestParams(Model):
     """Identifier of the task to stop."""
 
 
+class CancelledTask(Model):
+    """Task that was stopped before it finished.
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["cancelled"] = constant("cancelled")
+    """State of the task, always `cancelled`."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+
+
+class CompletedTask(Model):
+    """Task that finished, with its result.
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["completed"] = constant("completed")
+    """State of the task, always `completed`."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+    result: dict[str, Any]
+    """What the original request would have returned."""
+
+
 class ElicitRequestURLParams(Model):
     """Request that the user visit a URL, so that the input bypasses the client.
 
@@ -85,6 +135,32 @@ class Error(Model):
     """Further details of the error, in a form of the sender's choice."""
     message: str
     """Short account of the error."""
+
+
+class FailedTask(Model):
+    """Task that ended in a JSON-RPC error.
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["failed"] = constant("failed")
+    """State of the task, always `failed`."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+    error: Error
+    """Why the task failed, as a JSON-RPC error object."""
 
 
 class GetTaskRequestParams(Model):
@@ -357,6 +433,150 @@ class CancelTaskResult(Model):
     """Kind of result, always `complete`."""
 
 
+class CreateTaskResult(Model):
+    """Receiver answers a request with a task that will produce the outcome later.
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    result_type: Annotated[Literal["task"], Field(alias="resultType")] = constant("task", name="resultType")
+    """Kind of result, always `task`."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["working", "input_required", "completed", "failed", "cancelled"]
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+
+
+class GetTaskResultCancelled(Model):
+    """GetTaskResultCancelled
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+    """Kind of result, always `complete`."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["cancelled"] = constant("cancelled")
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+
+
+class GetTaskResultCompleted(Model):
+    """GetTaskResultCompleted
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+    """Kind of result, always `complete`."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["completed"] = constant("completed")
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+    result: dict[str, Any]
+    """What the original request would have returned."""
+
+
+class GetTaskResultFailed(Model):
+    """GetTaskResultFailed
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+    """Kind of result, always `complete`."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["failed"] = constant("failed")
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+    error: Error
+    """Why the task failed, as a JSON-RPC error object."""
+
+
+class GetTaskResultWorking(Model):
+    """GetTaskResultWorking
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+    """Kind of result, always `complete`."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["working"] = constant("working")
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+
+
 class Result(Model):
     """Base of all results.
 
@@ -497,8 +717,140 @@ class StringSchema(Model):
     """JSON Schema type of the field, always `string`."""
 
 
+class Task(Model):
+    """State of a piece of work whose outcome is fetched later.
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["working", "input_required", "completed", "failed", "cancelled"]
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+
+
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
 """State of a task, such as `working` or `completed`."""
+
+
+class TaskStatusNotificationParamsCancelled(Model):
+    """TaskStatusNotificationParamsCancelled
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["cancelled"] = constant("cancelled")
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+
+
+class TaskStatusNotificationParamsCompleted(Model):
+    """TaskStatusNotificationParamsCompleted
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["completed"] = constant("completed")
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+    result: dict[str, Any]
+    """What the original request would have returned."""
+
+
+class TaskStatusNotificationParamsFailed(Model):
+    """TaskStatusNotificationParamsFailed
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["failed"] = constant("failed")
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
+    error: Error
+    """Why the task failed, as a JSON-RPC error object."""
+
+
+class TaskStatusNotificationParamsWorking(Model):
+    """TaskStatusNotificationParamsWorking
+
+    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
+    """
+
+    meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+    """Additional data about the message or object, under namespaced keys."""
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Identifier of the task."""
+    status: Literal["working"] = constant("working")
+    """State of the task."""
+    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+    """State of the task, explained in words for people."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """Creation time of the task, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """Time of the latest change to the task, in ISO 8601."""
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+    poll_interval_ms: Annotated[
+        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
+    ] = MISSING
+    """How long to wait between polls of the task, in milliseconds."""
 
 
 class TaskSubscriptionAcknowledgedNotifications(Model):
@@ -882,361 +1234,6 @@ class CreateMessageRequest(Model):
     """Parameters of the message."""
 
 
-TtlMs = TypeAliasType("TtlMs", int)
-
-
-class CancelledTask(Model):
-    """Task that was stopped before it finished.
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["cancelled"] = constant("cancelled")
-    """State of the task, always `cancelled`."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-
-
-class CompletedTask(Model):
-    """Task that finished, with its result.
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["completed"] = constant("completed")
-    """State of the task, always `completed`."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-    result: dict[str, Any]
-    """What the original request would have returned."""
-
-
-class CreateTaskResult(Model):
-    """Receiver answers a request with a task that will produce the outcome later.
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    result_type: Annotated[Literal["task"], Field(alias="resultType")] = constant("task", name="resultType")
-    """Kind of result, always `task`."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-
-
-class FailedTask(Model):
-    """Task that ended in a JSON-RPC error.
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["failed"] = constant("failed")
-    """State of the task, always `failed`."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-    error: Error
-    """Why the task failed, as a JSON-RPC error object."""
-
-
-class GetTaskResultCancelled(Model):
-    """GetTaskResultCancelled
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-    """Kind of result, always `complete`."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["cancelled"] = constant("cancelled")
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-
-
-class GetTaskResultCompleted(Model):
-    """GetTaskResultCompleted
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-    """Kind of result, always `complete`."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["completed"] = constant("completed")
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-    result: dict[str, Any]
-    """What the original request would have returned."""
-
-
-class GetTaskResultFailed(Model):
-    """GetTaskResultFailed
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-    """Kind of result, always `complete`."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["failed"] = constant("failed")
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-    error: Error
-    """Why the task failed, as a JSON-RPC error object."""
-
-
-class GetTaskResultWorking(Model):
-    """GetTaskResultWorking
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-    """Kind of result, always `complete`."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["working"] = constant("working")
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-
-
-class Task(Model):
-    """State of a piece of work whose outcome is fetched later.
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-
-
-class TaskStatusNotificationParamsCancelled(Model):
-    """TaskStatusNotificationParamsCancelled
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["cancelled"] = constant("cancelled")
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-
-
-class TaskStatusNotificationParamsCompleted(Model):
-    """TaskStatusNotificationParamsCompleted
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["completed"] = constant("completed")
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-    result: dict[str, Any]
-    """What the original request would have returned."""
-
-
-class TaskStatusNotificationParamsFailed(Model):
-    """TaskStatusNotificationParamsFailed
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["failed"] = constant("failed")
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-    error: Error
-    """Why the task failed, as a JSON-RPC error object."""
-
-
-class TaskStatusNotificationParamsWorking(Model):
-    """TaskStatusNotificationParamsWorking
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Identifier of the task."""
-    status: Literal["working"] = constant("working")
-    """State of the task."""
-    status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """Creation time of the task, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
-    """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval_ms: Annotated[
-        int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-    ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
-
-
 class UntitledMultiSelectEnumSchemaItems(Model):
     """Schema of the values to choose from.
 
@@ -1384,7 +1381,7 @@ class GetTaskResultInputRequired(Model):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
@@ -1424,7 +1421,7 @@ class InputRequiredTask(Model):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
@@ -1452,7 +1449,7 @@ class TaskStatusNotificationParamsInputRequired(Model):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
@@ -1546,7 +1543,7 @@ class WorkingTask(Model):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[TtlMs | None, Field(alias="ttlMs")]
+    ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)

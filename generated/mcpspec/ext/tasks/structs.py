@@ -34,7 +34,7 @@ class Annotations(Struct, kw_only=True):
     """Roles for whom the object is meant."""
     last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
     """When the object last changed, in ISO 8601."""
-    priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
 
 
@@ -140,7 +140,7 @@ class CancelledTask(Struct, kw_only=True, tag_field="status", tag="cancelled"):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
     """State of the task, explained in words for people."""
@@ -164,7 +164,7 @@ class CompletedTask(Struct, kw_only=True, tag_field="status", tag="completed"):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
     """What the original request would have returned."""
@@ -259,7 +259,7 @@ class CreateTaskResult(ConstantStruct, kw_only=True):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -392,7 +392,7 @@ class FailedTask(Struct, kw_only=True, tag_field="status", tag="failed"):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
     """Why the task failed, as a JSON-RPC error object."""
@@ -446,7 +446,7 @@ class GetTaskResultCancelled(ConstantStruct, kw_only=True, tag_field="status", t
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -474,7 +474,7 @@ class GetTaskResultCompleted(ConstantStruct, kw_only=True, tag_field="status", t
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
     """What the original request would have returned."""
@@ -504,7 +504,7 @@ class GetTaskResultFailed(ConstantStruct, kw_only=True, tag_field="status", tag=
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
     """Why the task failed, as a JSON-RPC error object."""
@@ -534,7 +534,7 @@ class GetTaskResultInputRequired(ConstantStruct, kw_only=True, tag_field="status
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     input_requests: InputRequests = field(name="inputRequests")
     """Requests for input to answer before the task can go on, by identifier."""
@@ -564,7 +564,7 @@ class GetTaskResultWorking(ConstantStruct, kw_only=True, tag_field="status", tag
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -654,7 +654,7 @@ class InputRequiredTask(Struct, kw_only=True, tag_field="status", tag="input_req
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     input_requests: InputRequests = field(name="inputRequests")
     """Requests for input to answer before the task can go on, by identifier."""
@@ -795,17 +795,17 @@ class ModelPreferences(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    cost_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = field(
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="costPriority", default=UNSET
     )
     """Weight of low cost in the choice of model, from 0 to 1."""
     hints: list[ModelHint] | UnsetType = UNSET
     """Models to prefer, the first match winning."""
-    intelligence_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = field(
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="intelligencePriority", default=UNSET
     )
     """Weight of ability in the choice of model, from 0 to 1."""
-    speed_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = field(
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="speedPriority", default=UNSET
     )
     """Weight of low latency in the choice of model, from 0 to 1."""
@@ -980,7 +980,7 @@ class Task(Struct, kw_only=True):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
     """State of the task, explained in words for people."""
@@ -1022,7 +1022,7 @@ class TaskStatusNotificationParamsCancelled(Struct, kw_only=True, tag_field="sta
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -1048,7 +1048,7 @@ class TaskStatusNotificationParamsCompleted(Struct, kw_only=True, tag_field="sta
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
     """What the original request would have returned."""
@@ -1076,7 +1076,7 @@ class TaskStatusNotificationParamsFailed(Struct, kw_only=True, tag_field="status
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
     """Why the task failed, as a JSON-RPC error object."""
@@ -1104,7 +1104,7 @@ class TaskStatusNotificationParamsInputRequired(Struct, kw_only=True, tag_field=
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     input_requests: InputRequests = field(name="inputRequests")
     """Requests for input to answer before the task can go on, by identifier."""
@@ -1132,7 +1132,7 @@ class TaskStatusNotificationParamsWorking(Struct, kw_only=True, tag_field="statu
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -1416,9 +1416,6 @@ SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioConte
 """One piece of a sampling message: text, image, audio, a tool call or its result."""
 
 
-TtlMs: TypeAlias = int
-
-
 class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Form field for any number of choices, shown as their plain values.
 
@@ -1554,7 +1551,7 @@ class WorkingTask(Struct, kw_only=True, tag_field="status", tag="working"):
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: TtlMs | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
     """State of the task, explained in words for people."""

@@ -26,7 +26,7 @@ check: $(PROJECT) ## Lint, formats, types (mypy and pyright, strict), and drift 
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
-	$(RUN) -m pyright --venvpath . --pythonpath $(RUN)
+	$(RUN) -m pyright
 	$(RUN) -m codegen check
 
 bump: $(PROJECT) ## Take in a schema: VERSION=2026-07-28 FROM=<path or https URL> [COMMIT=…] [REPIN=1]

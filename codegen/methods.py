@@ -12,8 +12,8 @@ from typing import Any
 
 from codegen import names
 from codegen.errors import SchemaError
+from codegen.messages import CLIENT, INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER, alternative_name, direct_members
 from codegen.nodes import Schema, ref_name
-from codegen.normalise import CLIENT, INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER, alternative_name, direct_members
 from codegen.unions import members
 
 __all__ = ["Method", "check_constants", "error_codes", "read_methods"]

@@ -14,21 +14,19 @@ union of these), with one extra member `x` on each definition:
 from __future__ import annotations
 
 import copy
-import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from codegen import names
 from codegen.errors import SchemaError
+from codegen.inline import hoist_objects
 from codegen.merge import merge_all_of
+from codegen.messages import add_alternatives, inherit_envelope, single_member_unions
 from codegen.nodes import (
     ANNOTATIONS,
-    BOUNDS,
     Schema,
     children,
     definitions_key,
-    is_schema,
     map_children,
     pointer_text,
     ref_name,
@@ -36,23 +34,8 @@ from codegen.nodes import (
 )
 from codegen.unions import mark_unions
 
-__all__ = [
-    "CLIENT",
-    "INPUT_REQUEST",
-    "NOTIFICATION",
-    "REQUEST",
-    "SERVER",
-    "alternative_name",
-    "direct_members",
-    "normalise",
-]
+__all__ = ["canonical", "json_values", "normalise"]
 
-CLIENT, SERVER = "Client", "Server"
-REQUEST, NOTIFICATION = "Request", "Notification"
-INPUT_REQUEST = "InputRequest"
-"""The names by which upstream's schemas say who sends what: `ClientRequest`, `ServerNotification`, …"""
-
-_DIRECTIONS = [side + kind for kind in (REQUEST, NOTIFICATION) for side in (CLIENT, SERVER)]
 _META = "_meta"
 
 
@@ -135,22 +118,6 @@ def _nullable(members: list[Schema]) -> Schema | None:
 _DROPPED = ANNOTATIONS | {"$schema", "$id", "format", "default"}
 
 
-def alternative_name(base: str) -> str:
-    """The union of a request's own result and its alternatives: `CallTool` → `CallToolRequestResult`."""
-    return f"{base}{REQUEST}Result"
-
-
-def add_alternatives(defs: dict[str, Schema], alternatives: dict[str, list[str]]) -> dict[str, Schema]:
-    """Unions for the requests that may have other results than their own."""
-    unions = {}
-    for name, node in defs.items():
-        if others := alternatives.get(node.get("properties", {}).get("method", {}).get("const")):
-            base = name.removesuffix(REQUEST)
-            members = [f"{base}Result", *others]
-            unions[alternative_name(base)] = {"anyOf": [{"$ref": f"#/$defs/{member}"} for member in members]}
-    return {**defs, **unions}
-
-
 def json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
     """The definitions that spell out "any JSON" by recursion, replaced by what they mean.
 
@@ -196,154 +163,6 @@ def _reachable(defs: dict[str, Schema], start: str) -> set[str]:
             seen.add(name)
             todo += _refs(defs[name])
     return seen
-
-
-def single_member_unions(defs: dict[str, Schema]) -> dict[str, Schema]:
-    """A direction union of one message that upstream wrote out in place becomes a reference to the message."""
-    defs = dict(defs)
-    for union in _DIRECTIONS:
-        node = defs.get(union, {})
-        twins = [name for name, other in defs.items() if name != union and other == node]
-        if "properties" in node and twins:
-            defs[union] = {"$ref": f"#/$defs/{twins[0]}"}
-    return defs
-
-
-def inherit_envelope(defs: dict[str, Schema]) -> dict[str, Schema]:
-    """Older messages leave `jsonrpc`, `id` and `_meta` to their base types: write them out, optional as there."""
-    defs = dict(defs)
-    for union in _DIRECTIONS:
-        kind = REQUEST if union.endswith(REQUEST) else NOTIFICATION
-        envelope = defs.get("JSONRPC" + kind)
-        for name in direct_members(defs, union):
-            if envelope and "jsonrpc" not in defs.get(name, {}).get("properties", {"jsonrpc": {}}):
-                defs[name] = _with_envelope(defs[name], envelope)
-    return defs
-
-
-def direct_members(defs: dict[str, Schema], union: str) -> list[str]:
-    """The definitions that a direction union names; none where a revision has no such union."""
-    node = defs.get(union, {})
-    return [ref_name(member["$ref"]) for member in node.get("anyOf", [node]) if "$ref" in member]
-
-
-def _with_envelope(message: Schema, envelope: Schema) -> Schema:
-    inherited = {key: node for key, node in envelope["properties"].items() if key in ("jsonrpc", "id")}
-    properties = {**inherited, **message["properties"]}
-    meta = envelope["properties"].get("params", {}).get("properties", {}).get(_META)
-    params = properties.get("params", {})
-    if meta is not None and "properties" in params and _META not in params["properties"]:
-        properties["params"] = {**params, "properties": {_META: meta, **params["properties"]}}
-    return {**message, "properties": properties}
-
-
-def hoist_objects(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
-    """Every inline object gets a definition: that of an equal named one, or one named by its place.
-
-    An object that stands at several places under one property name is one type of that name, but
-    for `params`, which belong to their method.
-    """
-    return _Hoister(defs, file).run()
-
-
-class _Hoister:
-    def __init__(self, defs: dict[str, Schema], file: str) -> None:
-        self.file = file
-        self.official = defs
-        self.out: dict[str, Schema] = {}
-        self.twins = {
-            _shape(node): name for name, node in reversed(defs.items()) if node.keys() & {"properties", "anyOf"}
-        }
-        self.shared = _shared_names(defs)
-
-    def run(self) -> dict[str, Schema]:
-        for name, node in self.official.items():
-            self.out[name] = {}  # holds the definition's place before those hoisted out of it
-            self.out[name] = self._inside(node, name, name)
-        return self.out
-
-    def _inside(self, node: Schema, place: str, owner: str, key: str = "") -> Schema:
-        """A schema with the schemas below it flattened."""
-        node = dict(node)
-        if "properties" in node:
-            node["properties"] = {
-                name: self._flat(child, place + names.pascal(name), owner, name)
-                for name, child in node["properties"].items()
-            }
-        if "items" in node:
-            node["items"] = self._flat(node["items"], place + "Item", owner, key, below=True)
-        if isinstance(node.get("additionalProperties"), dict):
-            node["additionalProperties"] = self._flat(
-                node["additionalProperties"], place + "Value", owner, key, below=True
-            )
-        if "anyOf" in node:
-            node["anyOf"] = [
-                self._variant(member, place, index, owner, key) for index, member in enumerate(node["anyOf"])
-            ]
-        return node
-
-    def _variant(self, member: Schema, place: str, index: int, owner: str, key: str) -> Schema:
-        if (twin := self.twins.get(_shape(member))) is not None:
-            return {"$ref": f"#/$defs/{twin}"}
-        return self._flat(member, place + _variant_suffix(member, index), owner, key, below=True)
-
-    def _flat(self, node: Schema, place: str, owner: str, key: str, *, below: bool = False) -> Schema:
-        if "anyOf" in node and (twin := self.twins.get(_shape(node))) is not None:
-            return {"$ref": f"#/$defs/{twin}"}
-        # Constraints are written on members and definitions: what is constrained below them gets a definition.
-        is_constrained = below and not BOUNDS.isdisjoint(node)
-        if "properties" not in node and node.get("additionalProperties") is not False and not is_constrained:
-            return self._inside(node, place, owner, key)
-        shared = self.shared.get((_shape(node), key))
-        name = shared or place
-        if name in self.official or (name in self.out and not shared):
-            raise SchemaError(self.file, f"/$defs/{owner}", f"the inline type {name} would hide another one")
-        if name not in self.out:
-            self.out[name] = {}
-            self.out[name] = {**self._inside(node, name, name), "x": {"origin": [owner, key]}}
-        return {"$ref": f"#/$defs/{name}"}
-
-
-def _variant_suffix(member: Schema, index: int) -> str:
-    """What tells an inline union member apart: its constant, else its number."""
-    properties = member.get("properties", {})
-    consts = [node["const"] for node in properties.values() if isinstance(node.get("const"), str)]
-    return names.pascal(consts[-1]) if consts else f"Variant{index + 1}"
-
-
-def _shape(node: Schema) -> str:
-    return json.dumps(node, sort_keys=True)
-
-
-def _shared_names(defs: dict[str, Schema]) -> dict[tuple[str, str], str]:
-    """Names for the inline objects that stand in several definitions: shape and property → name.
-
-    Named by the property alone, or by the shortest place where that is taken or generic (`_meta`).
-    """
-    places: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    for name, node in defs.items():
-        for key, child, place in _inline_objects(node, name):
-            places.setdefault((_shape(child), key), set()).add((name, place))
-    shared: dict[tuple[str, str], str] = {}
-    for (shape, key), found in places.items():
-        if len({name for name, _ in found}) > 1:
-            bare = names.pascal(key)
-            shortest = min((place for _, place in found), key=lambda place: (len(place), place))
-            taken = key.startswith("_") or bare in defs or bare in shared.values()
-            shared[shape, key] = shortest if taken else bare
-    return shared
-
-
-def _inline_objects(node: Schema, place: str) -> Iterator[tuple[str, Schema, str]]:
-    """Property name, schema and place of each object written in place, but for `params`."""
-    for pointer, child in children(node):
-        if not is_schema(child):
-            continue
-        key = str(pointer[-1]) if pointer[0] == "properties" else ""
-        below = place + names.pascal(key)
-        if "properties" in child and key not in ("", "params"):
-            yield key, child, below
-        yield from _inline_objects(child, below)
 
 
 def mark_kinds(defs: dict[str, Schema]) -> None:

@@ -7,6 +7,7 @@ carries, else `XResult`, else `EmptyResult`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from codegen.unions import members
 __all__ = ["Method", "check_constants", "error_codes", "read_methods"]
 
 _INPUT = "input"
+_METHOD = re.compile(r"[\w./:$-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def _method(defs: dict[str, Schema], message: str, kind: str, sender: str, file:
     name = properties.get("method", {}).get("const")
     if not isinstance(name, str):
         raise SchemaError(file, f"/$defs/{message}", "a message needs a `method` that is one constant text")
-    if not names.constant_name(name).isidentifier():
+    if not (_METHOD.fullmatch(name) and names.constant_name(name).isidentifier()):
         raise SchemaError(file, f"/$defs/{message}", f"no Python name can be made of the method {name!r}")
     params: Any = properties.get("params")
     return Method(

@@ -84,6 +84,7 @@ class Model(_Base):
         serialize_by_alias=True,
         protected_namespaces=(),
         allow_inf_nan=False,
+        ser_json_inf_nan="constants",
     )
 
 

@@ -166,7 +166,10 @@ def encode(value: object) -> bytes:
     Raises `ValueError` for NaN and infinity, which JSON cannot say.
     """
     text = to_json(value, by_alias=True, inf_nan_mode="constants")
-    _refuse_non_finite(text)
+    try:
+        _refuse_non_finite(text)
+    except ValueError as error:
+        raise ValueError("JSON has neither NaN nor infinity") from error
     return text
 
 

@@ -9,6 +9,9 @@ SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) UV_PYTHON_DOWNLOADS=never $(UV) sync --qu
 DEPS := $(VENV)/.dependencies
 PROJECT := $(VENV)/.project
 
+# What a target needs to be told.
+needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
+
 .DEFAULT_GOAL := help
 .PHONY: help generate test check bump diff schema-check dist-check import-budget clean
 
@@ -30,12 +33,15 @@ check: $(PROJECT) ## Lint, formats, types (mypy and pyright, strict), and drift 
 	$(RUN) -m codegen check
 
 bump: $(PROJECT) ## Take in a schema: VERSION=2026-07-28 FROM=<path or https URL> [COMMIT=…] [REPIN=1]
+	@$(call needs,VERSION FROM)
 	$(RUN) -m codegen bump $(VERSION) $(FROM) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
 
 diff: $(PROJECT) ## Say what changed between two pinned versions: OLD=2025-11-25 NEW=2026-07-28
+	@$(call needs,OLD NEW)
 	@$(RUN) -m codegen diff $(OLD) $(NEW)
 
 schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose: FROM=<folder>
+	@$(call needs,FROM)
 	$(RUN) -m codegen schema-check $(FROM)
 
 dist-check: $(PROJECT) ## Build wheel and sdist, and try the wheel in an empty environment

@@ -13,7 +13,7 @@ from pathlib import Path
 from codegen.bump import bump, schema_check
 from codegen.diff import changes
 from codegen.errors import SchemaError
-from codegen.output import compare, write
+from codegen.output import check_folder, compare, write
 from codegen.pipeline import compile_all, interface
 
 __all__ = ["main"]
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
-    except SchemaError as error:
+    except (SchemaError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return status
@@ -69,6 +69,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _bump(options: argparse.Namespace) -> int:
+    check_folder(options.output)
     files, report = bump(options.version, options.origin, options.schema, commit=options.commit, repin=options.repin)
     write(files, options.output)
     print(report)

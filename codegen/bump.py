@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 from codegen import errata
@@ -14,13 +15,12 @@ from codegen.diff import changes
 from codegen.errors import SchemaError
 from codegen.nodes import Schema
 from codegen.pipeline import compile_all, interface
-from codegen.source import EXTENSION, interface_text, load, load_pinned, parse, sha256
+from codegen.source import EXTENSION, Pinned, check_version, interface_text, load, load_pinned, parse, sha256
 
 __all__ = ["bump", "schema_check"]
 
 _UPSTREAM = re.compile(r"https://[^/]+/(?P<repository>[^/]+/[^/]+)/(?P<commit>[0-9a-f]{40})/(?P<path>.+)")
 _REFERENCE = "https://modelcontextprotocol.io/specification/{version}/schema#{{anchor}}"
-_VERSION = re.compile(r"\d{4}-\d\d-\d\d|" + re.escape(EXTENSION) + r"[a-z][a-z0-9_]*")
 _TIMEOUT_SECONDS = 60
 _LIMIT_BYTES = 64 << 20
 
@@ -31,8 +31,7 @@ def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: 
     Raises `SchemaError` for a file whose hash is not the pinned one (unless `repin`), or that cannot be
     compiled; nothing has been written then.
     """
-    if not _VERSION.fullmatch(version):
-        raise SchemaError(version, "", f"expected a date, or `{EXTENSION}<name>` for an extension")
+    check_version(version, "VERSION")
     data = _read(origin)
     pinned = load_pinned(folder)
     entry = pinned.get(version, {})
@@ -76,6 +75,8 @@ def _proposals(schema: Schema, folder: Path, version: str) -> list[str]:
 
 
 def _read(origin: str) -> bytes:
+    if "://" in origin and not origin.startswith("https://"):
+        raise SchemaError(origin, "", "expected a path or an https URL")
     if not origin.startswith("https://"):
         try:
             return Path(origin).read_bytes()
@@ -83,9 +84,11 @@ def _read(origin: str) -> bytes:
             raise SchemaError(origin, "", error.strerror or str(error)) from error
     try:
         with urllib.request.urlopen(origin, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310  # https, checked
-            data: bytes = response.read(_LIMIT_BYTES)
-    except OSError as error:
+            data: bytes = response.read(_LIMIT_BYTES + 1)
+    except (OSError, ValueError, HTTPException) as error:
         raise SchemaError(origin, "", f"cannot be fetched: {error}") from error
+    if len(data) > _LIMIT_BYTES:
+        raise SchemaError(origin, "", f"larger than {_LIMIT_BYTES >> 20} MiB")
     return data
 
 
@@ -104,7 +107,7 @@ def _entry(
     return source | {"reference": known.get("reference", _REFERENCE.format(version=version))}
 
 
-def _write_pinned(folder: Path, pinned: dict[str, dict[str, str]]) -> None:
+def _write_pinned(folder: Path, pinned: Pinned) -> None:
     ordered = sorted(pinned, key=lambda version: (version.startswith(EXTENSION), version))
     keys = ("repository", "commit", "path", "upstream_sha256", "sha256", "reference")
     document = {version: {key: pinned[version][key] for key in keys} for version in ordered}

@@ -7,22 +7,34 @@ longer matches and generation stops, so that no patch outlives its cause.
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
+
+import msgspec
 
 from codegen.errors import SchemaError
 from codegen.nodes import Schema, resolve_pointer
+from codegen.source import read_json
 
-__all__ = ["apply", "carry_over", "check_versions", "load"]
+__all__ = ["Entry", "apply", "carry_over", "check_versions", "load"]
 
-Entry = dict[str, Any]
-"""`version`, `pointer`, `old`, `new`, `reason`, `upstream` (where the right value stands)."""
+
+class Entry(TypedDict):
+    """One patch."""
+
+    version: str
+    pointer: Annotated[str, msgspec.Meta(pattern="^/")]
+    """Where it is, as a JSON pointer."""
+    old: Any
+    new: Any
+    reason: str
+    upstream: str
+    """Where the right value stands."""
 
 
 def load(folder: Path) -> list[Entry]:
-    entries: list[Entry] = json.loads((folder / "errata.json").read_text(encoding="utf-8"))
-    return entries
+    """The entries of `errata.json`, of which each has all its members."""
+    return read_json(folder / "errata.json", list[Entry])
 
 
 def check_versions(entries: list[Entry], versions: set[str], file: str) -> None:

@@ -14,6 +14,7 @@ union of these), with one extra member `x` on each definition:
 from __future__ import annotations
 
 import copy
+import keyword
 import re
 from typing import Any
 
@@ -74,8 +75,8 @@ def check_names(defs: dict[str, Schema], file: str) -> None:
     for name in defs:
         if not _NAME.fullmatch(name):
             raise SchemaError(file, pointer_text(("$defs", name)), "a definition's name must look like `ToolResult`")
-        if name in _TAKEN:
-            raise SchemaError(file, pointer_text(("$defs", name)), f"`{name}` is a name that the generated modules use")
+        if name in _TAKEN or keyword.iskeyword(name):
+            raise SchemaError(file, pointer_text(("$defs", name)), f"`{name}` is a name that is taken")
 
 
 def canonical(schema: Schema) -> dict[str, Schema]:

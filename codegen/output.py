@@ -6,9 +6,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["compare", "formatted", "write"]
+from codegen.errors import SchemaError
+
+__all__ = ["check_folder", "compare", "formatted", "write"]
 
 _RUFF = [sys.executable, "-m", "ruff"]
 _STYLE = ["--isolated", "--line-length", "120", "--target-version", "py311", "--quiet", "--no-cache"]
@@ -24,13 +27,20 @@ def formatted(files: dict[str, str]) -> dict[str, str]:
 
 
 def write(files: dict[str, str], folder: Path) -> None:
-    """Make a folder hold exactly these files."""
+    """Make the packages that these files are in hold exactly them; what else is in the folder stays."""
+    check_folder(folder)
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text.encode())
-    for stale in _present(folder) - files.keys():
+    for stale in _present(files, folder) - files.keys():
         (folder / stale).unlink()
         _remove_empty((folder / stale).parent, folder)
+
+
+def check_folder(folder: Path) -> None:
+    """What is to be written to may be missing, but must not be a file, or `SchemaError`."""
+    if folder.exists() and not folder.is_dir():
+        raise SchemaError(str(folder), "", "is not a folder")
 
 
 def _remove_empty(folder: Path, root: Path) -> None:
@@ -42,7 +52,7 @@ def _remove_empty(folder: Path, root: Path) -> None:
 
 def compare(files: dict[str, str], folder: Path) -> list[str]:
     """What differs between these files and a folder, a line each."""
-    present = _present(folder)
+    present = _present(files, folder)
     differences = [f"missing: {path}" for path in sorted(files.keys() - present)]
     differences += [f"stale: {path}" for path in sorted(present - files.keys())]
     same = files.keys() & present
@@ -51,6 +61,8 @@ def compare(files: dict[str, str], folder: Path) -> list[str]:
     ]
 
 
-def _present(folder: Path) -> set[str]:
-    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return {path.as_posix() for path in files if "__pycache__" not in path.parts}
+def _present(files: Iterable[str], folder: Path) -> set[str]:
+    """The files that are there in the packages to which `files` belong."""
+    packages = {path.partition("/")[0] for path in files}
+    found = (path.relative_to(folder) for package in packages for path in (folder / package).rglob("*"))
+    return {path.as_posix() for path in found if (folder / path).is_file() and "__pycache__" not in path.parts}

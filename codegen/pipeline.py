@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from codegen import errata, render
 from codegen.diff import Interface, read_interface
@@ -14,7 +13,7 @@ from codegen.models import MODELS, STRUCTS, class_source, unnamed
 from codegen.nodes import Schema, pointer_text
 from codegen.normalise import normalise
 from codegen.output import formatted
-from codegen.source import Source, load, load_pinned, load_words
+from codegen.source import Source, load, load_pinned, load_words, read_json
 
 __all__ = ["compile_all", "interface"]
 
@@ -28,14 +27,14 @@ def compile_all(folder: Path) -> tuple[dict[str, str], list[str]]:
         f"mcpspec/_support/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_SUPPORT.glob("*.py"))
     }
     files["mcpspec/py.typed"] = ""
-    files["mcpspec/__init__.py"] = render.root({s.version: s.package for s in compiler.sources if not s.is_extension})
+    files["mcpspec/__init__.py"] = render.root(compiler.sources)
+    if any(source.is_extension for source in compiler.sources):
+        files["mcpspec/ext/__init__.py"] = render.extensions(compiler.sources)
     missing: list[str] = []
     for source in compiler.sources:
         flat = compiler.document(source)
         files |= compiler.package(source, flat)
         missing += [f"{source.version}: {name}" for name in unnamed(flat["$defs"], compiler.words)]
-        if source.is_extension:
-            files["mcpspec/ext/__init__.py"] = '"""Official extensions of the protocol."""\n'
     return formatted(files), missing
 
 
@@ -49,6 +48,15 @@ def interface(folder: Path, version: str) -> Interface:
     raise SchemaError(str(folder / "PINNED.json"), pointer_text((version,)), "no such version")
 
 
+class _Supplement(TypedDict):
+    """`supplement.json`: what no schema says, by version."""
+
+    alternative_results: dict[str, dict[str, list[str]]]
+    directions: dict[str, dict[str, list[str]]]
+    error_codes: dict[str, dict[str, int]]
+    extension_ids: dict[str, str]
+
+
 class _Compiler:
     """The steps for one source, with all that the schema folder says beside the schemas."""
 
@@ -58,7 +66,7 @@ class _Compiler:
         self.pinned = load_pinned(folder)
         self.errata = errata.load(folder)
         errata.check_versions(self.errata, set(self.pinned), str(folder / "errata.json"))
-        self.supplement: dict[str, Any] = json.loads((folder / "supplement.json").read_text(encoding="utf-8"))
+        self.supplement = read_json(folder / "supplement.json", _Supplement)
 
     def document(self, source: Source) -> Schema:
         """A source with its errata applied, normalised."""

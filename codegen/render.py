@@ -14,7 +14,7 @@ from codegen.models import Backend
 from codegen.nodes import Schema, ref_name
 from codegen.source import Source
 
-__all__ = ["face", "handlers_module", "methods_module", "root", "types_module"]
+__all__ = ["extensions", "face", "handlers_module", "methods_module", "root", "types_module"]
 
 _environment = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -50,6 +50,7 @@ def methods_module(
         methods=methods,
         codes=codes,
         backend=backend,
+        params=partial(_params_hint, backend=backend),
         result=partial(_result_hint, document=document, backend=backend),
         tables=_tables(methods),
     )
@@ -66,6 +67,7 @@ def handlers_module(source: Source, methods: list[Method], document: Schema, bac
         title=source.title,
         sides=sides,
         backend=backend,
+        params=partial(_params_hint, backend=backend),
         result=partial(_result_hint, document=document, backend=backend),
     )
 
@@ -75,9 +77,24 @@ def face(source: Source, modules: list[str]) -> str:
     return _render("face.py.jinja2", title=source.title, modules=modules)
 
 
-def root(versions: dict[str, str]) -> str:
-    """The `__init__.py` of `mcpspec`: the revisions and their packages."""
-    return _render("root.py.jinja2", versions=versions)
+def root(sources: list[Source]) -> str:
+    """The `__init__.py` of `mcpspec`: the revisions, and the packages in it."""
+    modules = dict.fromkeys(source.package.partition("/")[0] for source in sources)
+    versions = [source.version for source in sources if not source.is_extension]
+    return _render("root.py.jinja2", versions=versions, modules=list(modules))
+
+
+def extensions(sources: list[Source]) -> str:
+    """The `__init__.py` of `mcpspec.ext`: the packages of the extensions."""
+    modules = [source.package.rpartition("/")[2] for source in sources if source.is_extension]
+    return _render("face.py.jinja2", title="Official extensions of the protocol", modules=modules)
+
+
+def _params_hint(method: Method, backend: Backend) -> str:
+    """The type of the parameters; a method may have none, or none that a definition describes."""
+    if method.params is None:
+        return "None"
+    return f"{backend.module}.{method.params}" if method.params.isidentifier() else method.params
 
 
 def _result_hint(method: Method, document: Schema, backend: Backend) -> str:

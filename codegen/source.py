@@ -4,21 +4,51 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
+import re
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
+
+import msgspec
 
 from codegen.errors import SchemaError
-from codegen.nodes import ANNOTATIONS, Schema, check, map_children
+from codegen.nodes import ANNOTATIONS, Schema, check, map_children, pointer_text
 
 __all__ = [
-    "EXTENSION", "Source", "Words",
-    "interface_text", "load", "load_pinned", "load_words", "parse", "sha256", "strip",
+    "EXTENSION", "Pin", "Pinned", "Source", "Words",
+    "check_version", "interface_text", "load", "load_pinned", "load_words",
+    "parse", "read_json", "read_text", "sha256", "strip",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
 
 EXTENSION = "ext/"
 """What the versions of extensions begin with; all others are dates."""
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_EXTENSION_VERSION = re.compile(re.escape(EXTENSION) + r"[a-z][a-z0-9_]*")
+
+
+class Pin(TypedDict):
+    """Where a schema comes from, and what it was."""
+
+    repository: str
+    commit: str
+    path: str
+    upstream_sha256: str
+    """Of upstream's file."""
+    sha256: str
+    """Of ours."""
+    reference: str
+    """URL of a definition in the published specification, with `{anchor}` for its name."""
+
+
+Pinned: TypeAlias = dict[str, dict[str, str]]
+"""Version → its `Pin`."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +82,51 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def read_text(path: Path) -> str:
+    """The text of a file; `SchemaError` where it cannot be read."""
+    try:
+        return _read(path).decode()
+    except UnicodeDecodeError as error:
+        raise SchemaError(str(path), "", f"not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SchemaError(str(path), "", error.strerror or str(error)) from error
+
+
+def read_json(path: Path, type: TypeForm[T]) -> T:
+    """The JSON in a file as a type; `SchemaError` for anything else."""
+    try:
+        return cast(T, msgspec.json.decode(read_text(path), type=type))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise SchemaError(str(path), "", str(error)) from error
+
+
+def check_version(version: str, file: str) -> None:
+    """A version is a date or the name of an extension, or `SchemaError`."""
+    if _EXTENSION_VERSION.fullmatch(version):
+        return
+    try:
+        if not _DATE.fullmatch(version):
+            raise ValueError(version)
+        date.fromisoformat(version)
+    except ValueError as error:
+        reason = f"{version!r} is no version: expected a date such as 2026-07-28, or `{EXTENSION}<name>`"
+        raise SchemaError(file, "", reason) from error
+
+
 def parse(data: bytes, file: str) -> Schema:
     """A checked schema from the bytes of a file."""
     try:
         document = json.loads(data)
+        check(document, file)
+    except RecursionError as error:
+        raise SchemaError(file, "", "nested too deeply") from error
     except ValueError as error:
         raise SchemaError(file, "", f"not JSON: {error}") from error
-    check(document, file)
     schema: Schema = document
     return schema
 
@@ -75,10 +143,20 @@ def interface_text(schema: Schema) -> str:
     return json.dumps(strip(schema), indent=2, ensure_ascii=False) + "\n"
 
 
-def load_pinned(folder: Path) -> dict[str, dict[str, str]]:
+def load_pinned(folder: Path) -> Pinned:
     """`PINNED.json`: for each version where its schema comes from, and both hashes."""
-    pinned: dict[str, dict[str, str]] = json.loads((folder / "PINNED.json").read_text(encoding="utf-8"))
+    path = folder / "PINNED.json"
+    pinned = cast(Pinned, read_json(path, dict[str, Pin]))
+    for version, entry in pinned.items():
+        check_version(version, str(path))
+        _check_prose(entry["reference"], str(path), version, "reference")
     return pinned
+
+
+def _check_prose(text: str, file: str, *at: str) -> None:
+    """Text that will stand in a docstring must not be able to end it."""
+    if not text.isprintable() or "\\" in text or '"""' in text:
+        raise SchemaError(file, pointer_text(at), "expected one line of text, without backslash or triple quotes")
 
 
 def load(folder: Path) -> list[Source]:
@@ -86,23 +164,19 @@ def load(folder: Path) -> list[Source]:
     sources: list[Source] = []
     for version, entry in load_pinned(folder).items():
         path = folder / f"{version}.json"
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise SchemaError(str(path), "", error.strerror or str(error)) from error
+        data = _read(path)
         if sha256(data) != entry["sha256"]:
             raise SchemaError(str(path), "", "differs from the sha256 in PINNED.json; restore it or run `make bump`")
         sources.append(Source(version, parse(data, str(path)), str(path)))
     return sorted(sources, key=lambda source: (source.is_extension, source.version))
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """Our own words for definitions and properties (`docs.toml`)."""
 
     definitions: dict[str, str]
     properties: dict[str, str]
-    particular: dict[str, dict[str, str]]
+    particular: dict[str, dict[str, str]] = msgspec.field(name="properties-of")
 
     def of_definition(self, name: str) -> str | None:
         return self.definitions.get(name)
@@ -114,5 +188,12 @@ class Words:
 
 
 def load_words(folder: Path) -> Words:
-    tables = tomllib.loads((folder / "docs.toml").read_text(encoding="utf-8"))
-    return Words(tables["definitions"], tables["properties"], tables["properties-of"])
+    path = folder / "docs.toml"
+    try:
+        words = msgspec.toml.decode(read_text(path), type=Words)
+    except msgspec.DecodeError as error:
+        raise SchemaError(str(path), "", str(error)) from error
+    for table in (words.definitions, words.properties, *words.particular.values()):
+        for name, text in table.items():
+            _check_prose(text, str(path), name)
+    return words

@@ -79,10 +79,10 @@ def verify_types(python: Path, package: str) -> None:
     active = {**os.environ, "VIRTUAL_ENV": str(python.parent.parent), "PATH": f"{python.parent}:{os.environ['PATH']}"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=active, cwd=python.parent)  # noqa: S603
     report = json.loads(done.stdout)["typeCompleteness"]
-    score = report["completenessScore"]
-    unknown = [symbol["name"] for symbol in report["symbols"] if symbol["isExported"] and not symbol["isTypeKnown"]]
-    print(f"{package}: {score:.2%} of the public names have known types")
-    if score < 1:
+    public = [symbol for symbol in report["symbols"] if symbol["isExported"]]
+    unknown = [symbol["name"] for symbol in public if not symbol["isTypeKnown"]]
+    print(f"{package}: {len(public) - len(unknown)} of {len(public)} public names have known types")
+    if unknown or report["exportedSymbolCounts"]["withAmbiguousType"]:
         sys.exit("\n".join(unknown[:20]))
 
 

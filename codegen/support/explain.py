@@ -7,7 +7,8 @@ backends, so that they report the same fault in the same words.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin
 
@@ -18,7 +19,17 @@ __all__ = ["decode_error", "explain"]
 
 Path: TypeAlias = tuple[str | int, ...]
 Shapes: TypeAlias = Callable[[Any], Shape | None]
-Fault: TypeAlias = tuple[Path, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong, and where."""
+
+    path: Path
+    reason: str
+    of_bound: bool = False
+    """The type is right, and only a bound is not kept."""
+
 
 _NAMES = {
     str: "string",
@@ -55,8 +66,8 @@ def explain(value: Any, hint: Any, shapes: Shapes, cause: Exception) -> DecodeEr
         return DecodeError("", "nested too deeply")
     if fault is None:
         text = str(cause)
-        return DecodeError("", "nested too deeply" if "recursion limit" in text else text.splitlines()[0])
-    return DecodeError(_path_text(fault[0]), fault[1])
+        return DecodeError("", "nested too deeply" if "recursion limit" in text else _line(text.partition("\n")[0]))
+    return DecodeError(_path_text(fault.path), fault.reason)
 
 
 def _encoding_fault(buf: bytes | bytearray | memoryview | str, error: UnicodeError) -> str:
@@ -81,7 +92,7 @@ def _fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
     if get_origin(hint) is Literal:
         allowed = get_args(hint)
         fits = any(value == option and type(value) is type(option) for option in allowed)
-        return None if fits else (path, _expected([_shown(option) for option in allowed], value))
+        return None if fits else Fault(path, _expected([_shown(option) for option in allowed], value))
     if (shape := shapes(hint)) is not None:
         return _object_fault(value, shape, path, shapes)
     return _plain_fault(value, hint, path, shapes)
@@ -90,7 +101,7 @@ def _fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
 def _plain_fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
     kind = get_origin(hint) or hint
     if type(value) is not kind and not (kind is dict and is_object(value)):
-        return path, _expected([_NAMES.get(kind, str(kind))], value)
+        return Fault(path, _expected([_NAMES.get(kind, str(kind))], value))
     arguments = get_args(hint)
     if not arguments:
         return None
@@ -102,16 +113,16 @@ def _plain_fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | N
 
 def _object_fault(value: Any, shape: Shape, path: Path, shapes: Shapes) -> Fault | None:
     if not is_object(value):
-        return path, _expected(["object"], value)
+        return Fault(path, _expected(["object"], value))
     for member in sorted(shape.members, key=lambda member: member.wire):
         here = (*path, member.wire)
         if member.wire not in value:
             if member.required:
-                return here, "required, but missing"
+                return Fault(here, "required, but missing")
         elif (fault := _fault(value[member.wire], member.hint, here, shapes)) is not None:
             return fault
     if shape.closed and (unknown := sorted(value.keys() - {member.wire for member in shape.members})):
-        return (*path, unknown[0]), "not allowed here"
+        return Fault((*path, unknown[0]), "not allowed here")
     return None
 
 
@@ -125,14 +136,9 @@ def _union_fault(value: Any, options: list[Any], path: Path, shapes: Shapes) -> 
     if is_object(value) and (objects := [(o, s) for o in options if (s := shapes(o)) is not None]):
         return _best_object_fault(value, [shape for _, shape in objects], path, shapes)
     # A fault below this place, or of a bound, is nearer the cause than that no option has the right type.
-    nearer = [
-        fault for fault in faults if fault is not None and (len(fault[0]) > len(path) or fault[1].startswith(_OUT))
-    ]
-    return (
-        nearer[0]
-        if nearer
-        else (path, _expected([name for option in options for name in _option_names(option, shapes)], value))
-    )
+    nearer = _first(fault for fault in faults if fault is not None and (len(fault.path) > len(path) or fault.of_bound))
+    names = [name for option in options for name in _option_names(option, shapes)]
+    return nearer or Fault(path, _expected(names, value))
 
 
 def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, shapes: Shapes) -> Fault | None:
@@ -140,15 +146,15 @@ def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, 
     for key in sorted(key for key in objects[0].literals if all(key in shape.literals for shape in objects)):
         allowed = [option for shape in objects for option in shape.literals[key]]
         if key in value and value[key] not in allowed:
-            return (*path, key), _expected([_shown(option) for option in allowed], value[key])
+            return Fault((*path, key), _expected([_shown(option) for option in allowed], value[key]))
         if len(set(allowed)) == len(allowed):  # it tells the types apart
             if key not in value:
-                return (*path, key), "required, but missing"
+                return Fault((*path, key), "required, but missing")
             objects = [shape for shape in objects if value[key] in shape.literals[key]]
     best = min(_likeness(value, shape) for shape in objects)
     meant = [shape for shape in objects if _likeness(value, shape) == best]
     faults = [_object_fault(value, shape, path, shapes) for shape in meant]
-    return max((fault for fault in faults if fault is not None), key=lambda fault: len(fault[0]), default=None)
+    return max((fault for fault in faults if fault is not None), key=lambda fault: len(fault.path), default=None)
 
 
 def _likeness(value: dict[str, Any], shape: Shape) -> tuple[int, int, int]:
@@ -173,11 +179,9 @@ def _bounds_fault(value: Any, bounds: list[Any], path: Path) -> Fault | None:
             if limit is not None and fails(value, limit):
                 unit = (" characters" if isinstance(value, str) else " items") if name.endswith("length") else ""
                 got = f"{len(value)}" if unit else _shown(value)
-                return path, f"expected {text} {limit:g}{unit}, got {got}"
+                return Fault(path, f"expected {text} {limit:g}{unit}, got {got}", of_bound=True)
     return None
 
-
-_OUT = ("expected at least", "expected at most", "expected more than", "expected less than")
 
 _BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "ge": (lambda value, limit: value < limit, "at least"),
@@ -189,7 +193,7 @@ _BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
 }
 
 
-def _first(faults: Any) -> Fault | None:
+def _first(faults: Iterable[Fault | None]) -> Fault | None:
     return next((fault for fault in faults if fault is not None), None)
 
 
@@ -202,8 +206,18 @@ def _expected(names: list[str], value: Any) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, list | dict):
         return _NAMES[list if isinstance(value, list) else dict]
-    text = json.dumps(value, ensure_ascii=False) if type(value) in _NAMES else type(value).__name__
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    try:
+        if isinstance(value, str):
+            text = _line(json.dumps(value[:_SHOWN], ensure_ascii=False))
+            return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        return json.dumps(value) if type(value) in _NAMES else type(value).__name__
+    except ValueError:  # Python does not write integers of thousands of digits
+        return "an integer of very many digits"
+
+
+def _line(text: str) -> str:
+    """Text without what breaks a line, or what a terminal would obey."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def _path_text(path: Path) -> str:
@@ -214,5 +228,5 @@ def _path_text(path: Path) -> str:
         elif part.replace("$", "_").isidentifier() and part.isascii():
             text += f".{part}" if text else part
         else:
-            text += f"[{json.dumps(part, ensure_ascii=False)}]"
+            text += f"[{_shown(part)}]"
     return text

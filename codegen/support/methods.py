@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["request", "notification", "input"]
 """`input` is a request for input that travels inside a result instead of as a message of its own."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Method(Generic[ParamsT, ResultT]):
     """A method: its name on the wire, who sends it, and the types of what it carries."""
 

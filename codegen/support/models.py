@@ -14,7 +14,7 @@ from mcpspec._support.explain import decode_error, explain
 from mcpspec._support.objects import Constant, Member, Shape, best_first, is_object, leaves, present
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pydantic import GetCoreSchemaHandler
     from typing_extensions import TypeForm
@@ -47,7 +47,10 @@ else:
                 else:
                     del namespace[key]
             cls = super().__new__(mcs, name, bases, namespace, **config)
-            cls.__constants__ = {value.name or key: value.value for key, value in constants.items()}
+            cls.__constants__ = {}
+            for base in reversed(bases):
+                cls.__constants__ |= getattr(base, "__constants__", {})
+            cls.__constants__ |= {value.name or key: value.value for key, value in constants.items()}
             return cls
 
         def __call__(cls, **members: Any) -> Any:
@@ -86,6 +89,10 @@ class Model(_Base):
         allow_inf_nan=False,
         ser_json_inf_nan="constants",
     )
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """The members that are there."""
+        return ((name, value) for name, value in super().__repr_args__() if value is not MISSING)
 
 
 class ClosedModel(Model):

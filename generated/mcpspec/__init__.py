@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Final
 from mcpspec._support.lazy import lazy_modules, load_revision
 
 if TYPE_CHECKING:
+    from . import ext as ext
     from . import v2024_11_05 as v2024_11_05
     from . import v2025_03_26 as v2025_03_26
     from . import v2025_06_18 as v2025_06_18
     from . import v2025_11_25 as v2025_11_25
     from . import v2026_07_28 as v2026_07_28
 else:
-    __getattr__ = lazy_modules(__name__, ["v2024_11_05", "v2025_03_26", "v2025_06_18", "v2025_11_25", "v2026_07_28"])
+    __getattr__, __dir__ = lazy_modules(
+        __name__, globals(), ["v2024_11_05", "v2025_03_26", "v2025_06_18", "v2025_11_25", "v2026_07_28", "ext"]
+    )
 
 VERSIONS: Final = (
     "2024-11-05",

@@ -89,6 +89,7 @@ _NOT_SCHEMAS = [
     Bad("nothing", b"", "", "not JSON"),
     Bad("not JSON", json.dumps(small_schema()).encode()[:-1], "", "not JSON"),
     Bad("not UTF-8", b'{"$defs": {"Thing": {"type": "string", "const": "\xff"}}}', "", "not JSON"),
+    Bad("too deep", b'{"$defs": ' + b'{"a": ' * 100_000, "", "nested too deeply"),
     Bad("a list", json.dumps([small_schema()]).encode(), "", "expected a JSON object"),
     Bad("a string", b'"schema"', "", "expected a JSON object"),
     Bad("no definitions", json.dumps({"type": "object"}).encode(), "", "expected a schema with `$defs`"),
@@ -274,3 +275,45 @@ def test_what_was_generated_before_stays_when_a_later_schema_cannot_be_compiled(
     assert codegen(schema, output, "generate") == 2
     assert "names no property" in capsys.readouterr().err
     assert snapshot(output) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "cause"),
+    [
+        pytest.param("PINNED.json", "{", "Input data was truncated", id="cut off"),
+        pytest.param("PINNED.json", "[]", "Expected `object`, got `array`", id="a list of pins"),
+        pytest.param("PINNED.json", '{"2026-07-28": {"sha256": 1}}', "Expected `str`, got `int`", id="no text"),
+        pytest.param("PINNED.json", '{"../x": %s}', "is no version", id="a version that is a path"),
+        pytest.param("errata.json", "{}", "Expected `array`, got `object`", id="no list of patches"),
+        pytest.param("errata.json", "[{}]", "missing required field", id="a patch of nothing"),
+        pytest.param("supplement.json", "{}", "missing required field", id="an empty supplement"),
+        pytest.param("docs.toml", "definitions = 1", "Expected `object`, got `int`", id="no table of words"),
+        pytest.param("docs.toml", "]", "Invalid", id="not TOML"),
+        pytest.param("docs.toml", None, "No such file", id="missing"),
+        pytest.param(
+            "docs.toml",
+            '[definitions]\nTool = """a\\"\\"\\"b"""\n[properties]\n[properties-of]\n',
+            "expected one line of text",
+            id="words that end their docstring",
+        ),
+    ],
+)
+def test_a_file_beside_the_schemas_that_is_not_as_it_should_be_is_named(
+    name: str, content: str | None, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
+    path = schema / name
+    pin = json.dumps(next(iter(json.loads((schema / "PINNED.json").read_bytes()).values())))
+    path.unlink()
+    if content is not None:
+        path.write_text(content.replace("%s", pin), encoding="utf-8")
+    assert codegen(schema, output, "generate") == 2
+    error = capsys.readouterr().err
+    assert f"error: {path}#" in error
+    assert cause in error
+    assert not output.exists()
+
+
+def test_a_schema_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert codegen(tmp_path / "nowhere", tmp_path / "output", "generate") == 2
+    assert f"error: {tmp_path / 'nowhere' / 'PINNED.json'}#: No such file" in capsys.readouterr().err

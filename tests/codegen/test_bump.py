@@ -251,16 +251,20 @@ def test_bump_takes_in_an_extension(tmp_path: Path) -> None:
     assert f'LATEST: Final = "{NEWEST}"' in (output / "mcpspec" / "__init__.py").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("version", ["draft", "2031-5-1", "ext/", "ext/Sound", "../2031-05-01", ""])
+@pytest.mark.parametrize(
+    "version", ["draft", "2031-5-1", "2031-02-30", "2031-01-0\u0661", "ext/", "ext/Sound", "../2031-05-01", ""]
+)
 def test_bump_refuses_what_is_no_version(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schema, origin = schema_folder(tmp_path / "schema"), write_json(tmp_path / "upstream.json", newest_schema())
     before = snapshot(tmp_path)
     assert codegen(schema, tmp_path / "output", "bump", version, str(origin)) == 2
-    assert "expected a date, or `ext/<name>` for an extension" in capsys.readouterr().err
+    assert "expected a date such as 2026-07-28, or `ext/<name>`" in capsys.readouterr().err
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize("origin", ["nowhere.json", "http://127.0.0.1:1/a.json", "https://127.0.0.1:1/a.json", "."])
+@pytest.mark.parametrize(
+    "origin", ["nowhere.json", "http://127.0.0.1:1/a.json", "https://127.0.0.1:1/a.json", "https://[", "."]
+)
 def test_bump_refuses_an_origin_that_cannot_be_read(
     origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,11 +32,11 @@ _SCHEMA: dict[str, Any] = {
 _FILE = "schema/2030-01-01.json"
 
 
-def _entry(pointer: str, old: Any, new: Any, version: str = "2030-01-01") -> dict[str, Any]:
+def _entry(pointer: str, old: Any, new: Any, version: str = "2030-01-01") -> errata.Entry:
     return {"version": version, "pointer": pointer, "old": old, "new": new, "reason": "r", "upstream": "u"}
 
 
-def _apply(*entries: dict[str, Any]) -> dict[str, Any]:
+def _apply(*entries: errata.Entry) -> dict[str, Any]:
     return errata.apply(_SCHEMA, list(entries), "2030-01-01", _FILE)
 
 
@@ -141,11 +141,11 @@ def test_carrying_over_passes_by_an_entry_whose_place_is_no_longer_a_list() -> N
     assert errata.carry_over(_SCHEMA, entries, "2030-01-01") == []
 
 
-_ENTRIES: list[dict[str, Any]] = read_json(SCHEMA / "errata.json")
+_ENTRIES: list[errata.Entry] = read_json(SCHEMA / "errata.json")
 
 
 @pytest.mark.parametrize("entry", _ENTRIES, ids=lambda entry: f"{entry['version']} {entry['pointer']}")
-def test_a_committed_patch_says_what_it_changes_and_why_and_applies(entry: dict[str, Any]) -> None:
+def test_a_committed_patch_says_what_it_changes_and_why_and_applies(entry: errata.Entry) -> None:
     assert list(entry) == ["version", "pointer", "old", "new", "reason", "upstream"]
     assert entry["version"] in pinned_versions()
     assert entry["old"] != entry["new"]

@@ -148,9 +148,32 @@ def test_write_leaves_no_folder_of_a_package_that_is_gone(tmp_path: Path) -> Non
 
 
 def test_compare_tells_everything_that_differs_in_order(tmp_path: Path) -> None:
-    write({"b.py": "", "c.py": "old = 1\n", "d.py": "", "stale.py": ""}, tmp_path)
-    wanted = {"a.py": "", "b.py": "", "c.py": "new = 1\n", "d.py": "new = 1\n"}
-    assert compare(wanted, tmp_path) == ["missing: a.py", "stale: stale.py", "differs: c.py", "differs: d.py"]
+    write({"p/b.py": "", "p/c.py": "old = 1\n", "p/d.py": "", "p/stale.py": ""}, tmp_path)
+    wanted = {"p/a.py": "", "p/b.py": "", "p/c.py": "new = 1\n", "p/d.py": "new = 1\n"}
+    assert compare(wanted, tmp_path) == ["missing: p/a.py", "stale: p/stale.py", "differs: p/c.py", "differs: p/d.py"]
+
+
+def test_write_touches_nothing_beside_the_package(tmp_path: Path) -> None:
+    mine = [tmp_path / "notes.txt", tmp_path / "other" / "mcpspec" / "v0.py", tmp_path / "mcpspecs" / "a.py"]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine\n", encoding="utf-8")
+    write(_FILES, tmp_path)
+    write({"mcpspec/__init__.py": ""}, tmp_path)
+    assert [path.read_text(encoding="utf-8") for path in mine] == ["mine\n"] * 3
+    assert compare({"mcpspec/__init__.py": ""}, tmp_path) == []
+
+
+@pytest.mark.parametrize("command", [("generate",), ("bump", NEWEST, str(SCHEMA / f"{NEWEST}.json"), "--repin")])
+def test_an_output_that_is_a_file_is_an_error_and_nothing_is_written(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
+    output.touch()
+    before = snapshot(tmp_path)
+    assert codegen(schema, output, *command) == 2
+    assert f"error: {output}#: is not a folder" in capsys.readouterr().err
+    assert snapshot(tmp_path) == before
 
 
 def test_compare_with_a_folder_that_is_not_there_finds_all_files_missing(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -472,6 +474,20 @@ def test_nesting_within_reason_is_read(types: Types, depth: int) -> None:
     assert types.encode(types.decode(text, types.CallToolResult)) == text
 
 
+@pytest.mark.parametrize("character", ["\u2028", "\u0085", "\x1b", "\u202e"], ids=ascii)
+def test_no_character_of_the_input_breaks_or_disguises_the_line(types: Types, character: str) -> None:
+    for text in (f'"{character}"'.encode(), raw({"uri": "file:///a", "name": {character: 1}})):
+        line = str(refusal(types, text, types.Resource))
+        assert line.isprintable()
+    line = str(refusal(types, raw({"a" + character * 10_000: "x" * 10_000}), types.ResourceTemplate))
+    assert len(line) < 300
+
+
+def test_an_integer_too_long_for_python_to_write_is_no_obstacle(types: Types) -> None:
+    with pytest.raises(types.DecodeError, match="expected string, got an integer of very many digits"):
+        types.from_builtins({"uri": 10**5000, "name": "a"}, types.Resource)
+
+
 @pytest.mark.parametrize(
     ("text", "byte"), [(b'"\xff"', 1), (b'{"name":"\xff"}', 9), (b'{"name":"x","version":"ab\xc3"}', 25)]
 )
@@ -863,3 +879,85 @@ def test_a_changed_member_is_encoded(types: Types) -> None:
     tool = types.decode(raw(TOOL), types.Tool)
     tool.title = "Grep"
     assert json.loads(types.encode(tool)) == TOOL | {"title": "Grep"}
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("where", ["a declared number", "any JSON"])
+def test_what_json_cannot_say_is_refused_and_never_written_as_null(types: Types, number: float, where: str) -> None:
+    value = types.CallToolResult(content=[], result_type="complete", structured_content={"a": [None, 1.5]})
+    assert b'{"a":[null,1.5]}' in types.encode(value)
+    if where == "any JSON":
+        value.structured_content = {"a": [number]}
+    else:
+        value = types.ProgressNotificationParams(progress=1, progress_token=1)
+        value.progress = number
+    with pytest.raises(ValueError, match="JSON has neither NaN nor infinity"):
+        types.encode(value)
+
+
+# Subclasses, as users write them
+
+
+def test_a_subclass_of_a_type_with_constants_keeps_them(types: Types) -> None:
+    class Loud(types.TextContent):  # type: ignore[misc]
+        pass
+
+    class Call(types.CallToolRequest):  # type: ignore[misc]
+        pass
+
+    assert json.loads(types.encode(Loud(text="x"))) == {"type": "text", "text": "x"}
+    assert json.loads(types.encode(Call(id=1, params=call_params(types)))) == CALL
+
+
+def test_a_subclass_of_an_open_object_keeps_its_members() -> None:
+    class Mine(structs.ToolInputSchema):
+        pass
+
+    schema = Mine(schema_="https://a.org")
+    assert schema == {"type": "object", "$schema": "https://a.org"}
+    assert schema.schema_ == "https://a.org"
+
+
+def test_an_open_object_has_no_attributes_but_those_it_declares() -> None:
+    """One that was misspelt would silently not be on the wire."""
+    meta: Any = meta_object()
+    with pytest.raises(AttributeError, match="RequestMetaObject declares no member 'progresToken'"):
+        meta.progresToken = 1
+
+
+def test_merging_into_an_open_object_keeps_its_type() -> None:
+    merged = meta_object() | {"progressToken": 1}
+    assert type(merged) is structs.RequestMetaObject
+    assert merged.progress_token == 1
+
+
+# Threads
+
+_RACE = """
+import sys, threading
+from mcpspec.v2026_07_28 import structs
+sys.setswitchinterval(1e-6)
+start = threading.Barrier(8)
+kinds = [structs.CallToolResult, structs.ServerResult, structs.ClientRequest, structs.JSONRPCMessage]
+def first_use(index):
+    start.wait()
+    for _ in range(50):
+        for kind in kinds:
+            try:
+                structs.decode(b'{"resultType":"complete","content":[{"type":"text","text":"a"}]}', kind)
+            except structs.DecodeError:
+                pass
+            try:
+                structs.from_builtins({"jsonrpc": "2.0", "id": 1, "result": {}}, kind)
+            except structs.DecodeError:
+                pass
+threads = [threading.Thread(target=first_use, args=(index,)) for index in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+@pytest.mark.parametrize("attempt", range(8))
+def test_types_may_be_used_for_the_first_time_in_several_threads_at_once(attempt: int) -> None:
+    done = subprocess.run([sys.executable, "-c", _RACE], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), attempt

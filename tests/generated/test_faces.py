@@ -132,6 +132,23 @@ def test_an_unknown_attribute_is_an_error_that_names_it(package: str, name: str)
         getattr(import_module(package), name)
 
 
+@pytest.mark.parametrize(
+    ("package", "modules"),
+    [
+        ("mcpspec", {"v2024_11_05", "v2026_07_28", "ext"}),
+        ("mcpspec.ext", {"tasks"}),
+        ("mcpspec.v2026_07_28", {"structs", "models", "methods", "handlers"}),
+    ],
+)
+def test_a_package_lists_its_modules_before_they_are_loaded(package: str, modules: set[str]) -> None:
+    code = f"import {package} as package; assert {modules!r} <= set(dir(package)), dir(package)"
+    assert not of_package(loaded_after(code), *(f"{package}.{module}" for module in modules))
+
+
+def test_an_extension_is_reached_by_attributes() -> None:
+    assert "mcpspec.ext.tasks.structs" in loaded_after("import mcpspec; mcpspec.ext.tasks.structs.Task")
+
+
 # What the modules hold
 
 MODULES = [

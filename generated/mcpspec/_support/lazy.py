@@ -9,15 +9,23 @@ from types import ModuleType
 __all__ = ["lazy_modules", "load_revision"]
 
 
-def lazy_modules(package: str, modules: Sequence[str]) -> Callable[[str], ModuleType]:
-    """A `__getattr__` by which a package imports its modules on first use."""
+def lazy_modules(
+    package: str, names: dict[str, object], modules: Sequence[str]
+) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
+    """`__getattr__`, by which a package imports its modules on first use, and the `__dir__` that lists them.
+
+    `names` are the package's globals.
+    """
 
     def __getattr__(name: str) -> ModuleType:
         if name in modules:
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return __getattr__
+    def __dir__() -> list[str]:
+        return sorted({*names, *modules})
+
+    return __getattr__, __dir__
 
 
 def load_revision(version: str, versions: Sequence[str]) -> ModuleType:

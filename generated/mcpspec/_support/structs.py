@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import isfinite
+from threading import RLock
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -58,6 +60,8 @@ else:
 
         def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
             constants: dict[str, Any] = {}
+            for base in reversed(bases):
+                constants |= getattr(base, "__constants__", {})
             for key, value in namespace.items():
                 if isinstance(value, Constant):
                     constants[key] = value.value
@@ -114,6 +118,9 @@ class OpenObject(dict[str, Any]):
 
     def __init_subclass__(cls) -> None:
         cls.__attributes__, cls.__constants__ = {}, {}
+        for base in reversed(cls.__mro__[1:]):
+            cls.__attributes__ |= getattr(base, "__attributes__", {})
+            cls.__constants__ |= getattr(base, "__constants__", {})
         for name, value in list(vars(cls).items()):
             if isinstance(value, Constant):
                 cls.__constants__[name] = value.value
@@ -133,6 +140,15 @@ class OpenObject(dict[str, Any]):
             if missing:
                 raise TypeError(f"{type(self).__name__} needs {', '.join(missing)}")
 
+        def __setattr__(self, name: str, value: Any) -> None:
+            """An attribute that is not declared would not be on the wire: it has to be set by its key."""
+            if not hasattr(type(self), name):
+                raise AttributeError(f"{type(self).__name__} declares no member {name!r}; set it by its key")
+            super().__setattr__(name, value)
+
+        def __or__(self, other: Any) -> Any:
+            return _rebuild(type(self), {**self, **other}) if isinstance(other, dict) else NotImplemented
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({super().__repr__()})"
 
@@ -146,7 +162,7 @@ class OpenObject(dict[str, Any]):
     @classmethod
     def __decode__(cls, value: Any) -> Any:
         """The object for a parsed JSON value; declared members are checked and typed."""
-        declared = msgspec.convert(value, _declared_struct(cls), dec_hook=_dec_hook)
+        declared = _convert(value, _declared_struct(cls))
         self = _rebuild(cls, value)
         for name, descriptor in cls.__attributes__.items():
             if (typed := getattr(declared, name)) is not UNSET:
@@ -182,7 +198,7 @@ class _UntaggedMeta(type):
         error: Exception | None = None
         for option in _in_order(cls, value):
             try:
-                return msgspec.convert(value, _enforced(option), dec_hook=_dec_hook)
+                return _convert(value, option)
             except (MsgspecError, ValueError) as caught:
                 error = error or caught
         raise ValueError(str(error))
@@ -265,9 +281,20 @@ def _enforced(kind: Any) -> Any:
     return Union[kind, never]  # noqa: UP007  # `kind` may be an alias that has no `|`
 
 
+_building = RLock()
+
+
 @cache
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_enforced(kind), dec_hook=_dec_hook)
+    # msgspec looks at a Struct's members when the first decoder needs them, and shows other threads what is not
+    # ready yet: a process that decodes in several threads from the start would crash.
+    with _building:
+        return msgspec.json.Decoder(_enforced(kind), dec_hook=_dec_hook)
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    _decoder(kind)  # has made msgspec look at the type, under the lock
+    return msgspec.convert(value, _enforced(kind), dec_hook=_dec_hook)
 
 
 _encoder = msgspec.json.Encoder()
@@ -287,8 +314,22 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
 
 
 def encode(value: object) -> bytes:
-    """JSON text of a value, in UTF-8 and without line breaks."""
-    return _encoder.encode(value)
+    """JSON text of a value, in UTF-8 and without line breaks.
+
+    Raises `ValueError` for NaN and infinity, which JSON cannot say.
+    """
+    text = _encoder.encode(value)
+    if b"null" in text:  # as which msgspec writes them
+        _refuse_non_finite(msgspec.to_builtins(value))
+    return text
+
+
+def _refuse_non_finite(value: Any) -> None:
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError("JSON has neither NaN nor infinity")
+    if isinstance(value, list | dict):
+        for item in value.values() if is_object(value) else cast("list[Any]", value):
+            _refuse_non_finite(item)
 
 
 def from_builtins(value: object, type: TypeForm[T]) -> T:
@@ -297,7 +338,7 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        return cast(T, msgspec.convert(value, _enforced(cast(Any, type)), dec_hook=_dec_hook))
+        return cast(T, _convert(value, type))
     except _FAILURES as error:
         raise explain(value, type, _shape, error) from error
 

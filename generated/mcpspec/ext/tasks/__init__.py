@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from . import models_methods as models_methods
     from . import structs as structs
 else:
-    __getattr__ = lazy_modules(
-        __name__, ["structs", "methods", "handlers", "models", "models_methods", "models_handlers"]
+    __getattr__, __dir__ = lazy_modules(
+        __name__, globals(), ["structs", "methods", "handlers", "models", "models_methods", "models_handlers"]
     )
 
 __all__ = [

@@ -26,7 +26,7 @@ from msgspec import UNSET, MsgspecError, UnsetType
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.explain import decode_error, explain
-from mcpspec._support.objects import Constant, Member, Shape, best_first, is_object, leaves, present
+from mcpspec._support.objects import Constant, Member, Shape, best_first, is_array, is_object, leaves, present
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -324,11 +324,11 @@ def encode(value: object) -> bytes:
     return text
 
 
-def _refuse_non_finite(value: Any) -> None:
+def _refuse_non_finite(value: object) -> None:
     if isinstance(value, float) and not isfinite(value):
         raise ValueError("JSON has neither NaN nor infinity")
-    if isinstance(value, list | dict):
-        for item in value.values() if is_object(value) else cast("list[Any]", value):
+    if is_object(value) or is_array(value):
+        for item in value.values() if is_object(value) else value:
             _refuse_non_finite(item)
 
 

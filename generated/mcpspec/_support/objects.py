@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["Constant", "Member", "Shape", "best_first", "fit", "is_object", "leaves", "present"]
+__all__ = ["Constant", "Member", "Shape", "best_first", "fit", "is_array", "is_object", "leaves", "present"]
 
 T = TypeVar("T")
 
@@ -49,6 +49,11 @@ class Shape:
 def is_object(value: object) -> TypeIs[dict[str, Any]]:
     """Whether a parsed JSON value is an object."""
     return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeIs[list[Any]]:
+    """Whether a parsed JSON value is an array."""
+    return isinstance(value, list)
 
 
 def leaves(hint: Any) -> list[Any]:

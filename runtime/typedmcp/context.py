@@ -1,0 +1,192 @@
+"""What a handler is given beside its parameters."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from typedmcp import dialect
+from typedmcp.inputs import Attempt
+from typedmcp.wire import RequestId
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from typedmcp.changes import Changes
+    from typedmcp.codec import Entry
+    from typedmcp.facts import Facts
+    from typedmcp.session import ServerSession
+
+__all__ = ["Context", "InputRequest", "LogLevel"]
+
+D = dialect.structs
+
+LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+LEVELS: dict[str, int] = {
+    level: rank
+    for rank, level in enumerate(("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"))
+}
+
+InputRequest: TypeAlias = "D.ElicitRequest | D.CreateMessageRequest | D.ListRootsRequest"
+"""A request for input from the client, as the dialect has it."""
+
+
+class _Drained:
+    """Awaitable that waits while the peer does not keep up. Not awaiting it is allowed."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if self._session.congested:
+            yield from self._session.drain().__await__()
+
+
+class Context:
+    """One request or notification that is being handled, and what can be done about it.
+
+    The same on every wire. Of a notification `id` is None, and there is nothing to ask or to report on.
+    """
+
+    batch: Any = None
+    cancelled = False
+    """Whether the client gave the request up: a plain handler in a thread should look now and then."""
+    task: asyncio.Task[Any] | None = None
+    params: Any = None
+    attempt: Attempt | None = None
+    _progress: float | None = None
+
+    def __init__(
+        self, session: ServerSession, entry: Entry, id: RequestId | None, facts: Facts, meta: Any, raw: bytes
+    ) -> None:
+        # One is made for each message: what is seldom needed stands in the class.
+        self._session = session
+        self._facts = facts
+        self.entry = entry
+        self.id = id
+        """The id of the request; None for a notification."""
+        self.meta = meta
+        """The `_meta` of the message, as the dialect has it, trace context and members unknown here included."""
+        self.raw = raw
+        """The line as it came: for forwarding it untouched."""
+
+    @property
+    def method(self) -> str:
+        """The method on the wire, such as `tools/call`."""
+        return self.entry.method
+
+    @property
+    def revision(self) -> str:
+        """The protocol revision on the wire, such as `2025-11-25`."""
+        return self._facts.revision
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the wire is one without a handshake."""
+        return self._facts.is_modern
+
+    @property
+    def client_info(self) -> D.Implementation | None:
+        """Name and version that the client gives itself. Not to be trusted."""
+        return self._facts.client_info
+
+    @property
+    def client_capabilities(self) -> D.ClientCapabilities:
+        """What the client has declared."""
+        return self._facts.capabilities
+
+    @property
+    def changes(self) -> Changes:
+        """The hub to publish changes to."""
+        return self._session.service.changes
+
+    # Telling
+
+    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Awaitable[None]:
+        """Tell the client how far the request is. Await it to go no faster than the client reads.
+
+        Sent if the client asked for progress, and only if it is more than last time, as the protocol demands.
+        """
+        token = self.meta.get("progressToken") if self.meta is not None else None
+        if token is None or self.cancelled or (self._progress is not None and progress <= self._progress):
+            return self._told(None)
+        self._progress = progress
+        params = D.ProgressNotificationParams(progress=progress, progress_token=token)
+        if total is not None:
+            params.total = total
+        if message is not None:
+            params.message = message
+        return self._told(lambda: self._session.notify(self, "notifications/progress", params))
+
+    def log(self, level: LogLevel, data: Any, logger: str | None = None) -> Awaitable[None]:
+        """Send a log message, if the client wants messages of this level. `data` is any JSON."""
+        rank = LEVELS.get(level)
+        if rank is None:
+            raise ValueError(f"no log level {level!r}; there are {', '.join(LEVELS)}")
+        wanted = self._facts.log_level
+        if wanted is None:
+            self._session.unheard_log(self, level, data)
+        if wanted is None or rank < LEVELS[wanted] or self.cancelled:
+            return self._told(None)
+        params = D.LoggingMessageNotificationParams(level=level, data=data)
+        if logger is not None:
+            params.logger = logger
+        return self._told(lambda: self._session.notify(self, "notifications/message", params))
+
+    def _told(self, tell: Callable[[], None] | None) -> Awaitable[None]:
+        session = self._session
+        if threading.get_ident() == session.thread:
+            if tell is not None:
+                tell()
+        elif tell is not None:
+            session.from_thread(tell)
+        return _Drained(session)
+
+    # Asking
+
+    async def elicit(self, message: str, schema: Mapping[str, Any], *, key: str | None = None) -> D.ElicitResult:
+        """Ask the person at the client to fill in a form.
+
+        `schema` is an object schema of plain fields. `key` names the question where several are asked; without one
+        it is the how-manyth question of its kind that this is. See `ask` for what asking means.
+        """
+        params = D.from_builtins(
+            {"message": message, "mode": "form", "requestedSchema": dict(schema)}, D.ElicitRequestFormParams
+        )
+        return cast(D.ElicitResult, await self._ask_one(D.ElicitRequest(params=params), key))
+
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> D.ElicitResult:
+        """Ask the person at the client to open a URL, for what must not pass through the client."""
+        params = D.ElicitRequestURLParams(message=message, url=url)
+        return cast(D.ElicitResult, await self._ask_one(D.ElicitRequest(params=params), key))
+
+    async def sample(self, params: D.CreateMessageRequestParams, *, key: str | None = None) -> D.CreateMessageResult:
+        """Ask the client's model."""
+        return cast(D.CreateMessageResult, await self._ask_one(D.CreateMessageRequest(params=params), key))
+
+    async def list_roots(self, *, key: str | None = None) -> list[D.Root]:
+        """Ask for the folders that the client works in."""
+        result = await self._ask_one(D.ListRootsRequest(), key)
+        return cast(D.ListRootsResult, result).roots
+
+    async def ask(self, requests: Mapping[str, InputRequest]) -> dict[str, Any]:
+        """Ask the client several things at once; the answers by the same keys.
+
+        On older wires the client is asked while the handler waits. On a modern one this attempt ends here, and the
+        handler is entered again from its beginning once the client has answered: what it did before asking, it does
+        again. Keep side effects behind the last question.
+
+        Raises `MissingCapability` where the client has not declared what it would need, and `InputUnavailable`
+        outside `tools/call`, `prompts/get` and `resources/read`, or after too many rounds.
+        """
+        return await self._session.inputs.ask(self, requests)
+
+    async def _ask_one(self, request: Any, key: str | None) -> Any:
+        if key is None:
+            self.attempt = self.attempt or Attempt()
+            key = self.attempt.key(request.method)
+        return (await self.ask({key: request}))[key]

@@ -1,0 +1,164 @@
+"""Every error that typedmcp raises, in one tree.
+
+```
+Error
+├── UsageError                 what you did wrong
+│   └── InputUnavailable       input was asked for where none can be had
+├── ProtocolError              what the peer did wrong
+├── RemoteError                what the peer answered, or what a handler wants answered
+│   ├── MethodNotFound         -32601
+│   ├── InvalidParams          -32602
+│   │   └── ResourceNotFound   -32002 or -32602, as the revision says
+│   ├── MissingCapability      -32021
+│   └── UnsupportedVersion     -32022
+└── ConnectionLost             what the connection did
+    └── RequestTimeout
+```
+
+A call that fails names its method and id, and the path where there is one. `DecodeError`, a `ValueError`,
+comes from `mcpspec`: data that is not what its type says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpspec._support.errors import DecodeError
+
+__all__ = [
+    "ConnectionLost", "DecodeError", "Error", "InputUnavailable", "InvalidParams", "MethodNotFound",
+    "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound",
+    "UnsupportedVersion", "UsageError",
+]  # fmt: skip
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+
+class Error(Exception):
+    """Base of all errors of typedmcp. `method` and `id` name the call that failed, where there was one."""
+
+    method: str | None = None
+    id: int | str | None = None
+
+    def of_call(self, method: str, id: int | str) -> Error:
+        """The same error, with the call that it ended."""
+        self.method, self.id = method, id
+        return self
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.method is None else f"{self.method} (id {self.id!r}): {text}"
+
+
+class UsageError(Error):
+    """The library was used in a way that it cannot serve."""
+
+
+class InputUnavailable(UsageError):  # noqa: N818  # named for the state, as all of them are
+    """Input was asked for outside a call, or in one that cannot ask, or too many times."""
+
+
+class ProtocolError(Error):
+    """The peer sent what the protocol does not allow."""
+
+
+class RemoteError(Error):
+    """An error answer: raised by calls that the peer answered so, and by handlers that want to answer so.
+
+    `code`, `message` and `data` are what stands on the wire.
+    See https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def wire_code(self, revision: str) -> int:  # noqa: ARG002  # others depend on it
+        """The code that a revision has for this error."""
+        return self.code
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} ({self.code})"
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[RemoteError], args: tuple[Any, ...], state: dict[str, Any]) -> RemoteError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class MethodNotFound(RemoteError):  # noqa: N818
+    """The method is unknown, or not implemented."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(METHOD_NOT_FOUND, f"method not found: {method}")
+
+
+class InvalidParams(RemoteError):  # noqa: N818
+    """The parameters are not what the method takes. `data` should say where."""
+
+    def __init__(self, message: str, data: Any = None) -> None:
+        super().__init__(INVALID_PARAMS, message, data)
+
+
+class ResourceNotFound(InvalidParams):
+    """There is no such resource."""
+
+    LEGACY_CODE = -32002
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"resource not found: {uri}", {"uri": uri})
+
+    def wire_code(self, revision: str) -> int:
+        """Up to 2025-11-25 resources had a code of their own."""
+        from typedmcp.edge.revisions import is_modern
+
+        return self.code if is_modern(revision) else self.LEGACY_CODE
+
+
+class MissingCapability(RemoteError):  # noqa: N818
+    """The call needs something that the client has not declared, such as `{"sampling": {}}`."""
+
+    CODE = -32021
+
+    def __init__(self, required: dict[str, Any]) -> None:
+        names = ", ".join(required)
+        super().__init__(self.CODE, f"the client has not declared: {names}", {"requiredCapabilities": required})
+
+    def wire_code(self, revision: str) -> int:
+        """The code is that of 2026-07-28; before, it was an invalid request."""
+        from typedmcp.edge.revisions import is_modern
+
+        return self.code if is_modern(revision) else INVALID_REQUEST
+
+
+class UnsupportedVersion(RemoteError):  # noqa: N818
+    """The server does not speak the revision that was asked for."""
+
+    CODE = -32022
+
+    def __init__(self, requested: str, supported: list[str]) -> None:
+        data = {"supported": supported, "requested": requested}
+        super().__init__(self.CODE, f"unsupported protocol version: {requested}", data)
+
+
+class ConnectionLost(Error):  # noqa: N818
+    """The connection ended before the answer came."""
+
+
+class RequestTimeout(ConnectionLost):
+    """No answer within the time allowed. `seconds` is that time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no answer within {seconds:g} s")
+        self.seconds = seconds

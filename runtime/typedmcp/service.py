@@ -1,0 +1,114 @@
+"""A handler object with all that is needed to serve it on any number of connections."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from typedmcp import dialect
+from typedmcp.changes import Changes
+from typedmcp.codec import Backend
+from typedmcp.dispatch import capabilities_of, functions_of
+from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
+from typedmcp.errors import UsageError
+from typedmcp.peer import Kind, Report
+from typedmcp.state import Sealer
+from typedmcp.wire import DEFAULT_LIMIT
+
+__all__ = ["Service"]
+
+D = dialect.structs
+
+_log = logging.getLogger("typedmcp")
+
+
+def _to_log(report: Report) -> None:
+    """Where reports go unless somebody takes them: the log `typedmcp`."""
+    level = logging.WARNING if report.kind is Kind.FAILED else logging.DEBUG
+    _log.log(level, "%s: %s", report.kind, report.text, exc_info=report.error)
+
+
+class Service:
+    """What is served: a handler, who it says it is, and the limits.
+
+    `handler` is a subclass of `dialect.handlers.ServerStub` or any object with some of its methods.
+    `revisions` are the protocol revisions to speak, all by default. `codec` is the library whose types the handler
+    takes and gives. `sealer` seals `requestState`; `changes` is the hub; `on_report` hears of everything that is not
+    an error of a call. Limits: `limit` bytes a message, `in_flight` requests at a time, `rounds` of input requests
+    for one call, `grace` seconds for open requests when the connection ends.
+    """
+
+    def __init__(
+        self,
+        handler: object,
+        *,
+        name: str | None = None,
+        version: str = "0",
+        title: str | None = None,
+        instructions: str | None = None,
+        revisions: Sequence[str] = SUPPORTED,
+        codec: Backend = "msgspec",
+        capabilities: D.ServerCapabilities | None = None,
+        sealer: Sealer | None = None,
+        changes: Changes | None = None,
+        on_report: Callable[[Report], None] = _to_log,
+        limit: int = DEFAULT_LIMIT,
+        in_flight: int = 65_536,
+        rounds: int = 10,
+        grace: float = 5.0,
+    ) -> None:
+        if unknown := [revision for revision in revisions if revision not in SUPPORTED]:
+            raise UsageError(f"no revision {unknown[0]!r}; there are {', '.join(SUPPORTED)}")
+        self.functions = functions_of(handler)
+        self.info = D.Implementation(name=name or type(handler).__name__, version=version)
+        if title is not None:
+            self.info.title = title
+        self.instructions = instructions
+        self.revisions = [revision for revision in SUPPORTED if revision in revisions]
+        self.legacy = [revision for revision in self.revisions if not is_modern(revision)]
+        self.speaks_dialect = DIALECT in self.revisions
+        self.codec: Backend = codec
+        self.capabilities = capabilities or capabilities_of(self.functions)
+        self.sealer = sealer or Sealer()
+        self.changes = Changes() if changes is None else changes
+        self.on_report = on_report
+        self.limit = limit
+        self.in_flight = in_flight
+        self.rounds = rounds
+        self.grace = grace
+        self.result_meta: dict[str, Any] = {_SERVER_INFO: D.to_builtins(self.info)}
+        """What every modern result's `_meta` says of the server."""
+        self._named: dict[type, Callable[[Any], Any]] = {}
+
+    def named(self, result: Any) -> Any:
+        """A modern result whose `_meta` names the server."""
+        if isinstance(result, dict):
+            return {**result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
+        if not isinstance(result, msgspec.Struct):
+            return result
+        kind = type(result)
+        make = self._named.get(kind)
+        if make is None:
+            make = self._named[kind] = _namer(kind, self.result_meta)
+        return make(result)
+
+
+def _namer(kind: type[msgspec.Struct], meta: dict[str, Any]) -> Callable[[Any], Any]:
+    """A function that copies a result with the server's name in its `_meta`; the handler's own stays as it is."""
+    copied = ", ".join(f"{name}=result.{name}" for name in kind.__struct_fields__ if name != "meta")
+    text = (
+        "def name(result):\n"
+        "    own = result.meta\n"
+        f"    return Result({copied}, meta=META if own is UNSET else {{**META, **own}})"
+    )
+    scope: dict[str, Any] = {"Result": kind, "UNSET": UNSET, "META": meta}
+    exec(compile(text, f"<{kind.__name__} with meta>", "exec"), scope)  # noqa: S102  # names of generated types
+    made: Callable[[Any], Any] = scope["name"]
+    return made
+
+
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"

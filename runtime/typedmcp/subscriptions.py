@@ -1,0 +1,173 @@
+"""Who on a connection has asked to hear of changes, and telling them.
+
+Modern: each `subscriptions/listen` request is a listener until it ends.
+https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions
+Older: the session is one listener.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from typedmcp import dialect
+from typedmcp.backends import as_model, as_struct
+from typedmcp.changes import Change
+from typedmcp.wire import RequestId
+
+if TYPE_CHECKING:
+    from typedmcp.context import Context
+    from typedmcp.session import ServerSession
+
+__all__ = ["Subscriptions"]
+
+D = dialect.structs
+
+_METHODS: dict[Change, str] = {
+    "tools": "notifications/tools/list_changed",
+    "prompts": "notifications/prompts/list_changed",
+    "resources": "notifications/resources/list_changed",
+    "resource": "notifications/resources/updated",
+}
+_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+class _Listener:
+    """One listener: what it wants, and the subscription that its notifications name."""
+
+    __slots__ = ("id", "uris", "wanted")
+
+    def __init__(self, id: RequestId | None, wanted: set[Change], uris: set[str]) -> None:
+        self.id = id
+        self.wanted = wanted
+        self.uris = uris
+
+    def wants(self, change: Change, uri: str | None) -> bool:
+        return uri in self.uris if change == "resource" else change in self.wanted
+
+
+class Subscriptions:
+    """The listeners of one connection."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._listeners: list[_Listener] = []
+        self._legacy: _Listener | None = None
+        self._held: dict[tuple[RequestId | None, Change, str | None], None] = {}
+        """Changes that wait for a slow reader: each once, however often it happened."""
+        self._leave: Callable[[], None] | None = None
+
+    async def listen(self, params: Any, ctx: Context) -> Any:
+        """`subscriptions/listen`: acknowledge, tell, and answer when this side ends the connection."""
+        granted = self._granted(as_struct(params).notifications)
+        listener = _Listener(ctx.id, _wanted(granted), set(granted.resource_subscriptions or ()))
+        self._acknowledge(ctx, granted)
+        self._add(listener)
+        try:
+            await self._session.ending.wait()
+        finally:
+            self._listeners.remove(listener)
+        meta = {_SUBSCRIPTION: ctx.id}
+        ended = D.CancelledNotificationParams(request_id=_id(ctx), reason="the server ends the subscription")
+        self._session.notify(ctx, "notifications/cancelled", ended)
+        result = D.SubscriptionsListenResult(
+            meta=D.from_builtins(meta, D.SubscriptionsListenResultMetaObject), result_type="complete"
+        )
+        return result if self._session.service.codec == "msgspec" else as_model(result)
+
+    def _granted(self, asked: D.SubscriptionFilter) -> D.SubscriptionFilter:
+        """The part of a filter that the server's capabilities cover."""
+        has = self._session.service.capabilities
+        granted = D.SubscriptionFilter()
+        if asked.tools_list_changed and has.tools and has.tools.list_changed:
+            granted.tools_list_changed = True
+        if asked.prompts_list_changed and has.prompts and has.prompts.list_changed:
+            granted.prompts_list_changed = True
+        if asked.resources_list_changed and has.resources and has.resources.list_changed:
+            granted.resources_list_changed = True
+        if asked.resource_subscriptions and has.resources and has.resources.subscribe:
+            granted.resource_subscriptions = asked.resource_subscriptions
+        return granted
+
+    def _acknowledge(self, ctx: Context, granted: D.SubscriptionFilter) -> None:
+        meta = D.from_builtins({_SUBSCRIPTION: ctx.id}, D.NotificationMetaObject)
+        params = D.SubscriptionsAcknowledgedNotificationParams(notifications=granted, meta=meta)
+        self._session.notify(ctx, "notifications/subscriptions/acknowledged", params)
+
+    def begin_legacy(self) -> None:
+        """An older session hears of every list that changes, as its capabilities say."""
+        has = self._session.service.capabilities
+        wanted: set[Change] = set()
+        if has.tools and has.tools.list_changed:
+            wanted.add("tools")
+        if has.prompts and has.prompts.list_changed:
+            wanted.add("prompts")
+        if has.resources and has.resources.list_changed:
+            wanted.add("resources")
+        self._legacy = _Listener(None, wanted, set())
+        self._add(self._legacy)
+
+    def subscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
+        """`resources/subscribe` of older revisions."""
+        if self._legacy is not None:
+            self._legacy.uris.add(params.uri)
+        return {}
+
+    def unsubscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
+        """`resources/unsubscribe` of older revisions."""
+        if self._legacy is not None:
+            self._legacy.uris.discard(params.uri)
+        return {}
+
+    def publish(self, change: Change, uri: str | None) -> None:
+        """Tell whoever wants to hear of it; a slow reader later, and once."""
+        for listener in self._listeners:
+            if listener.wants(change, uri):
+                if self._session.congested:
+                    self._held[(listener.id, change, uri)] = None
+                else:
+                    self._tell(listener.id, change, uri)
+
+    def resume(self) -> None:
+        """The reader keeps up again."""
+        held, self._held = self._held, {}
+        for id, change, uri in held:
+            self._tell(id, change, uri)
+
+    def close(self) -> None:
+        """Stop hearing of changes."""
+        self._listeners.clear()
+        self._held.clear()
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
+
+    def _add(self, listener: _Listener) -> None:
+        self._listeners.append(listener)
+        if self._leave is None:
+            self._leave = self._session.service.changes.listen(self._session.hear)
+
+    def _tell(self, id: RequestId | None, change: Change, uri: str | None) -> None:
+        meta = UNSET if id is None else D.from_builtins({_SUBSCRIPTION: id}, D.NotificationMetaObject)
+        params = (
+            D.NotificationParams(meta=meta) if uri is None else D.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
+        )
+        self._session.notify(None, _METHODS[change], params, modern=id is not None)
+
+
+def _wanted(granted: D.SubscriptionFilter) -> set[Change]:
+    wanted: set[Change] = set()
+    if granted.tools_list_changed:
+        wanted.add("tools")
+    if granted.prompts_list_changed:
+        wanted.add("prompts")
+    if granted.resources_list_changed:
+        wanted.add("resources")
+    return wanted
+
+
+def _id(ctx: Context) -> RequestId:
+    assert ctx.id is not None
+    return ctx.id

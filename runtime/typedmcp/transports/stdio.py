@@ -1,0 +1,54 @@
+"""Standard input and output, kept for the protocol alone.
+
+While a server runs, file descriptor 1 is standard error and 0 is empty: neither a stray `print` nor a child process
+can write between the messages or read them away.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from typedmcp.transports import HIGH_WATER, Transport
+from typedmcp.transports.files import FileTransport
+from typedmcp.transports.streams import pipe_transport
+
+__all__ = ["stdio"]
+
+
+@asynccontextmanager
+async def stdio(*, high_water: int = HIGH_WATER) -> AsyncIterator[Transport]:
+    """The transport of this process's standard input and output.
+
+    Works with pipes and sockets without threads, with files and consoles by a thread for each.
+    """
+    sys.stdout.flush()
+    source, sink = os.dup(0), os.dup(1)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    try:
+        if _can_poll(source) and _can_poll(sink):
+            transport: Transport = await pipe_transport(source, sink, high_water)
+        else:
+            transport = FileTransport(source, sink, high_water)
+        try:
+            yield transport
+        finally:
+            await transport.close()
+    finally:
+        sys.stdout.flush()
+        os.dup2(sink, 1)
+        os.dup2(source, 0)
+        os.close(source)
+        os.close(sink)
+
+
+def _can_poll(descriptor: int) -> bool:
+    """Whether an event loop can wait for it. A console can be waited for, but is shared with the shell."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -161,9 +161,8 @@ def print_table(best: dict[str, tuple[float, float]]) -> None:
     floor = best[f"blocking loop, {LEGACY}"]
     print(f"{'echo, 20 bytes, requests/s':<38}{'1 at a time':>12}{'of loop':>9}{f'{DEPTH} deep':>12}{'of loop':>9}")
     for name, (sequential, pipelined) in best.items():
-        print(
-            f"{name:<38}{sequential:>12,.0f}{sequential / floor[0]:>9.2f}{pipelined:>12,.0f}{pipelined / floor[1]:>9.2f}"
-        )
+        ratios = f"{sequential / floor[0]:>9.2f}", f"{pipelined / floor[1]:>9.2f}"
+        print(f"{name:<38}{sequential:>12,.0f}{ratios[0]}{pipelined:>12,.0f}{ratios[1]}")
 
 
 if __name__ == "__main__":

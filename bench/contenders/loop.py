@@ -6,11 +6,11 @@ import sys
 import msgspec
 
 import mcpspec
-from mcpspec._support.structs import _dec_hook
+from mcpspec._support.structs import dec_hook
 
 REVISION = sys.argv[1]
 structs = mcpspec.revision(REVISION).structs
-decoder = msgspec.json.Decoder(structs.CallToolRequest, dec_hook=_dec_hook)
+decoder = msgspec.json.Decoder(structs.CallToolRequest, dec_hook=dec_hook)
 encoder = msgspec.json.Encoder()
 extra = {"result_type": "complete"} if "result_type" in structs.CallToolResult.__struct_fields__ else {}
 

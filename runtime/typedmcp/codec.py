@@ -17,8 +17,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mcpspec._support.methods import Method
-from mcpspec._support.objects import leaves
-from mcpspec._support.structs import _dec_hook, from_builtins
+from mcpspec._support.objects import is_object, leaves
+from mcpspec._support.structs import dec_hook, from_builtins
 from typedmcp import dialect
 from typedmcp.backends import as_struct, models, models_methods
 from typedmcp.edge.convert import Converter, Lost
@@ -56,7 +56,7 @@ class Entry:
         self.up = self._compile_up()  # type: ignore[assignment, method-assign]
         return self.up(params, meta)
 
-    def down(self, result: Any, lost: Lost) -> Any:
+    def down(self, result: object, lost: Lost) -> Any:
         """What is encoded for a result of the dialect, without the server's name.
 
         Raises `UsageError` for what is no result of the method.
@@ -93,9 +93,9 @@ def _results(method: Method[Any, Any]) -> list[type]:
 class _Unknown(Entry):
     def __init__(self, method: str, *, is_request: bool) -> None:
         self.method, self.handler, self.is_request, self.takes_input = method, "fallback", is_request, False
-        self.downs = {}
+        self.downs: dict[type, Converter | None] = {}
 
-    def down(self, result: Any, lost: Lost) -> Any:  # noqa: ARG002  # nothing is known of it
+    def down(self, result: object, lost: Lost) -> Any:  # noqa: ARG002  # nothing is known of it
         return result
 
 
@@ -113,7 +113,7 @@ class Codec:
     """
 
     def __init__(self, records: list[Method[Any, Any]], forms: dict[type, Entry]) -> None:
-        self.decode: Callable[[Any], Any] = msgspec.json.Decoder(Union[tuple(forms)], dec_hook=_dec_hook).decode  # noqa: UP007
+        self.decode: Callable[[Any], Any] = msgspec.json.Decoder(Union[tuple(forms)], dec_hook=dec_hook).decode  # noqa: UP007
         self.forms = forms
         self.entries = {entry.method: entry for entry in forms.values()}
         self._exact = {record.name: record.params for record in records}
@@ -256,7 +256,7 @@ class _ModelEntry(Entry):
             return lambda params, _meta: decode(b"{}" if params is UNSET else params.raw, exact)
 
         def to_dialect(params: Any, meta: Any) -> Any:
-            plain = {} if params is UNSET else dump(decode(params.raw, exact))
+            plain: dict[str, Any] = {} if params is UNSET else dump(decode(params.raw, exact))
             return rebuild({**plain, "_meta": D.to_builtins(meta)}, known.params)
 
         return to_dialect
@@ -265,7 +265,7 @@ class _ModelEntry(Entry):
         expected = self._expected(kind)
         if self._revision == DIALECT or not _results(self._record):
             dump = models().to_builtins
-            return lambda result, _lost: result if isinstance(result, dict) else dump(result)
+            return lambda result, _lost: result if is_object(result) else dump(result)
         source = getattr(D, expected.__name__)
         convert = down(self._revision).between(source, getattr(types(self._revision), expected.__name__))
         return lambda result, lost: as_struct(result) if convert is None else convert(as_struct(result), lost)

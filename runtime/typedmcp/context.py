@@ -65,7 +65,8 @@ class Context:
     ) -> None:
         # One is made for each message: what is seldom needed stands in the class.
         self._session = session
-        self._facts = facts
+        self.facts = facts
+        """What is known of the client, from which the properties below are read."""
         self.entry = entry
         self.id = id
         """The id of the request; None for a notification."""
@@ -82,22 +83,22 @@ class Context:
     @property
     def revision(self) -> str:
         """The protocol revision on the wire, such as `2025-11-25`."""
-        return self._facts.revision
+        return self.facts.revision
 
     @property
     def is_modern(self) -> bool:
         """Whether the wire is one without a handshake."""
-        return self._facts.is_modern
+        return self.facts.is_modern
 
     @property
     def client_info(self) -> D.Implementation | None:
         """Name and version that the client gives itself. Not to be trusted."""
-        return self._facts.client_info
+        return self.facts.client_info
 
     @property
     def client_capabilities(self) -> D.ClientCapabilities:
         """What the client has declared."""
-        return self._facts.capabilities
+        return self.facts.capabilities
 
     @property
     def changes(self) -> Changes:
@@ -127,7 +128,7 @@ class Context:
         rank = LEVELS.get(level)
         if rank is None:
             raise ValueError(f"no log level {level!r}; there are {', '.join(LEVELS)}")
-        wanted = self._facts.log_level
+        wanted = self.facts.log_level
         if wanted is None:
             self._session.unheard_log(self, level, data)
         if wanted is None or rank < LEVELS[wanted] or self.cancelled:

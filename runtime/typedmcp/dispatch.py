@@ -7,13 +7,16 @@ method that is only inherited from the stub does not count as implemented.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 
-__all__ = ["capabilities_of", "functions_of", "in_thread", "runs_in_thread"]
+__all__ = ["capabilities_of", "functions_of", "in_thread", "is_awaitable", "runs_in_thread"]
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +34,11 @@ def in_thread(function: F) -> F:
 def runs_in_thread(function: Callable[..., Any]) -> bool:
     """Whether a handler method is marked with `in_thread`."""
     return bool(getattr(function, _IN_THREAD, False))
+
+
+def is_awaitable(value: object) -> TypeIs[Awaitable[Any]]:
+    """Whether a handler method returned something to wait for."""
+    return hasattr(type(value), "__await__")
 
 
 def functions_of(handler: object) -> dict[str, Callable[[Any, Any], Any]]:

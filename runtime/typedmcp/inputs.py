@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from mcpspec._support.objects import is_object
 from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.backends import as_model, as_struct, plain
 from typedmcp.codec import Notification
+from typedmcp.dispatch import is_awaitable
 from typedmcp.edge.convert import Lost
 from typedmcp.edge.revisions import types
 from typedmcp.edge.rules import older_input
@@ -82,7 +84,7 @@ class Inputs:
         if not ctx.is_modern or not ctx.entry.takes_input:
             return
         sealed, responses = params.request_state, params.input_responses
-        if not isinstance(sealed, str) and not isinstance(responses, dict):
+        if not isinstance(sealed, str) and not is_object(responses):
             return
         attempt = ctx.attempt = Attempt()
         if isinstance(sealed, str):
@@ -91,7 +93,7 @@ class Inputs:
             attempt.answers = content["answers"]
             attempt.rounds = content["rounds"]
             params.request_state = _unset_like(params) if content["state"] is None else content["state"]
-        if isinstance(responses, dict):
+        if is_object(responses):
             attempt.answers = {**attempt.answers, **{key: plain(value) for key, value in responses.items()}}
 
     def _binding(self, ctx: Context) -> bytes:
@@ -165,8 +167,8 @@ class Inputs:
                 params.input_responses = {key: as_model(answer) for key, answer in answers.items()}
                 if result.request_state is not UNSET:
                     params.request_state = result.request_state
-            made = session.function_of(ctx)(params, ctx)
-            made = await made if hasattr(type(made), "__await__") else made
+            made: object = session.function_of(ctx)(params, ctx)
+            made = await made if is_awaitable(made) else made
             if not is_input_required(made):
                 return made
             result = as_struct(made)
@@ -221,7 +223,7 @@ class Inputs:
         call.owner.set_exception(answered.of_call(call.method, call.id))
 
 
-def is_input_required(result: Any) -> bool:
+def is_input_required(result: object) -> bool:
     """Whether a handler's result asks for input, in either library."""
     return type(result).__name__ == "InputRequiredResult" and hasattr(result, "input_requests")
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from mcpspec._support.objects import is_object
 from typedmcp import dialect
 from typedmcp.changes import Changes
 from typedmcp.codec import Backend
@@ -86,7 +87,7 @@ class Service:
 
     def named(self, result: Any) -> Any:
         """A modern result whose `_meta` names the server."""
-        if isinstance(result, dict):
+        if is_object(result):
             return {**result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
         if not isinstance(result, msgspec.Struct):
             return result

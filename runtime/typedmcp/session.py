@@ -20,12 +20,13 @@ import msgspec
 from msgspec import UNSET
 
 from mcpspec._support.errors import MethodNotFoundError
+from mcpspec._support.objects import is_object
 from typedmcp import dialect
 from typedmcp.backends import as_model, as_struct, plain
 from typedmcp.changes import Change
 from typedmcp.codec import Codec, Entry, Notification, Response, codec_for, encode_into, encoder, error_bytes, unknown
 from typedmcp.context import Context
-from typedmcp.dispatch import runs_in_thread
+from typedmcp.dispatch import is_awaitable, runs_in_thread
 from typedmcp.edge.convert import Lost
 from typedmcp.edge.notices import older_notice
 from typedmcp.edge.revisions import DIALECT, has_batches
@@ -60,6 +61,7 @@ _log = logging.getLogger("typedmcp")
 _encode_into = encoder.encode_into
 _ABSENT: Any = object()
 _MetaType = D.RequestMetaObject
+_Coroutine: Any = CoroutineType
 _new_meta: Any = _MetaType.__new__
 
 
@@ -331,13 +333,13 @@ class ServerSession:
             self._note(ctx)
             self.failed(ctx, error)
             return None
-        if type(answer) is CoroutineType:
+        if type(answer) is _Coroutine:
             return ctx, answer
         return self._other_answer(ctx, answer)
 
-    def _other_answer(self, ctx: Context, answer: Any) -> Started:
+    def _other_answer(self, ctx: Context, answer: object) -> Started:
         """A plain handler's result, or something to be awaited that is no coroutine."""
-        if hasattr(type(answer), "__await__"):
+        if is_awaitable(answer):
             return ctx, _awaited(answer)
         self._answer_at_once(ctx, answer)
         return None
@@ -347,7 +349,7 @@ class ServerSession:
         if ctx.id is not None:
             self._in_flight.setdefault(ctx.id, ctx)
 
-    def _answer_at_once(self, ctx: Context, result: Any) -> None:
+    def _answer_at_once(self, ctx: Context, result: object) -> None:
         """`answer`, for a handler that did not wait: the hot path's second half."""
         entry, id = ctx.entry, ctx.id
         convert = entry.downs.get(type(result), _ABSENT)
@@ -360,7 +362,7 @@ class ServerSession:
         start = len(out)
         try:
             encoded = result if convert is None else convert(result, lost)
-            if ctx._facts.is_modern:
+            if ctx.facts.is_modern:
                 encoded = self.service.named(encoded)
             _encode_into(Response("2.0", id, encoded), out, -1)
             if out.find(b"null", start) >= 0:
@@ -461,7 +463,7 @@ class ServerSession:
     def _message(self, frame: Frame, line: bytes, batch: Any) -> Started:
         """A request or notification whose envelope is right: find its era, then what is wrong with it."""
         meta = frame.value.get("params", {}).get("_meta", UNSET)
-        if meta is not UNSET and not isinstance(meta, dict):
+        if meta is not UNSET and not is_object(meta):
             raise DecodeError("_meta", "expected object")
         modern = meta is not UNSET and VERSION_KEY in meta
         if not modern and self._handshake.takes(frame):

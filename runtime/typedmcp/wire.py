@@ -7,12 +7,13 @@ line that the typed decoder refused, and says what it is: `docs/wire.md` lists e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
 
+from mcpspec._support.objects import is_array, is_object
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR
 
 __all__ = ["DEFAULT_LIMIT", "Bad", "Batch", "Frame", "Framer", "Oversize", "RequestId", "examine"]
@@ -136,7 +137,7 @@ def examine(line: bytes | Oversize) -> Frame | Batch | Bad | None:
         return Bad(PARSE_ERROR, f"not UTF-8: {error.reason}", find_id(line))
     except msgspec.DecodeError as error:
         return _unreadable(line, str(error))
-    return envelope(value) if not isinstance(value, list) else Batch(value)
+    return Batch(value) if is_array(value) else envelope(value)
 
 
 def _unreadable(line: bytes, reason: str) -> Bad | None:
@@ -149,7 +150,7 @@ def _unreadable(line: bytes, reason: str) -> Bad | None:
 
 def envelope(value: Any) -> Frame | Bad:
     """What a parsed value is, if it is one message."""
-    if not isinstance(value, dict):
+    if not is_object(value):
         return Bad(INVALID_REQUEST, f"expected an object, got {_kind(value)}")
     has_id, id = "id" in value, value.get("id")
     usable = id if isinstance(id, str) or type(id) is int else None
@@ -190,10 +191,12 @@ def _response(value: dict[str, Any], has_id: bool, usable: RequestId | None, bad
 def _kind(value: object) -> str:
     if value is None:
         return "null"
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return names[type(value)]
+    return _KINDS[type(value)]
 
 
+_KINDS: dict[type, str] = {
+    bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object",
+}  # fmt: skip
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"|[{}\[\]:,]|-?\d+(?![\d.eE])|[^\s"{}\[\]:,]+|"')
 
@@ -203,32 +206,26 @@ def find_id(line: bytes) -> RequestId | None:
 
     A client that waits for an answer should get one even where a value deep inside is what is wrong.
     """
-    depth, expects, is_method = 0, False, False
-    id: RequestId | None = None
+    members = dict(_members(line))
+    return _plain_id(members.get(b'"id"', b"null")) if b'"method"' in members else None
+
+
+def _members(line: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The keys of the outermost object, each with the first token of its value, as far as the line can be read."""
+    depth = 0
     key: bytes | None = None
+    after_colon = False
     for token in _TOKEN.finditer(line):
         text = token[0]
-        if text == b'"':  # a string that does not end
-            break
-        if text in b"{[":
-            depth += 1
-            if depth == 1 and text == b"[":
-                return None
-        elif text in b"}]":
-            depth -= 1
-        elif depth == 1:
-            if text == b":":
-                expects = True
-            elif text == b",":
-                key, expects = None, False
-            elif expects and key == b'"id"':
-                id = _plain_id(text)
-                if id is None:
-                    return None
-            elif not expects:
-                key = text
-                is_method = is_method or key == b'"method"'
-    return id if is_method else None
+        if text == b'"' or (depth == 0 and text != b"{"):  # a string that does not end, or no object
+            return
+        if depth == 1 and key is not None and after_colon:
+            yield key, text
+            key = None
+        elif depth == 1 and text not in b"{}[],:":
+            key = text
+        after_colon = depth == 1 and text == b":"
+        depth += (text in b"{[") - (text in b"}]")
 
 
 def _plain_id(text: bytes) -> RequestId | None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
-    "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "member", "to_builtins", "untagged",
+    "TypingAnnotated", "constant", "dec_hook", "decode", "encode", "from_builtins", "member", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -239,7 +239,8 @@ def _classes_of(leaf: Any) -> list[type]:
     return [get_origin(leaf) or leaf]
 
 
-def _dec_hook(kind: Any, value: Any) -> Any:
+def dec_hook(kind: Any, value: Any) -> Any:
+    """How msgspec decodes what it does not know: untagged unions and open objects. For decoders of one's own."""
     if isinstance(kind, _UntaggedMeta) or (isinstance(kind, type) and issubclass(kind, OpenObject)):
         return kind.__decode__(value)
     raise NotImplementedError(f"type {kind!r} has no JSON form")
@@ -289,12 +290,12 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     # msgspec looks at a Struct's members when the first decoder needs them, and shows other threads what is not
     # ready yet: a process that decodes in several threads from the start would crash.
     with _building:
-        return msgspec.json.Decoder(_enforced(kind), dec_hook=_dec_hook)
+        return msgspec.json.Decoder(_enforced(kind), dec_hook=dec_hook)
 
 
 def _convert(value: Any, kind: Any) -> Any:
     _decoder(kind)  # has made msgspec look at the type, under the lock
-    return msgspec.convert(value, _enforced(kind), dec_hook=_dec_hook)
+    return msgspec.convert(value, _enforced(kind), dec_hook=dec_hook)
 
 
 _encoder = msgspec.json.Encoder()

@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import UNSET
 
+from mcpspec._support.objects import is_array, is_object
 from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.edge.convert import Compiler, Lost, Rule
@@ -50,9 +51,9 @@ def _down_rules(revision: str) -> dict[str, Rule]:
         "CallToolResult.structured_content": _structured_content,
     }
     if not hasattr(older, "AudioContent"):
-        rules["AudioContent"] = partial(_as_text, older, lambda c: f"[audio, {c.mime_type}]")
+        rules["AudioContent"] = partial(_as_text, older, "[audio, {0.mime_type}]")
     if not hasattr(older, "ResourceLink"):
-        rules["ResourceLink"] = partial(_as_text, older, lambda c: f"[resource {c.name}: {c.uri}]")
+        rules["ResourceLink"] = partial(_as_text, older, "[resource {0.name}: {0.uri}]")
     return rules
 
 
@@ -64,18 +65,18 @@ def _up_rules(revision: str) -> dict[str, Rule]:
     return {"ResourceReference": lambda ref, _lost: dialect.structs.ResourceTemplateReference(uri=ref.uri)}
 
 
-def _as_text(older: Any, text: Any, content: Any, lost: Lost) -> Any:
+def _as_text(older: Any, text: str, content: Any, lost: Lost) -> Any:
     """Content that the revision does not know, as text that says what it was."""
     lost.append(type(content).__name__)
-    return older.TextContent(text=text(content))
+    return older.TextContent(text=text.format(content))
 
 
 def _structured_content(value: Any, lost: Lost) -> Any:
     """Older revisions take objects only; the text beside it is what their clients read."""
     content = value.structured_content
-    if content is UNSET or isinstance(content, dict):
+    if content is UNSET or is_object(content):
         return content
-    if isinstance(content, msgspec.Struct) and isinstance(content := to_builtins(content), dict):
+    if isinstance(content, msgspec.Struct) and is_object(content := to_builtins(content)):
         return content
     lost.append(f"{type(value).__name__}.structured_content")
     return UNSET
@@ -91,11 +92,12 @@ def _input_schema(schema: Any, lost: Lost) -> Any:
 
 
 def _described(properties: Any) -> Any:
-    if not isinstance(properties, dict) or all(isinstance(schema, dict) for schema in properties.values()):
+    """Boolean schemas as the objects that mean the same."""
+    if not is_object(properties) or not any(isinstance(schema, bool) for schema in properties.values()):
         return properties
+    never: dict[str, Any] = {"not": {}}
     return {
-        name: {} if schema is True else {"not": {}} if schema is False else schema
-        for name, schema in properties.items()
+        name: ({} if schema else never) if isinstance(schema, bool) else schema for name, schema in properties.items()
     }
 
 
@@ -103,8 +105,8 @@ def _without_misfits(schema: Any, lost: Lost, name: str) -> Any:
     """What older revisions say of the keywords they declare: `properties` an object of objects, `required` names."""
     properties, required = schema.get("properties", {}), schema.get("required", [])
     fits = {
-        "properties": isinstance(properties, dict) and all(isinstance(p, dict) for p in properties.values()),
-        "required": isinstance(required, list) and all(isinstance(n, str) for n in required),
+        "properties": is_object(properties) and all(is_object(each) for each in properties.values()),
+        "required": is_array(required) and all(isinstance(each, str) for each in required),
     }
     for keyword in (keyword for keyword, fit in fits.items() if not fit):
         schema = {key: value for key, value in schema.items() if key != keyword}
@@ -186,12 +188,12 @@ _MENDED = {"elicitation/create": _elicit, "sampling/createMessage": _sample}
 
 def _missing(before: Any, after: Any, path: str) -> Lost:
     """The paths of what was there and is not any more."""
-    if isinstance(before, dict) and isinstance(after, dict):
+    if is_object(before) and is_object(after):
         return [
             lost
             for key, value in before.items()
             for lost in (_missing(value, after[key], f"{path}.{key}") if key in after else [f"{path}.{key}"])
         ]
-    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+    if is_array(before) and is_array(after) and len(before) == len(after):
         return [lost for i, item in enumerate(before) for lost in _missing(item, after[i], f"{path}[{i}]")]
     return [] if before == after else [path]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from typedmcp.transports import HIGH_WATER, Transport
@@ -20,7 +20,7 @@ __all__ = ["stdio"]
 
 
 @asynccontextmanager
-async def stdio(*, high_water: int = HIGH_WATER) -> AsyncIterator[Transport]:
+async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
     """The transport of this process's standard input and output.
 
     Works with pipes and sockets without threads, with files and consoles by a thread for each.

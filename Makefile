@@ -13,7 +13,7 @@ PROJECT := $(VENV)/.project
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test check bump diff schema-check dist-check import-budget clean
+.PHONY: help generate test check bump diff schema-check dist-check import-budget interop bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,8 +50,15 @@ dist-check: $(PROJECT) ## Build wheel and sdist, and try the wheel in an empty e
 import-budget: $(PROJECT) ## Print what importing the types costs; fails over budget
 	$(RUN) tools/import_budget.py
 
+interop: $(PROJECT) ## Install the clients of others into .interop, and have them drive our server
+	$(RUN) tests/interop/install.py
+	$(RUN) -m pytest tests/interop $(ARGS)
+
+bench: $(PROJECT) ## Measure against the contenders that `make interop` has installed (ARGS="--rounds 5")
+	$(RUN) bench/stdio.py $(ARGS)
+
 clean: ## Remove the environments and caches that the other targets made
-	rm -rf .venv .venv-* .tools dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* .tools .interop dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 # An editable install made while generated/ is missing would leave `mcpspec` out: dependencies come first.
 $(PROJECT): $(DEPS)

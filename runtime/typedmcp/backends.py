@@ -38,7 +38,9 @@ def as_model(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value of either library as plain JSON."""
+    """A value of either library as plain JSON; None for what is absent."""
+    if value is msgspec.UNSET:
+        return None
     if hasattr(value, "model_dump"):
         return models().to_builtins(value)
     return dialect.structs.to_builtins(value)

@@ -184,13 +184,21 @@ class _StructEntry(Entry):
         if not _is_struct(source):  # nothing but open: only its `_meta` is the dialect's
             return lambda _params, meta: target(meta=meta) if has_meta else target()
         if not has_meta:
-            convert = up(self._revision).between(_without_meta(source), target)
-            assert convert is not None
-            return lambda params, _meta: convert(params, [])
+            return self._compile_notice(source, target)
         make = up(self._revision).with_meta(source, target)
         if self._record.params_required:
             return make
         return lambda params, meta: target(meta=meta) if params is UNSET else make(params, meta)
+
+    def _compile_notice(self, source: Any, target: Any) -> Callable[[Any, Any], Any]:
+        """For notifications: their `_meta` is their own, not that of a request."""
+        make = up(self._revision).with_meta(source, target)
+
+        def convert(params: Any, _meta: Any) -> Any:
+            own = getattr(params, "meta", UNSET)
+            return make(params, own if own is UNSET else D.decode(bytes(own), D.NotificationMetaObject))
+
+        return convert
 
     def _compile_down(self, kind: type) -> Converter | None:
         expected = self._expected(kind)
@@ -198,11 +206,6 @@ class _StructEntry(Entry):
         if self._revision == DIALECT or older is None or not _results(self._record):
             return None
         return down(self._revision).between(expected, older)
-
-
-def _without_meta(source: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """Notifications are not asked for their `_meta`."""
-    return source
 
 
 # On Pydantic

@@ -17,6 +17,7 @@ table               put in by    taken out by
 from __future__ import annotations
 
 import heapq
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -139,9 +140,9 @@ class Peer:
         call = self.pending.pop(id, None) if id is not None else None
         if call is not None:
             return call, None
-        if isinstance(id, str) and id.isascii() and id.isdigit() and (call := self.pending.pop(int(id), None)):
+        number = int(id) if isinstance(id, str) and _NUMBER.fullmatch(id) else id
+        if number is not None and (call := self.pending.pop(number, None)):
             return call, Kind.ID_TYPE
-        number = int(id) if isinstance(id, str) and id.isascii() and id.isdigit() and len(id) < 20 else id
         if number is not None and number in self._given_up:
             del self._given_up[number]
             return None, Kind.LATE
@@ -206,3 +207,5 @@ class Peer:
 
 
 _NOTHING = object()
+_NUMBER = re.compile(r"[1-9][0-9]{,18}")
+"""One of our ids, written as a string."""

@@ -35,6 +35,7 @@ from typedmcp.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    PARSE_ERROR,
     ConnectionLost,
     DecodeError,
     RemoteError,
@@ -269,7 +270,7 @@ class ServerSession:
 
     def send_result(self, ctx: Context, encoded: Any) -> None:
         """Send the result of a request, if it is still wanted."""
-        if ctx.id is None or not self.peer.end(ctx.id):
+        if ctx.id is None or ctx.cancelled or not self.peer.end(ctx.id):
             return
         response = Response("2.0", ctx.id, encoded)
         try:
@@ -324,6 +325,9 @@ class ServerSession:
         ctx = Context(self, entry, id, facts, meta, line)  # type: ignore[arg-type]
         try:
             ctx.params = params = entry.up(params, meta)
+        except DecodeError as error:
+            return self._refuse_params(ctx, error)
+        try:
             if entry.takes_input and (
                 params.request_state.__class__ is str or params.input_responses.__class__ is dict
             ):
@@ -336,6 +340,12 @@ class ServerSession:
         if type(answer) is _Coroutine:
             return ctx, answer
         return self._other_answer(ctx, answer)
+
+    def _refuse_params(self, ctx: Context, error: DecodeError) -> Started:
+        path = f"params.{error.path}" if error.path else "params"
+        self._note(ctx)
+        self._refuse(ctx, INVALID_PARAMS, f"{path}: {error.reason}", {"path": path})
+        return None
 
     def _other_answer(self, ctx: Context, answer: object) -> Started:
         """A plain handler's result, or something to be awaited that is no coroutine."""
@@ -399,7 +409,10 @@ class ServerSession:
             function = self._functions.get(entry.handler)
             if function is None or entry.handler == "fallback":
                 return self._unhandled(ctx)
-            ctx.params = params = entry.up(params, meta)
+            try:
+                ctx.params = params = entry.up(params, meta)
+            except DecodeError as error:
+                return self._refuse_params(ctx, error)
             if entry.takes_input:
                 self.inputs.begin(ctx, params)
             if entry.handler in self._threaded:
@@ -438,20 +451,31 @@ class ServerSession:
     def _frame(self, found: Frame | Bad, line: bytes, batch: Any) -> Started:
         if isinstance(found, Bad):
             self.report(Report(Kind.MALFORMED, found.reason, id=found.id))
-            if found.answer:
+            if found.answer and not self._is_taken(found.id, None):
                 self._send_error(found.id, found.code, found.reason, batch=batch)
             return None
         if found.method is None:
             self.inputs.answered(found)
             return None
+        if self._is_taken(found.id, found.method):
+            return None
         try:
             return self._message(found, line, batch)
+        except RecursionError:
+            self._refuse_frame(found, PARSE_ERROR, "nested too deeply", None, batch)
         except DecodeError as error:
             path = f"params.{error.path}" if error.path else "params"
             self._refuse_frame(found, INVALID_PARAMS, f"{path}: {error.reason}", {"path": path}, batch)
         except RemoteError as error:
             self._refuse_frame(found, error.code, error.message, error.data, batch)
         return None
+
+    def _is_taken(self, id: RequestId | None, method: str | None) -> bool:
+        """Whether a request with this id is in flight: an answer to another one would end it."""
+        if id is None or id not in self._in_flight:
+            return False
+        self.report(Report(Kind.DUPLICATE, "a request with this id is in flight", method, id))
+        return True
 
     def _refuse_frame(self, frame: Frame, code: int, text: str, data: Any, batch: Any) -> None:
         if frame.id is not None:
@@ -462,16 +486,21 @@ class ServerSession:
 
     def _message(self, frame: Frame, line: bytes, batch: Any) -> Started:
         """A request or notification whose envelope is right: find its era, then what is wrong with it."""
-        meta = frame.value.get("params", {}).get("_meta", UNSET)
-        if meta is not UNSET and not is_object(meta):
+        params: dict[str, Any] = frame.value.get("params", {})
+        meta: Any = params.get("_meta", {})
+        if not is_object(meta):
             raise DecodeError("_meta", "expected object")
-        modern = meta is not UNSET and VERSION_KEY in meta
+        modern = VERSION_KEY in meta
         if not modern and self._handshake.takes(frame):
             return self._shake(frame, batch)
-        if not modern and self._facts.session is None:
-            raise self._without_facts(frame, meta)
-        facts = self._facts.session if meta is UNSET else self._facts_of(meta)
-        assert facts is not None
+        if modern or (self._facts.session is not None and meta):
+            facts = self._facts_of(meta)
+        elif self._facts.session is not None:
+            facts = self._facts.session
+        elif frame.id is None and frame.method in self._modern.entries:
+            facts = _nobody()
+        else:
+            raise self._without_facts(frame, "_meta" in params)
         codec = self._modern if facts.is_modern else codec_for(facts.revision, self.service.codec)
         return self._typed(frame, codec, facts, line if batch is None else msgspec.json.encode(frame.value), batch)
 
@@ -482,14 +511,14 @@ class ServerSession:
             separator = "" if error.path.startswith("[") or not error.path else "."
             raise DecodeError(f"_meta{separator}{error.path}", error.reason) from error
 
-    def _without_facts(self, frame: Frame, meta: Any) -> RemoteError:
+    def _without_facts(self, frame: Frame, has_meta: bool) -> RemoteError:
         """Why a request is refused that is neither a modern one nor part of an older session."""
         known = frame.method in self._modern.entries or any(
             frame.method in codec_for(revision).entries for revision in self.service.legacy
         )
         if not known and "fallback" not in self._functions:
             return RemoteError(METHOD_NOT_FOUND, f"method not found: {frame.method}")
-        path = "params._meta" if meta is UNSET else f'params._meta["{VERSION_KEY}"]'
+        path = f'params._meta["{VERSION_KEY}"]' if has_meta else "params._meta"
         return RemoteError(INVALID_PARAMS, f"{path}: required, but missing; no initialize came before", {"path": path})
 
     def _typed(self, frame: Frame, codec: Codec, facts: Facts, line: bytes, batch: Any) -> Started:
@@ -504,9 +533,13 @@ class ServerSession:
             raise RemoteError(INVALID_REQUEST, f"{frame.method} is {wanted}")
         try:
             message = codec.decode(line)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             codec.check(entry.method, frame.value.get("params", {}))
-            raise RemoteError(INVALID_PARAMS, str(error)) from error
+            line = msgspec.json.encode(frame.value)  # of several members with one name the last counts
+            try:
+                message = codec.decode(line)
+            except (msgspec.MsgspecError, ValueError) as error:
+                raise RemoteError(INVALID_PARAMS, str(error)) from error
         return self._call(entry, frame.id, message.params, facts, line, batch)
 
     def _shake(self, frame: Frame, batch: Any) -> Started:
@@ -544,7 +577,7 @@ class ServerSession:
             return self._frame(Bad(INVALID_REQUEST, reason), b"", None)
         batch = _BatchAnswer()
         for item in found.items:
-            started = self._frame(envelope(item), msgspec.json.encode(item), batch)
+            started = self._frame(envelope(item), b"", batch)
             if started is not None:
                 self.spawn(*started)
         self._close_batch(batch)
@@ -586,7 +619,9 @@ class ServerSession:
         if isinstance(error, InputRequested):
             wanted = D.InputRequiredResult(result_type="input_required", input_requests=error.requests)
             self.inputs.answer(ctx, wanted)
-        elif ctx.cancelled or self._ended:
+        elif ctx.cancelled:
+            pass  # the id is no longer this request's
+        elif self._ended:
             if ctx.id is not None:
                 self.peer.end(ctx.id)
         elif isinstance(error, KeyboardInterrupt | SystemExit):
@@ -711,6 +746,11 @@ class ServerSession:
         """Say what the peer's revision does not have."""
         if lost:
             self.report(Report(Kind.LOST, f"{', '.join(lost)}: not in {revision}", method, params=list(lost)))
+
+
+def _nobody() -> Facts:
+    """The client of a modern notification, which need not say whose it is."""
+    return Facts(DIALECT, _MetaType(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities()))
 
 
 async def _awaited(answer: Awaitable[Any]) -> Any:

@@ -37,14 +37,17 @@ _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 class _Listener:
     """One listener: what it wants, and the subscription that its notifications name."""
 
-    __slots__ = ("id", "uris", "wanted")
+    __slots__ = ("ctx", "id", "uris", "wanted")
 
-    def __init__(self, id: RequestId | None, wanted: set[Change], uris: set[str]) -> None:
-        self.id = id
+    def __init__(self, ctx: Context | None, wanted: set[Change], uris: set[str]) -> None:
+        self.ctx = ctx
+        self.id = None if ctx is None else ctx.id
         self.wanted = wanted
         self.uris = uris
 
     def wants(self, change: Change, uri: str | None) -> bool:
+        if self.ctx is not None and self.ctx.cancelled:  # its task has yet to learn that
+            return False
         return uri in self.uris if change == "resource" else change in self.wanted
 
 
@@ -62,7 +65,7 @@ class Subscriptions:
     async def listen(self, params: Any, ctx: Context) -> Any:
         """`subscriptions/listen`: acknowledge, tell, and answer when this side ends the connection."""
         granted = self._granted(as_struct(params).notifications)
-        listener = _Listener(ctx.id, _wanted(granted), set(granted.resource_subscriptions or ()))
+        listener = _Listener(ctx, _wanted(granted), set(granted.resource_subscriptions or ()))
         self._acknowledge(ctx, granted)
         self._add(listener)
         try:
@@ -134,7 +137,8 @@ class Subscriptions:
         """The reader keeps up again."""
         held, self._held = self._held, {}
         for id, change, uri in held:
-            self._tell(id, change, uri)
+            if any(listener.id == id and listener.wants(change, uri) for listener in self._listeners):
+                self._tell(id, change, uri)
 
     def close(self) -> None:
         """Stop hearing of changes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -25,6 +26,9 @@ RequestId: TypeAlias = int | str
 
 _HEAD = 4096
 """How much of a line that is too long is kept, to find its id."""
+
+_SEARCHED = 100_000
+"""In how many tokens of a line that cannot be parsed its id is looked for."""
 
 
 class Oversize:
@@ -135,6 +139,8 @@ def examine(line: bytes | Oversize) -> Frame | Batch | Bad | None:
         return Bad(PARSE_ERROR, "nested too deeply", find_id(line))
     except UnicodeDecodeError as error:
         return Bad(PARSE_ERROR, f"not UTF-8: {error.reason}", find_id(line))
+    except msgspec.ValidationError as error:
+        return Bad(PARSE_ERROR, str(error), find_id(line))
     except msgspec.DecodeError as error:
         return _unreadable(line, str(error))
     return Batch(value) if is_array(value) else envelope(value)
@@ -197,8 +203,10 @@ def _kind(value: object) -> str:
 _KINDS: dict[type, str] = {
     bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object",
 }  # fmt: skip
-_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"|[{}\[\]:,]|-?\d+(?![\d.eE])|[^\s"{}\[\]:,]+|"')
+_LONE_SURROGATE = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F])"
+)
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|-?\d+(?![\d.eE])|[^\s"{}\[\]:,]+|"')
 
 
 def find_id(line: bytes) -> RequestId | None:
@@ -215,7 +223,7 @@ def _members(line: bytes) -> Iterator[tuple[bytes, bytes]]:
     depth = 0
     key: bytes | None = None
     after_colon = False
-    for token in _TOKEN.finditer(line):
+    for token in islice(_TOKEN.finditer(line), _SEARCHED):
         text = token[0]
         if text == b'"' or (depth == 0 and text != b"{"):  # a string that does not end, or no object
             return

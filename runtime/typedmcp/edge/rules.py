@@ -6,9 +6,9 @@ the source object and gives the value over there, or UNSET, and names in `lost` 
 
 from __future__ import annotations
 
+import secrets
 from functools import cache, partial
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 from msgspec import UNSET
@@ -135,21 +135,24 @@ def older_input(method: str, params: Any, revision: str, lost: Lost) -> Any:
     Raises `DecodeError` where the revision cannot say it at all.
     """
     plain = to_builtins(params)
-    mended = _MENDED[method](plain, revision) if method in _MENDED else plain
+    mended = _MENDED[method](plain, revision, lost) if method in _MENDED else plain
     older = from_builtins(mended, methods(revision).METHODS[method].params)
-    lost += _missing(plain, to_builtins(older), "params")
+    lost += _missing(mended, to_builtins(older), "params")
     return older
 
 
-def _elicit(params: dict[str, Any], revision: str) -> dict[str, Any]:
+def _elicit(params: dict[str, Any], revision: str, lost: Lost) -> dict[str, Any]:
     if params.get("mode") == "url":
-        return {**params, "elicitationId": str(uuid4())}
+        return {**params, "elicitationId": secrets.token_urlsafe(16)}
     if hasattr(types(revision), "ElicitRequestFormParams"):
         return params
     schema = params["requestedSchema"]
     fields = {name: _choice(field) for name, field in schema["properties"].items()}
     known = {name: field for name, field in fields.items() if field is not None}
-    kept = {"properties": known, "required": [name for name in schema.get("required", []) if name in known]}
+    lost += [f"params.requestedSchema.properties.{name}" for name in fields if name not in known]
+    kept: dict[str, Any] = {"properties": known}
+    if "required" in schema:
+        kept["required"] = [name for name in schema["required"] if name in known]
     return {**params, "requestedSchema": {**schema, **kept}}
 
 
@@ -163,23 +166,24 @@ def _choice(field: dict[str, Any]) -> dict[str, Any] | None:
     return {**rest, "enum": [o["const"] for o in field["oneOf"]], "enumNames": [o["title"] for o in field["oneOf"]]}
 
 
-def _sample(params: dict[str, Any], revision: str) -> dict[str, Any]:
+def _sample(params: dict[str, Any], revision: str, lost: Lost) -> dict[str, Any]:
     """A message with several contents as several messages; content that is unknown there as text."""
     older = types(revision)
     if hasattr(older, "ToolUseContent"):
         return params
     messages = [
-        {**message, "content": _plain_content(content, older)}
+        {**message, "content": _plain_content(content, older, lost)}
         for message in params["messages"]
         for content in (message["content"] if isinstance(message["content"], list) else [message["content"]])
     ]
     return {**params, "messages": messages}
 
 
-def _plain_content(content: dict[str, Any], older: Any) -> dict[str, Any]:
+def _plain_content(content: dict[str, Any], older: Any, lost: Lost) -> dict[str, Any]:
     kind = content["type"]
     if kind in ("text", "image") or (kind == "audio" and hasattr(older, "AudioContent")):
         return content
+    lost.append(f"params.messages: {kind}")
     return {"type": "text", "text": f"[{kind}]"}
 
 

@@ -1,0 +1,249 @@
+"""A server as a process: its standard streams, its end, and what a client may do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import pytest
+
+SERVER = Path(__file__).parent / "servers" / "talkative.py"
+COMMAND = [sys.executable, "-W", "error", str(SERVER)]
+PATIENCE = 20
+INFO = {"name": "c", "version": "1"}
+OPENING = [
+    {
+        "id": 0,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": INFO},
+    },
+    {"method": "notifications/initialized"},
+]
+Json: TypeAlias = dict[str, Any]
+
+each_loop = pytest.mark.parametrize("loop", [[], ["--asyncio"]], ids=["uvloop", "asyncio"])
+
+
+def lines(*messages: Json) -> bytes:
+    return b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages)
+
+
+def call(id: int, name: str, **arguments: Any) -> Json:
+    return {"id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+def texts(output: bytes) -> dict[int, str]:
+    """The texts of results by id; every line of the output has to be a message."""
+    messages = [json.loads(line) for line in output.splitlines()]
+    assert all(message["jsonrpc"] == "2.0" for message in messages)
+    return {m["id"]: m["result"]["content"][0]["text"] for m in messages if "content" in m.get("result", {})}
+
+
+@contextmanager
+def process(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A server, which is gone afterwards whatever happened."""
+    streams: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    with subprocess.Popen([*COMMAND, *arguments], bufsize=0, **streams) as server:
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+def read_lines(stream: IO[bytes] | None, count: int) -> list[Json]:
+    assert stream is not None
+    data = b""
+    while data.count(b"\n") < count:
+        chunk = os.read(stream.fileno(), 1 << 16)
+        assert chunk, data
+        data += chunk
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def write(server: subprocess.Popen[bytes], *messages: Json) -> None:
+    assert server.stdin is not None
+    server.stdin.write(lines(*messages))
+
+
+@each_loop
+def test_whatever_is_printed_goes_to_standard_error(loop: list[str]) -> None:
+    with process(*loop) as server:
+        out, err = server.communicate(lines(*OPENING, call(1, "print"), call(2, "echo", value="é")), timeout=PATIENCE)
+    assert texts(out) == {1: "printed", 2: "é"}
+    assert server.returncode == 0
+    for printed in (b"not a message", b"straight to file descriptor 1", b"from a child"):
+        assert printed in err
+
+
+@each_loop
+def test_nobody_reads_the_messages_away(loop: list[str]) -> None:
+    with process(*loop) as server:
+        out, _ = server.communicate(lines(*OPENING, call(1, "read"), call(2, "echo", value="x")), timeout=PATIENCE)
+    assert texts(out) == {1: "''", 2: "x"}
+
+
+@each_loop
+def test_the_last_line_needs_no_newline_and_what_was_asked_before_the_end_is_answered(
+    loop: list[str], tmp_path: Path
+) -> None:
+    asked = lines(*OPENING, call(1, "slow", seconds=0.1, leaves=str(tmp_path / "a")), call(2, "echo", value="last"))
+    with process(*loop) as server:
+        out, err = server.communicate(asked.rstrip(b"\n"), timeout=PATIENCE)
+    assert texts(out) == {1: "slept", 2: "last"}
+    assert (server.returncode, err) == (0, b"")
+
+
+@each_loop
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_open_requests_finish(loop: list[str], number: signal.Signals, tmp_path: Path) -> None:
+    with process(*loop) as server:
+        slow = call(1, "slow", seconds=0.2, leaves=str(tmp_path / "a"))
+        slow["params"]["_meta"] = {"progressToken": 1}
+        write(server, *OPENING, slow)
+        assert read_lines(server.stdout, 2)[1]["method"] == "notifications/progress"
+        server.send_signal(number)
+        out, err = server.communicate(timeout=PATIENCE)
+    assert texts(out) == {1: "slept"}
+    assert (server.returncode, err) == (0, b"")
+
+
+@each_loop
+def test_a_signal_does_not_wait_for_ever(loop: list[str], tmp_path: Path) -> None:
+    with process(*loop) as server:
+        slow = call(1, "slow", seconds=3600, leaves=str(tmp_path / "a"))
+        slow["params"]["_meta"] = {"progressToken": 1}
+        write(server, *OPENING, slow)
+        read_lines(server.stdout, 2)
+        server.terminate()
+        out, err = server.communicate(timeout=PATIENCE)
+    assert (texts(out), server.returncode, err) == ({}, 0, b"")
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "ended"
+
+
+@each_loop
+def test_a_file_can_be_the_input_and_a_file_the_output(loop: list[str], tmp_path: Path) -> None:
+    source, sink = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(lines(*OPENING, *[call(id, "echo", value="x" * id) for id in range(1, 300)]))
+    with source.open("rb") as stdin, sink.open("wb") as stdout, process(*loop, stdin=stdin, stdout=stdout) as server:
+        assert server.wait(PATIENCE) == 0
+    assert texts(sink.read_bytes()) == {id: "x" * id for id in range(1, 300)}
+
+
+@each_loop
+def test_a_socket_can_be_both(loop: list[str]) -> None:
+    mine, theirs = socket.socketpair()
+    with mine, process(*loop, stdin=theirs, stdout=theirs) as server:
+        theirs.close()
+        mine.settimeout(PATIENCE)
+        mine.sendall(lines(*OPENING, call(1, "echo", value="over a socket")))
+        data = b""
+        while data.count(b"\n") < 2:
+            data += mine.recv(1 << 16)
+        assert texts(data) == {1: "over a socket"}
+        mine.shutdown(socket.SHUT_WR)
+        assert server.wait(PATIENCE) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
+@each_loop
+def test_a_console_can_be_both(loop: list[str]) -> None:
+    import pty
+    import tty
+
+    mine, theirs = pty.openpty()
+    tty.setraw(theirs)
+    with process(*loop, stdin=theirs, stdout=theirs) as server:
+        os.close(theirs)
+        os.write(mine, lines(*OPENING, call(1, "echo", value="typed")))
+        data = b""
+        while data.count(b"\n") < 2:
+            data += os.read(mine, 1 << 16)
+        assert texts(data) == {1: "typed"}
+        server.terminate()
+        assert server.wait(PATIENCE) == 0
+    os.close(mine)
+
+
+@each_loop
+def test_a_reader_that_leaves_ends_the_server_quietly(loop: list[str]) -> None:
+    with process(*loop) as server:
+        write(server, *OPENING)
+        read_lines(server.stdout, 1)
+        assert server.stdout is not None
+        server.stdout.close()
+        for id in range(1, 50):
+            try:
+                write(server, call(id, "large", size=100_000))
+            except BrokenPipeError:
+                break
+        assert server.stdin is not None
+        server.stdin.close()
+        assert server.wait(PATIENCE) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == b""
+
+
+@each_loop
+def test_a_large_message_passes_both_ways(loop: list[str]) -> None:
+    large = "é" * (8 << 20)
+    with process(*loop) as server:
+        out, _ = server.communicate(lines(*OPENING, call(1, "echo", value=large)), timeout=PATIENCE)
+    assert texts(out) == {1: large}
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is read from /proc")
+@pytest.mark.long
+@each_loop
+def test_a_reader_that_stalls_does_not_fill_the_memory(loop: list[str]) -> None:
+    """2,000 answers of 100 KB are 200 MB; nobody reads them for a while."""
+    count, size = 2_000, 100_000
+    with process(*loop) as server:
+        write(server, *OPENING)
+        read_lines(server.stdout, 1)
+        assert server.stdin is not None
+        assert server.stdout is not None
+        before = resident(server.pid)
+        os.set_blocking(server.stdin.fileno(), False)
+        waiting = lines(*[call(id, "large", size=size) for id in range(1, count + 1)])
+        sent, idle = 0, 0
+        while idle < 20:  # as much as the server takes in while nobody reads
+            try:
+                sent += os.write(server.stdin.fileno(), waiting[sent : sent + (1 << 16)])
+                idle = 0
+            except BlockingIOError:
+                idle += 1
+                time.sleep(0.02)
+            if sent == len(waiting):
+                break
+        assert resident(server.pid) - before < 64 << 20
+        answered = 0
+        while answered < count:
+            answered += os.read(server.stdout.fileno(), 1 << 20).count(b"\n")
+            if sent < len(waiting):
+                with suppress(BlockingIOError):
+                    sent += os.write(server.stdin.fileno(), waiting[sent : sent + (1 << 16)])
+        assert resident(server.pid) - before < 96 << 20
+
+
+def test_a_server_answers_its_first_request_soon_after_it_was_started() -> None:
+    """No benchmark: it shows what has gone badly wrong, on a busy machine too."""
+    start = time.monotonic()
+    with process() as server:
+        write(server, OPENING[0])
+        read_lines(server.stdout, 1)
+        assert time.monotonic() - start < 5

@@ -11,8 +11,11 @@ import subprocess
 import sys
 
 ROUNDS = 15
+RETRIES = 3
+"""How often a figure over budget is measured again before it counts: machines are shared."""
 STRUCTS_BUDGET_MS = 30.0
 MODELS_BUDGET_RATIO = 0.75
+RUNTIME_BUDGET_MS = 60.0
 
 _TIMED = """
 import time
@@ -21,15 +24,20 @@ import {module}
 print(time.perf_counter() - start)
 """
 
-MODULES = (
-    "msgspec",
-    "pydantic",
-    "mcpspec",
-    "mcpspec.v2026_07_28.structs",
-    "mcpspec.v2026_07_28.methods",
-    "mcpspec.v2026_07_28.models",
-    "mcp_types",
-)
+NEWEST = "mcpspec.v2026_07_28"
+MODULES = {
+    "msgspec": "",
+    "asyncio": "",
+    "pydantic": "",
+    "mcpspec": "",
+    f"{NEWEST}.structs": "msgspec",
+    f"{NEWEST}.methods": "msgspec",
+    f"{NEWEST}.models": "pydantic",
+    "mcp_types": "pydantic",
+    "typedmcp": "msgspec",
+    "typedmcp.serving": "msgspec",
+}
+"""What is imported, and the library that it is compared with."""
 
 
 def measure(rounds: int) -> dict[str, float]:
@@ -44,7 +52,8 @@ def measure(rounds: int) -> dict[str, float]:
 
 
 def _import_ms(module: str) -> float:
-    code = _TIMED.format(module=module)
+    # `typedmcp` alone loads nothing: it is measured with the library that it is compared with.
+    code = _TIMED.format(module=f"msgspec, {module}" if module == "typedmcp" else module)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)  # noqa: S603
     return float(done.stdout) * 1000
@@ -52,20 +61,42 @@ def _import_ms(module: str) -> float:
 
 def main() -> int:
     cost = measure(ROUNDS)
-    added = {
-        "structs": cost["mcpspec.v2026_07_28.structs"] - cost["msgspec"],
-        "models": cost["mcpspec.v2026_07_28.models"] - cost["pydantic"],
-        "mcp_types": cost["mcp_types"] - cost["pydantic"],
-    }
-    ratio = added["models"] / added["mcp_types"]
+    for _ in range(RETRIES):
+        if not over_budget(cost):
+            break
+        cost = {module: min(ms, cost[module]) for module, ms in measure(ROUNDS).items()}
+    print_table(cost)
+    return int(over_budget(cost))
+
+
+def added(cost: dict[str, float], module: str, base: str) -> float:
+    return cost[module] - cost[base]
+
+
+def models_ratio(cost: dict[str, float]) -> float:
+    """What our models add to Pydantic, of what the official package adds."""
+    return added(cost, f"{NEWEST}.models", "pydantic") / added(cost, "mcp_types", "pydantic")
+
+
+def over_budget(cost: dict[str, float]) -> bool:
+    return (
+        added(cost, f"{NEWEST}.structs", "msgspec") > STRUCTS_BUDGET_MS
+        or added(cost, "typedmcp", "msgspec") > RUNTIME_BUDGET_MS
+        or models_ratio(cost) > MODELS_BUDGET_RATIO
+    )
+
+
+def print_table(cost: dict[str, float]) -> None:
     print(f"{'import':<32}{'ms':>8}   beside the library alone")
-    for module, ms in cost.items():
-        base = cost["msgspec"] if module.endswith(("structs", "methods")) else cost["pydantic"]
-        shown = "" if module in ("msgspec", "pydantic", "mcpspec") else f"{ms / base:8.2f} x"
-        print(f"{module:<32}{ms:8.1f}   {shown}")
-    print(f"structs add {added['structs']:.1f} ms to msgspec; budget {STRUCTS_BUDGET_MS:.0f} ms")
-    print(f"models add {ratio:.2f} of what mcp_types adds to pydantic; budget {MODELS_BUDGET_RATIO}")
-    return int(added["structs"] > STRUCTS_BUDGET_MS or ratio > MODELS_BUDGET_RATIO)
+    for module, base in MODULES.items():
+        print(f"{module:<32}{cost[module]:8.1f}   " + (f"{cost[module] / cost[base]:8.2f} x" if base else ""))
+    structs = added(cost, f"{NEWEST}.structs", "msgspec")
+    print(f"structs add {structs:.1f} ms to msgspec; budget {STRUCTS_BUDGET_MS:.0f} ms")
+    print(f"models add {models_ratio(cost):.2f} of what mcp_types adds to pydantic; budget {MODELS_BUDGET_RATIO}")
+    runtime = added(cost, "typedmcp", "msgspec")
+    print(f"typedmcp, with msgspec, adds {runtime:.1f} ms to msgspec; budget {RUNTIME_BUDGET_MS:.0f} ms")
+    serving = added(cost, "typedmcp.serving", "msgspec") - cost["asyncio"]
+    print(f"all that serving needs adds {serving:.1f} ms to msgspec and asyncio")
 
 
 if __name__ == "__main__":

@@ -1,34 +1,57 @@
-"""typedmcp: servers and clients of the Model Context Protocol, on the generated types in `mcpspec`.
+"""typedmcp: servers of the Model Context Protocol, on the generated types in `mcpspec`.
 
 Handlers are written in one revision of the protocol, the dialect (`typedmcp.dialect`); every revision is spoken.
+What is named here is imported when it is first used.
 """
 
 from __future__ import annotations
 
-from typedmcp.changes import Changes
-from typedmcp.context import Context
-from typedmcp.dispatch import in_thread
-from typedmcp.errors import (
-    ConnectionLost,
-    DecodeError,
-    Error,
-    InputUnavailable,
-    InvalidParams,
-    MethodNotFound,
-    MissingCapability,
-    ProtocolError,
-    RemoteError,
-    RequestTimeout,
-    ResourceNotFound,
-    UnsupportedVersion,
-    UsageError,
-)
-from typedmcp.peer import Kind, Report
-from typedmcp.service import Service
-from typedmcp.serving import serve, serve_async
-from typedmcp.state import Sealer
-from typedmcp.transports import Transport
-from typedmcp.transports.memory import memory_pair
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typedmcp.changes import Changes as Changes
+    from typedmcp.context import Context as Context
+    from typedmcp.dispatch import in_thread as in_thread
+    from typedmcp.errors import ConnectionLost as ConnectionLost
+    from typedmcp.errors import DecodeError as DecodeError
+    from typedmcp.errors import Error as Error
+    from typedmcp.errors import InputUnavailable as InputUnavailable
+    from typedmcp.errors import InvalidParams as InvalidParams
+    from typedmcp.errors import MethodNotFound as MethodNotFound
+    from typedmcp.errors import MissingCapability as MissingCapability
+    from typedmcp.errors import ProtocolError as ProtocolError
+    from typedmcp.errors import RemoteError as RemoteError
+    from typedmcp.errors import RequestTimeout as RequestTimeout
+    from typedmcp.errors import ResourceNotFound as ResourceNotFound
+    from typedmcp.errors import UnsupportedVersion as UnsupportedVersion
+    from typedmcp.errors import UsageError as UsageError
+    from typedmcp.peer import Kind as Kind
+    from typedmcp.peer import Report as Report
+    from typedmcp.service import Service as Service
+    from typedmcp.serving import serve as serve
+    from typedmcp.serving import serve_async as serve_async
+    from typedmcp.state import Sealer as Sealer
+    from typedmcp.transports import Transport as Transport
+    from typedmcp.transports.memory import memory_pair as memory_pair
+
+_MODULES = {
+    "changes": ["Changes"],
+    "context": ["Context"],
+    "dispatch": ["in_thread"],
+    "errors": [
+        "ConnectionLost", "DecodeError", "Error", "InputUnavailable", "InvalidParams", "MethodNotFound",
+        "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound",
+        "UnsupportedVersion", "UsageError",
+    ],
+    "peer": ["Kind", "Report"],
+    "service": ["Service"],
+    "serving": ["serve", "serve_async"],
+    "state": ["Sealer"],
+    "transports": ["Transport"],
+    "transports.memory": ["memory_pair"],
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Changes",
@@ -59,3 +82,16 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

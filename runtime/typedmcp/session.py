@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import CoroutineType, coroutine
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET
@@ -223,11 +223,16 @@ class ServerSession:
         self._lines.extend(self._framer.feed(data) if data else self._framer.end())
         return bool(data) or bool(self._lines)
 
-    def spawn(self, ctx: Context, answer: Awaitable[Any]) -> None:
+    def spawn(self, ctx: Context, answer: Coroutine[Any, Any, Any]) -> None:
         """Answer a request from a task of its own."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            answer.close()  # it may have been cancelled before its first step
+
         ctx.task = self._loop.create_task(self._finish(ctx, answer), context=self._context.copy())
         self._tasks.add(ctx.task)
-        ctx.task.add_done_callback(self._tasks.discard)
+        ctx.task.add_done_callback(ended)
 
     # Writing
 
@@ -312,8 +317,8 @@ class ServerSession:
             facts = self._facts.session if raw is UNSET else self._facts.of(bytes(raw))
         except (msgspec.MsgspecError, ValueError, RecursionError, TypeError, RemoteError):
             return self._look(line)
-        if facts is None or facts.is_modern is not (codec is self._modern):
-            return self._look(line)
+        if facts is None or facts.is_modern is not (codec is self._modern) or not entry.is_request:
+            return self._look(line)  # which also sees an id that a notification has
         function = self._functions.get(entry.handler)
         if function is None or entry.handler in self._special:
             return self._call(entry, message.id if entry.is_request else None, params, facts, line)  # type: ignore[arg-type]
@@ -349,6 +354,8 @@ class ServerSession:
 
     def _other_answer(self, ctx: Context, answer: object) -> Started:
         """A plain handler's result, or something to be awaited that is no coroutine."""
+        if type(answer) is _Coroutine:
+            return ctx, cast("Coroutine[Any, Any, Any]", answer)
         if is_awaitable(answer):
             return ctx, _awaited(answer)
         self._answer_at_once(ctx, answer)

@@ -16,14 +16,10 @@ from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVariableType]
 from jsonschema import Draft7Validator, Draft202012Validator
 
 import mcpspec
-from codegen.merge import merge_all_of
-from codegen.nodes import map_children, ref_name
-from codegen.normalise import canonical, json_values
-from tests import official
+from tests import official, strategies
 from tests.generated.backends import BACKENDS, Backend, backend, is_list, is_object, type_tree
 from tests.paths import VECTORS
 
@@ -229,39 +225,13 @@ def test_inherited_envelope(version: str, name: str) -> None:
                 assert accepted == expected, (message, value)
 
 
-_DEPTH = 2
-
-
-def _narrow(node: Any, defs: dict[str, Any], depth: int = 0) -> Any:
-    """A schema of some of the instances of a definition, small enough to generate instances from.
-
-    Objects have no undeclared members, and deep inside no optional ones; lists are short.
-    """
-    if not is_object(node):
-        return node
-    if "$ref" in node:
-        return _narrow(defs[ref_name(node["$ref"])], defs, depth + 1)
-    if "properties" in node:
-        required = node.get("required", [])
-        kept = {key: child for key, child in node["properties"].items() if depth < _DEPTH or key in required}
-        node = {**node, "properties": kept, "additionalProperties": False}
-    node = map_children(node, lambda child: _narrow(child, defs, depth))
-    if not node:
-        return {"type": ["null", "boolean", "integer", "string"]}
-    if node.get("type") == "array":
-        node["maxItems"] = min(2, node.get("maxItems", 2))
-    return node
-
-
 @pytest.mark.parametrize("version", mcpspec.VERSIONS)
 def test_generated_instances_are_accepted(version: str) -> None:
-    schema, _ = official.patched_schema(version)
-    defs = merge_all_of(json_values(canonical(schema), version), version)
     tally = Tally()
     backends = [backend(version, name) for name in BACKENDS]
-    for name in defs:
-        narrow = _narrow(defs[name], defs)
-        size = "large" if len(json.dumps(narrow)) > _LARGE else "small"
+    for name in strategies.definitions(version):
+        schema = strategies.narrow(version, name)
+        size = "large" if len(json.dumps(schema)) > _LARGE else "small"
 
         @settings(
             max_examples=_GENERATED[size],
@@ -271,7 +241,7 @@ def test_generated_instances_are_accepted(version: str) -> None:
             suppress_health_check=[*cast(Any, HealthCheck)],
             phases=[Phase.generate],
         )
-        @given(value=cast(Any, from_schema(narrow)))
+        @given(value=strategies.instances(version, name))
         def compare(name: str, value: Any) -> None:
             _compare(version, name, value, backends, tally)
 

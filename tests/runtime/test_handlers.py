@@ -119,7 +119,9 @@ def test_the_names_of_handler_methods_are_those_of_the_protocol() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"revisions": ["1999-01-01"]}, {"limit": 0}, {"sealer": lambda: typedmcp.Sealer(b"short")}], ids=str
+    "options",
+    [{"revisions": ["1999-01-01"]}, {"limit": 0}, {"sealer": lambda: typedmcp.Sealer(b"short")}],
+    ids=["revisions", "limit", "sealer"],
 )
 def test_options_that_make_no_sense_are_refused_at_once(options: dict[str, Any]) -> None:
     async def main() -> None:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -19,8 +19,10 @@ import pytest
 SERVER = Path(__file__).parent / "servers" / "talkative.py"
 COMMAND = [sys.executable, "-W", "error", str(SERVER)]
 PATIENCE = 20
+Stream: TypeAlias = int | IO[bytes]
+Json: TypeAlias = dict[str, Any]
 INFO = {"name": "c", "version": "1"}
-OPENING = [
+OPENING: list[Json] = [
     {
         "id": 0,
         "method": "initialize",
@@ -28,8 +30,6 @@ OPENING = [
     },
     {"method": "notifications/initialized"},
 ]
-Json: TypeAlias = dict[str, Any]
-
 each_loop = pytest.mark.parametrize("loop", [[], ["--asyncio"]], ids=["uvloop", "asyncio"])
 
 
@@ -49,10 +49,12 @@ def texts(output: bytes) -> dict[int, str]:
 
 
 @contextmanager
-def process(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def process(
+    *arguments: str, stdin: Stream = subprocess.PIPE, stdout: Stream = subprocess.PIPE
+) -> Generator[subprocess.Popen[bytes]]:
     """A server, which is gone afterwards whatever happened."""
-    streams: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    with subprocess.Popen([*COMMAND, *arguments], bufsize=0, **streams) as server:
+    command = [*COMMAND, *arguments]
+    with subprocess.Popen(command, bufsize=0, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE) as server:
         try:
             yield server
         finally:
@@ -141,7 +143,7 @@ def test_a_file_can_be_the_input_and_a_file_the_output(loop: list[str], tmp_path
 @each_loop
 def test_a_socket_can_be_both(loop: list[str]) -> None:
     mine, theirs = socket.socketpair()
-    with mine, process(*loop, stdin=theirs, stdout=theirs) as server:
+    with mine, process(*loop, stdin=theirs.fileno(), stdout=theirs.fileno()) as server:
         theirs.close()
         mine.settimeout(PATIENCE)
         mine.sendall(lines(*OPENING, call(1, "echo", value="over a socket")))

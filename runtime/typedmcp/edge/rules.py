@@ -170,13 +170,42 @@ def _sample(params: dict[str, Any], revision: str, lost: Lost) -> dict[str, Any]
     """A message with several contents as several messages; content that is unknown there as text."""
     older = types(revision)
     if hasattr(older, "ToolUseContent"):
-        return params
+        return {**params, **_with_tools(params, revision, lost)}
     messages = [
         {**message, "content": _plain_content(content, older, lost)}
         for message in params["messages"]
-        for content in (message["content"] if isinstance(message["content"], list) else [message["content"]])
+        for content in _contents(message)
     ]
     return {**params, "messages": messages}
+
+
+def _contents(message: dict[str, Any]) -> list[Any]:
+    content: Any = message["content"]
+    return content if is_array(content) else [content]
+
+
+def _with_tools(params: dict[str, Any], revision: str, lost: Lost) -> dict[str, Any]:
+    """Tools and their results, whose schemas and structured content older revisions want to be objects."""
+    convert = down(revision).between(dialect.structs.Tool, types(revision).Tool)
+    assert convert is not None
+    made: dict[str, Any] = {}
+    if "tools" in params:
+        tools = from_builtins(params["tools"], list[dialect.structs.Tool])
+        made["tools"] = [to_builtins(convert(tool, lost)) for tool in tools]
+    made["messages"] = [
+        {**message, "content": [_object_result(content, lost) for content in _contents(message)]}
+        if is_array(message["content"])
+        else {**message, "content": _object_result(message["content"], lost)}
+        for message in params["messages"]
+    ]
+    return made
+
+
+def _object_result(content: dict[str, Any], lost: Lost) -> dict[str, Any]:
+    if is_object(content.get("structuredContent", {})):
+        return content
+    lost.append("ToolResultContent.structured_content")
+    return {key: value for key, value in content.items() if key != "structuredContent"}
 
 
 def _plain_content(content: dict[str, Any], older: Any, lost: Lost) -> dict[str, Any]:

@@ -1,0 +1,392 @@
+"""The official clients talk to a server of ours over stdio, and each gets everything its revision has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspec.v2026_07_28 import structs
+from tests.conformance import server
+from tests.interop.peers import PEERS, Peer
+
+pytestmark = pytest.mark.long
+
+every_client = pytest.mark.parametrize("peer", PEERS, ids=str)
+with_forms = pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.has_forms], ids=str)
+without_forms = pytest.mark.parametrize("peer", [peer for peer in PEERS if not peer.has_forms], ids=str)
+modern = pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.is_modern], ids=str)
+typescript = pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.client == "typescript"], ids=str)
+
+ANSWER = "Paris, of course."
+"""What the model of every client here says."""
+
+
+# Getting to know each other
+
+
+@every_client
+def test_the_client_and_the_server_agree_on_the_revision(peer: Peer) -> None:
+    assert peer.saw("about")["protocolVersion"] == peer.revision
+
+
+@every_client
+def test_the_client_learns_whom_it_talks_to(peer: Peer) -> None:
+    about = peer.saw("about")
+    assert about["serverInfo"] == {"name": "everything", "version": "1"}
+    assert about["instructions"] == "Call anything; nothing is real."
+
+
+@every_client
+def test_the_client_learns_what_the_server_can_do_as_far_as_its_revision_has_it(peer: Peer) -> None:
+    completions: dict[str, Any] = {} if peer.revision == "2024-11-05" else {"completions": {}}
+    assert peer.saw("about")["capabilities"] == completions | {
+        "logging": {},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "tools": {"listChanged": True},
+    }
+
+
+# Lists
+
+RICH = "test_structured_content"
+"""A tool with all that a tool can have."""
+SINCE = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "icons": "2025-11-25"}
+"""The revisions with which members of a tool came."""
+
+
+@every_client
+def test_the_client_lists_every_tool_with_its_description_and_schema(peer: Peer) -> None:
+    listed = [tool for tool in peer.saw("lists")["tools"] if tool["name"] != RICH]
+    offered = [item for name, (item, _) in server.TOOLS.items() if name not in {*server.LATE, RICH}]
+    assert listed == structs.to_builtins(offered)
+
+
+@every_client
+def test_a_tool_has_what_the_revision_knows_of_tools(peer: Peer) -> None:
+    listed = next(tool for tool in peer.saw("lists")["tools"] if tool["name"] == RICH)
+    everything = structs.to_builtins(server.TOOLS[RICH][0])
+    unknown = {name for name, since in SINCE.items() if peer.revision < since}
+    assert listed == {name: value for name, value in everything.items() if name not in unknown}
+
+
+@every_client
+def test_the_client_lists_resources_and_templates(peer: Peer) -> None:
+    lists = peer.saw("lists")
+    assert lists["resources"] == structs.to_builtins(server.RESOURCES)
+    assert lists["templates"] == structs.to_builtins(server.TEMPLATES)
+
+
+@every_client
+def test_the_client_lists_prompts_with_their_arguments(peer: Peer) -> None:
+    offered = [item for name, (item, _) in server.PROMPTS.items() if name not in server.LATE]
+    assert peer.saw("lists")["prompts"] == structs.to_builtins(offered)
+
+
+# Contents
+
+
+def embedded(uri: str, mime_type: str, text: str) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": text}}
+
+
+IMAGE = {"type": "image", "data": server.PNG, "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": server.WAV, "mimeType": "audio/wav"}
+CONTENT: dict[str, list[dict[str, Any]]] = {
+    "simple_text": [{"type": "text", "text": "This is a simple text response for testing."}],
+    "image_content": [IMAGE],
+    "audio_content": [AUDIO],
+    "embedded_resource": [
+        embedded("test://embedded-resource", "text/plain", "This is an embedded resource content."),
+    ],
+    "multiple_content_types": [
+        {"type": "text", "text": "Multiple content types test:"},
+        IMAGE,
+        embedded("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
+    ],
+}
+
+
+@every_client
+@pytest.mark.parametrize("tool", CONTENT)
+def test_a_call_brings_the_content_that_the_tool_gave(peer: Peer, tool: str) -> None:
+    expected = CONTENT[tool]
+    if tool == "audio_content" and peer.revision == "2024-11-05":  # which has no sound
+        expected = [{"type": "text", "text": "[audio, audio/wav]"}]
+    result = peer.saw("calls")[tool]
+    assert result["content"] == expected
+    assert not result.get("isError")
+
+
+@every_client
+def test_data_and_links_arrive_where_the_revision_has_them_and_as_text_elsewhere(peer: Peer) -> None:
+    result = peer.saw("calls")["structured_content"]
+    data, link = result["content"]
+    assert data == {"type": "text", "text": '{"degrees": 12.5}'}
+    if peer.revision >= "2025-06-18":
+        assert result["structuredContent"] == {"degrees": 12.5}
+        named = {"type": "resource_link", "name": "static-text", "uri": "test://static-text", "mimeType": "text/plain"}
+        assert link == named
+    else:
+        assert "structuredContent" not in result
+        assert link == {"type": "text", "text": "[resource static-text: test://static-text]"}
+
+
+@every_client
+def test_a_tool_that_fails_says_so_in_its_result(peer: Peer) -> None:
+    result = peer.saw("calls")["error_handling"]
+    assert result["isError"] is True
+    assert result["content"] == [
+        {"type": "text", "text": "This tool intentionally returns an error for testing"},
+    ]
+
+
+@every_client
+def test_the_client_reads_texts_and_bytes_and_what_a_template_describes(peer: Peer) -> None:
+    static, binary, made = "test://static-text", "test://static-binary", "test://template/123/data"
+    data = {"id": "123", "templateTest": True, "data": "Data for ID: 123"}
+    assert peer.saw("reads") == {
+        static: [{"uri": static, "mimeType": "text/plain", "text": "This is the content of the static text resource."}],
+        binary: [{"uri": binary, "mimeType": "image/png", "blob": server.PNG}],
+        made: [{"uri": made, "mimeType": "application/json", "text": json.dumps(data)}],
+    }
+
+
+def user(*contents: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": content} for content in contents]
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+PROMPTS = {
+    "test_simple_prompt": user(text("This is a simple prompt for testing.")),
+    "test_prompt_with_arguments": user(text("Prompt with arguments: arg1='hello', arg2='world'")),
+    "test_prompt_with_embedded_resource": user(
+        embedded("test://example", "text/plain", "Embedded resource content for testing."),
+        text("Please process the embedded resource above."),
+    ),
+    "test_prompt_with_image": user(IMAGE, text("Please analyze the image above.")),
+}
+
+
+@every_client
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_the_client_gets_prompts_with_its_arguments_in_them(peer: Peer, prompt: str) -> None:
+    assert peer.saw("prompts")[prompt] == PROMPTS[prompt]
+
+
+@every_client
+def test_the_client_is_proposed_how_to_go_on(peer: Peer) -> None:
+    assert peer.saw("completions") == {
+        "prompt": {"values": ["paris", "park", "party"], "total": 3, "hasMore": False},
+        "template": {"values": ["12", "123"], "total": 2, "hasMore": False},
+    }
+
+
+# While a call runs
+
+
+@every_client
+def test_the_client_hears_of_every_step_of_progress_in_order(peer: Peer) -> None:
+    has_messages = peer.revision != "2024-11-05"
+    expected = [[done, 100, f"{done} of 100" if has_messages else None] for done in (0, 50, 100)]
+    assert peer.saw("progress") == expected
+
+
+@every_client
+def test_a_call_that_the_client_cancels_ends_in_the_server(peer: Peer) -> None:
+    assert peer.saw("cancelling") == {"before": "0", "after": "1"}
+
+
+@every_client
+def test_the_client_hears_log_messages_from_the_level_it_asked_for_and_up(peer: Peer) -> None:
+    messages = [
+        ["debug", "Looking closely", None],
+        ["info", {"step": 1, "of": 2}, None],
+        ["error", "Nothing is wrong, this is a test", None],
+    ]
+    assert peer.saw("logging") == {"debug": messages, "info": messages[1:], "error": messages[2:]}
+
+
+# Asking the client
+
+
+@every_client
+def test_the_model_of_the_client_is_asked_and_heard(peer: Peer) -> None:
+    seen = peer.saw("asking")["test_sampling"]
+    assert seen["text"] == f"LLM response: {ANSWER}"
+    assert seen["asked"] == [{"messages": user(text("Say something")), "maxTokens": 100}]
+
+
+@every_client
+def test_a_question_to_the_model_may_have_a_key(peer: Peer) -> None:
+    seen = peer.saw("asking")["test_input_required_result_sampling"]
+    assert seen["text"] == f"The model says: {ANSWER}"
+
+
+@every_client
+def test_the_client_says_which_folders_it_works_in(peer: Peer) -> None:
+    seen = peer.saw("asking")["test_input_required_result_list_roots"]
+    assert seen == {"text": "Roots: file:///home/ada/project", "asked": ["roots"]}
+
+
+def form(peer: Peer, message: str, **fields: dict[str, Any]) -> dict[str, Any]:
+    """A question to the user, as the revision has it."""
+    mode = {"mode": "form"} if peer.revision >= "2025-11-25" else {}
+    schema = {"type": "object", "properties": fields, "required": list(fields)}
+    return {**mode, "message": message, "requestedSchema": schema}
+
+
+@with_forms
+def test_the_user_is_asked_and_heard(peer: Peer) -> None:
+    seen = peer.saw("asking")["test_elicitation"]
+    fields = server.ACCOUNT["properties"]
+    assert seen["asked"] == [form(peer, "Who are you?", **fields)]
+    assert seen["text"] == ('User response: action=accept, content={"username": "ada", "email": "ada@example.org"}')
+
+
+@with_forms
+def test_a_form_comes_filled_in_as_far_as_the_revision_has_that(peer: Peer) -> None:
+    seen = peer.saw("asking")["test_elicitation_sep1034_defaults"]
+    fields: dict[str, dict[str, Any]] = seen["asked"][0]["requestedSchema"]["properties"]
+    known = {"name": "John Doe", "age": 30, "score": 95.5, "status": "active", "verified": True}
+    if peer.revision == "2025-06-18":  # which has a default for what is true or false only
+        known = {"verified": True}
+    assert {name: field["default"] for name, field in fields.items() if "default" in field} == known
+    assert list(fields) == list(server.DEFAULTS["properties"])
+    assert seen["text"].endswith(
+        'content={"name": "Ada", "age": 36, "score": 1.5, "status": "pending", "verified": false}'
+    )
+
+
+@with_forms
+def test_a_form_offers_the_choices_that_the_revision_can_say(peer: Peer) -> None:
+    seen = peer.saw("asking")["test_elicitation_sep1330_enums"]
+    fields = seen["asked"][0]["requestedSchema"]["properties"]
+    expected: dict[str, Any] = dict(server.CHOICES["properties"])
+    if peer.revision == "2025-06-18":  # one choice at a time, with names beside the values
+        del expected["untitledMulti"], expected["titledMulti"]
+        titles = {"enum": ["value1", "value2"], "enumNames": ["First choice", "Second choice"]}
+        expected["titledSingle"] = {"type": "string", **titles}
+    assert fields == expected
+    answered = json.loads(seen["text"].partition("content=")[2])
+    assert list(answered) == list(expected)
+
+
+@with_forms
+@pytest.mark.parametrize(
+    ("tool", "answer"),
+    [
+        ("elicitation", "Hello, Ada!"),
+        ("request_state", "state-ok"),
+        ("multiple_inputs", f"{ANSWER} Ada, 1 folder(s)."),
+        ("multi_round", "Ada likes green."),
+        ("capabilities", "Answered: client_roots, greeting, user_name"),
+    ],
+)
+def test_a_tool_gets_the_answers_it_asked_for_whatever_the_wire(peer: Peer, tool: str, answer: str) -> None:
+    assert peer.saw("asking")[f"test_input_required_result_{tool}"]["text"] == answer
+
+
+@with_forms
+def test_a_tool_that_asks_twice_asks_each_question_once(peer: Peer) -> None:
+    asked = peer.saw("asking")["test_input_required_result_multi_round"]["asked"]
+    messages = ["Step 1: What is your name?", "Step 2: What is your favorite color?"]
+    assert [question["message"] for question in asked] == messages
+
+
+@with_forms
+def test_a_prompt_may_ask_the_user_too(peer: Peer) -> None:
+    seen = peer.saw("prompts")["test_input_required_result_prompt"]
+    assert seen == user(text("Prompt with context: tea"))
+
+
+@without_forms
+def test_a_tool_that_needs_a_form_is_refused_on_a_revision_without_forms(peer: Peer) -> None:
+    seen = peer.saw("asking")["test_elicitation"]
+    assert seen["code"] == -32600
+    assert seen["data"] == {"requiredCapabilities": {"elicitation": {}}}
+    assert seen["asked"] == []
+
+
+@without_forms
+def test_a_tool_may_ask_for_as_much_as_the_client_has_declared(peer: Peer) -> None:
+    seen = peer.saw("asking")["test_input_required_result_capabilities"]
+    assert seen["text"] == "Answered: client_roots, greeting"
+
+
+@typescript
+def test_only_older_revisions_send_requests_to_the_client(peer: Peer) -> None:
+    older = ["elicitation/create"] if peer.has_forms else []
+    older += ["roots/list", "sampling/createMessage"]
+    assert peer.saw("requested") == ([] if peer.is_modern else older)
+
+
+# Rounds, one by one
+
+
+@modern
+def test_a_question_is_a_round_in_which_the_client_is_told_the_key(peer: Peer) -> None:
+    assert peer.saw("rounds")["one"] == [["user_name"], "Hello, Ada!"]
+
+
+@modern
+def test_a_second_question_is_a_second_round_and_the_first_is_not_asked_again(peer: Peer) -> None:
+    assert peer.saw("rounds")["two"] == [["step1"], ["step2"], "Ada likes green."]
+
+
+@modern
+def test_a_state_that_was_altered_on_its_way_is_refused(peer: Peer) -> None:
+    tampered = peer.saw("rounds")["tampered"]
+    assert tampered["code"] == -32602
+    assert "altered" in tampered["message"]
+
+
+# Changes
+
+
+@every_client
+def test_the_client_hears_of_what_changes_while_it_listens(peer: Peer) -> None:
+    assert peer.saw("changes")["heard"] == ["tools", "prompts", server.WATCHED]
+
+
+@every_client
+def test_the_client_hears_no_more_of_a_resource_that_it_has_left(peer: Peer) -> None:
+    assert peer.saw("changes")["after_leaving"] == []
+
+
+@every_client
+def test_the_client_finds_changed_what_it_was_told_of(peer: Peer) -> None:
+    seen = peer.saw("changes")
+    assert seen["late"] == ["test_late_tool"]
+    assert seen["watched"] == ["Changed 0 time(s).", "Changed 2 time(s)."]
+
+
+# Errors
+
+
+@every_client
+@pytest.mark.parametrize(
+    ("what", "code", "data"),
+    [
+        ("tool", -32602, {"name": "no_such_tool"}),
+        ("argument", -32602, {"path": "params.arguments.prompt"}),
+        ("prompt", -32602, {"name": "no_such_prompt"}),
+        ("method", -32601, None),
+    ],
+)
+def test_the_client_is_told_what_there_is_not(peer: Peer, what: str, code: int, data: Any) -> None:
+    error = peer.saw("errors")[what]
+    assert (error["code"], error["data"]) == (code, data)
+
+
+@every_client
+def test_an_unknown_resource_is_refused_with_the_code_of_the_revision(peer: Peer) -> None:
+    error = peer.saw("errors")["resource"]
+    assert error["code"] == (-32602 if peer.is_modern else -32002)
+    assert error["data"] == {"uri": "test://no-such-resource"}
+    assert "test://no-such-resource" in error["message"]

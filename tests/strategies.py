@@ -1,0 +1,56 @@
+"""Instances of the definitions of a schema, for hypothesis."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, cast
+
+from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVariableType]
+
+from codegen.merge import merge_all_of
+from codegen.nodes import map_children, ref_name
+from codegen.normalise import canonical, json_values
+from mcpspec._support.objects import is_object
+from tests import official
+
+__all__ = ["definitions", "instances", "narrow"]
+
+DEPTH = 2
+
+
+@cache
+def definitions(version: str) -> dict[str, Any]:
+    """The definitions of a revision, in one spelling and without `allOf`."""
+    schema, _ = official.patched_schema(version)
+    return merge_all_of(json_values(canonical(schema), version), version)
+
+
+def instances(version: str, name: str, depth: int = DEPTH) -> Any:
+    """Values that a definition accepts."""
+    return cast(Any, from_schema(narrow(version, name, depth)))
+
+
+def narrow(version: str, name: str, depth: int = DEPTH) -> Any:
+    """A schema of some of the instances of a definition, small enough to generate instances from.
+
+    Objects have no undeclared members, and deeper than `depth` references no optional ones; lists are short.
+    """
+    defs = definitions(version)
+    return _narrow(defs[name], defs, depth)
+
+
+def _narrow(node: Any, defs: dict[str, Any], depth: int) -> Any:
+    if not is_object(node):
+        return node
+    if "$ref" in node:
+        return _narrow(defs[ref_name(node["$ref"])], defs, depth - 1)
+    if "properties" in node:
+        required = node.get("required", [])
+        kept = {key: child for key, child in node["properties"].items() if depth > 0 or key in required}
+        node = {**node, "properties": kept, "additionalProperties": False}
+    node = map_children(node, lambda child: _narrow(child, defs, depth))
+    if not node:
+        return {"type": ["null", "boolean", "integer", "string"]}
+    if node.get("type") == "array":
+        node["maxItems"] = min(2, node.get("maxItems", 2))
+    return node

@@ -51,11 +51,11 @@ import-budget: $(PROJECT) ## Print what importing the types costs; fails over bu
 	$(RUN) tools/import_budget.py
 
 interop: $(PROJECT) ## Install the clients of others into .interop, and have them drive our server
-	$(RUN) tests/interop/install.py
+	$(RUN) -m tests.interop.install
 	$(RUN) -m pytest tests/interop $(ARGS)
 
 bench: $(PROJECT) ## Measure against the contenders that `make interop` has installed (ARGS="--rounds 5")
-	$(RUN) bench/stdio.py $(ARGS)
+	$(RUN) -m bench.stdio $(ARGS)
 
 clean: ## Remove the environments and caches that the other targets made
 	rm -rf .venv .venv-* .tools .interop dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,8 +1,8 @@
 """Requests a second over stdio, with the contenders in the same run.
 
-Usage: `python bench/stdio.py [--rounds N] [--requests N] [--official PYTHON] [--node DIR]`. Each contender is a process
-of its own that echoes 20 bytes; the rounds are interleaved and the best one of each counts, since what else runs on a
-machine only takes away. `--official` is a Python with the official SDK, `--node` a folder with its TypeScript one.
+Usage: `python -m bench.stdio [--rounds N] [--requests N]`. Each contender is a process of its own that echoes 20 bytes;
+they take turns in short rounds, and the median of the rounds counts, since machines are shared and noisy. The official
+SDKs take part where `make interop` has installed them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from typing import TypeAlias
+
+from tests.interop import install
 
 CONTENDERS = Path(__file__).parent / "contenders"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 DEPTH = 64
+
+Rates: TypeAlias = list[tuple[float, float]]
+"""Requests a second, one at a time and pipelined, of each round."""
 
 _META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -108,19 +115,16 @@ def rate(process: subprocess.Popen[bytes], lines: list[bytes], depth: int) -> fl
     return total / (time.perf_counter() - start)
 
 
-def measure(contender: Contender, requests: int) -> tuple[float, float]:
+def measure(contender: Contender, process: subprocess.Popen[bytes], ids: int, requests: int) -> tuple[float, float]:
     """Sequential and pipelined requests a second."""
     count = max(256, int(requests * contender.share))
-    with running(contender) as process:
-        warm = [call(id, contender.revision) for id in range(1, 257)]
-        rate(process, warm, DEPTH)
-        lines = [call(id, contender.revision) for id in range(1000, 1000 + count)]
-        pipelined = rate(process, lines, DEPTH)
-        lines = [call(id, contender.revision) for id in range(10_000_000, 10_000_000 + count // 8)]
-        return rate(process, lines, 1), pipelined
+    lines = [call(id, contender.revision) for id in range(ids, ids + count)]
+    pipelined = rate(process, lines, DEPTH)
+    lines = [call(id, contender.revision) for id in range(ids + count, ids + count + max(64, count // 8))]
+    return rate(process, lines, 1), pipelined
 
 
-def contenders(official: str | None, node: str | None) -> list[Contender]:
+def contenders() -> list[Contender]:
     ours = [sys.executable, str(CONTENDERS / "ours.py")]
     floor = [sys.executable, str(CONTENDERS / "loop.py")]
     found = [
@@ -131,38 +135,45 @@ def contenders(official: str | None, node: str | None) -> list[Contender]:
         Contender(f"typedmcp, {LEGACY}, plain asyncio", [*ours, "--asyncio"], LEGACY),
         Contender(f"typedmcp, {MODERN}, plain asyncio", [*ours, "--asyncio"], MODERN),
     ]
-    if official is not None:
-        found.append(Contender("official Python, low level", [official, str(CONTENDERS / "official.py")], LEGACY, 0.02))
-    if node is not None:
-        script = Path(node) / "official.mjs"
-        script.write_bytes((CONTENDERS / "official.mjs").read_bytes())  # node looks for packages beside the script
-        found.append(Contender("official TypeScript, low level", ["node", str(script)], LEGACY, 0.3))
+    official = str(install.python("py2"))
+    node, script = str(install.node() / "bin" / "node"), install.INTEROP / "node" / "official.mjs"
+    if not Path(official).exists() or not Path(node).exists():
+        print("the official SDKs are not installed: run `make interop`", file=sys.stderr)
+        return found
+    script.write_bytes((CONTENDERS / "official.mjs").read_bytes())  # node looks for packages beside the script
+    found.append(Contender("official Python, low level", [official, str(CONTENDERS / "official.py")], LEGACY, 0.02))
+    found.append(Contender("official TypeScript, low level", [node, str(script)], LEGACY, 0.3))
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--official", help="a Python with the official SDK")
-    parser.add_argument("--node", help="a folder with node_modules")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--requests", type=int, default=20_000)
     options = parser.parse_args()
-    found = contenders(options.official, options.node)
-    best: dict[str, tuple[float, float]] = {}
-    for _ in range(options.rounds):
-        for contender in found:
-            measured = measure(contender, options.requests)
-            known = best.get(contender.name, (0.0, 0.0))
-            best[contender.name] = (max(measured[0], known[0]), max(measured[1], known[1]))
-    print_table(best)
+    found = contenders()
+    measured: dict[str, Rates] = {contender.name: [] for contender in found}
+    with ExitStack() as stack:
+        processes = [stack.enter_context(running(contender)) for contender in found]
+        for number in range(options.rounds + 1):
+            for contender, process in zip(found, processes, strict=True):
+                rates = measure(contender, process, number * 2 * options.requests + 1, options.requests)
+                if number > 0:  # the first round is to get warm
+                    measured[contender.name].append(rates)
+    print_table(measured)
 
 
-def print_table(best: dict[str, tuple[float, float]]) -> None:
-    floor = best[f"blocking loop, {LEGACY}"]
+def print_table(measured: dict[str, Rates]) -> None:
+    """The medians of the rates, and of their ratios to what the loop on the same wire did in the same round."""
     print(f"{'echo, 20 bytes, requests/s':<38}{'1 at a time':>12}{'of loop':>9}{f'{DEPTH} deep':>12}{'of loop':>9}")
-    for name, (sequential, pipelined) in best.items():
-        ratios = f"{sequential / floor[0]:>9.2f}", f"{pipelined / floor[1]:>9.2f}"
-        print(f"{name:<38}{sequential:>12,.0f}{ratios[0]}{pipelined:>12,.0f}{ratios[1]}")
+    for name, rates in measured.items():
+        floor = measured[f"blocking loop, {MODERN if MODERN in name else LEGACY}"]
+        columns = ""
+        for kind in (0, 1):
+            rate = median(one[kind] for one in rates)
+            ratio = median(one[kind] / other[kind] for one, other in zip(rates, floor, strict=True))
+            columns += f"{rate:>12,.0f}{ratio:>9.3f}"
+        print(f"{name:<38}{columns}")
 
 
 if __name__ == "__main__":

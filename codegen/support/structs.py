@@ -321,7 +321,7 @@ def encode(value: object) -> bytes:
     """
     text = _encoder.encode(value)
     if b"null" in text:  # as which msgspec writes them
-        _refuse_non_finite(msgspec.to_builtins(value))
+        _refuse_non_finite(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,)))
     return text
 
 

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+import msgspec
+
 from typedmcp import dialect
 from typedmcp.inputs import Attempt
 from typedmcp.wire import RequestId
@@ -46,34 +48,30 @@ class _Drained:
             yield from self._session.drain().__await__()
 
 
-class Context:
+class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     """One request or notification that is being handled, and what can be done about it.
 
-    The same on every wire. Of a notification `id` is None, and there is nothing to ask or to report on.
+    The same on every wire. Of a notification `id` is None, and there is nothing to ask or to report on. It is a struct
+    since one is made for each message, and nothing is made faster.
     """
 
-    batch: Any = None
-    cancelled = False
+    _session: ServerSession
+    entry: Entry
+    id: RequestId | None
+    """The id of the request; None for a notification."""
+    facts: Facts
+    """What is known of the client, from which the properties below are read."""
+    meta: Any
+    """The `_meta` of the message, as the dialect has it, trace context and members unknown here included."""
+    raw: bytes
+    """The line as it came: for forwarding it untouched."""
+    cancelled: bool = False
     """Whether the client gave the request up: a plain handler in a thread should look now and then."""
-    task: asyncio.Task[Any] | None = None
     params: Any = None
+    task: asyncio.Task[Any] | None = None
+    batch: Any = None
     attempt: Attempt | None = None
     _progress: float | None = None
-
-    def __init__(
-        self, session: ServerSession, entry: Entry, id: RequestId | None, facts: Facts, meta: Any, raw: bytes
-    ) -> None:
-        # One is made for each message: what is seldom needed stands in the class.
-        self._session = session
-        self.facts = facts
-        """What is known of the client, from which the properties below are read."""
-        self.entry = entry
-        self.id = id
-        """The id of the request; None for a notification."""
-        self.meta = meta
-        """The `_meta` of the message, as the dialect has it, trace context and members unknown here included."""
-        self.raw = raw
-        """The line as it came: for forwarding it untouched."""
 
     @property
     def method(self) -> str:

@@ -42,23 +42,23 @@ class FactsCache:
 
     def __init__(self, check: Callable[[D.RequestMetaObject], None]) -> None:
         self._check = check
-        self._known: dict[bytes, Facts] = {}
+        self.known: dict[bytes, Facts] = {}
         self.session: Facts | None = None
         """What the handshake has agreed on; None on a modern wire."""
 
     def clear(self) -> None:
         """Forget all: the session's facts have changed."""
-        self._known.clear()
+        self.known.clear()
 
     def of(self, raw: bytes) -> Facts:
         """The facts in a `_meta`. Raises `DecodeError` or `RemoteError` for a wrong one."""
-        facts = self._known.get(raw)
+        facts = self.known.get(raw)
         if facts is None:
             facts = self._read(raw)
             if len(raw) <= _LONGEST:
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[raw] = facts
+                if len(self.known) >= _REMEMBERED:
+                    self.known.clear()
+                self.known[raw] = facts
         return facts
 
     def _read(self, raw: bytes) -> Facts:

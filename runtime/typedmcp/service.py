@@ -104,9 +104,10 @@ def _namer(kind: type[msgspec.Struct], meta: dict[str, Any]) -> Callable[[Any], 
     text = (
         "def name(result):\n"
         "    own = result.meta\n"
-        f"    return Result({copied}, meta=META if own is UNSET else {{**META, **own}})"
+        f"    return Result({copied}, meta=ALONE if own is UNSET else {{**META, **own}})"
     )
-    scope: dict[str, Any] = {"Result": kind, "UNSET": UNSET, "META": meta}
+    alone = msgspec.Raw(msgspec.json.encode(meta))
+    scope: dict[str, Any] = {"Result": kind, "UNSET": UNSET, "META": meta, "ALONE": alone}
     exec(compile(text, f"<{kind.__name__} with meta>", "exec"), scope)  # noqa: S102  # names of generated types
     made: Callable[[Any], Any] = scope["name"]
     return made

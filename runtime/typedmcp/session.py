@@ -60,6 +60,8 @@ Started: TypeAlias = "tuple[Context, Coroutine[Any, Any, Any]] | None"
 _log = logging.getLogger("typedmcp")
 
 _encode_into = encoder.encode_into
+_EARLY = 4096
+"""How many bytes of answers are collected before they are sent: the peer works on them while the rest is made."""
 _ABSENT: Any = object()
 _MetaType = D.RequestMetaObject
 _Coroutine: Any = CoroutineType
@@ -94,12 +96,15 @@ class ServerSession:
         """Set when nothing more is read."""
         self._handshake = Handshake(service)
         self._facts = FactsCache(self._check_version)
+        self._known_facts = self._facts.known
         self._transport = transport
         self._framer = Framer(service.limit)
         self._lines: deque[bytes | Oversize] = deque()
         self._out = bytearray()
         self._flushing = False
         self._worker: asyncio.Task[None] | None = None
+        self._entered: Any = None
+        """The context of the handler that was entered last."""
         self._ended = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._modern = codec_for(DIALECT, service.codec)
@@ -148,7 +153,10 @@ class ServerSession:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=self.service.grace)
-        await self._transport.close()
+        try:
+            await asyncio.wait_for(self._transport.close(), self.service.grace)
+        except TimeoutError:
+            self.report(Report(Kind.BROKEN, "the connection ended before the client had read everything"))
 
     def _hire(self) -> None:
         """A new worker."""
@@ -167,32 +175,23 @@ class ServerSession:
             self._finished.set_result(None)
 
     async def _work(self) -> None:
-        me = asyncio.current_task()
-        lines = self._lines
         clean = contextvars.copy_context()
         while True:
-            self._flushing = True  # at the end of these lines, or when this task waits
-            while lines:
+            while self._lines:
                 if self._transport.congested:
                     await self.drain()
-                    self._flushing = True
-                started = self._start(lines.popleft())
-                if started is None:
-                    continue
-                ctx, answer = started
-                # The first step is made here. Only a handler that waits gets this task for itself.
+                self._flushing = True  # at the end of these lines, or when this task waits
+                handling = self._handle_lines(clean)
                 try:
-                    waits_for = answer.send(None)
-                except StopIteration as stop:
-                    self._answer_at_once(ctx, stop.value)
-                except BaseException as error:
-                    self._note(ctx)
-                    self.failed(ctx, error)
+                    waits_for = handling.send(None)
+                except StopIteration:
+                    pass
                 else:
-                    self._note(ctx)
-                    ctx.task = me
+                    # A handler waits. It keeps this task, and the next lines get one of their own.
+                    self._note(self._entered)
+                    self._entered.task = asyncio.current_task()
                     self._hire()
-                    await self._finish(ctx, _resumed(answer, waits_for))
+                    await _resumed(handling, waits_for)
                     return
                 if contextvars.copy_context() != clean:
                     # What a handler left in the context of this task is none of the next one's business.
@@ -200,6 +199,29 @@ class ServerSession:
                     return
             self._flush()
             if not await self._read_more():
+                return
+
+    async def _handle_lines(self, clean: contextvars.Context) -> None:
+        """Take lines in and answer them, up to the first handler that waits for something."""
+        lines, transport = self._lines, self._transport
+        while lines and not transport.congested:
+            started = self._start(lines.popleft())
+            if started is None:
+                continue
+            self._entered, answer = started
+            ctx = self._entered
+            try:
+                result = await answer
+            except BaseException as error:
+                if ctx.task is None:
+                    self._note(ctx)
+                self.failed(ctx, error)
+            else:
+                if ctx.task is None:
+                    self._answer_at_once(ctx, result)
+                else:
+                    self.answer(ctx, result)
+            if ctx.task is not None or contextvars.copy_context() != clean:
                 return
 
     async def _finish(self, ctx: Context, answer: Awaitable[Any]) -> None:
@@ -314,7 +336,11 @@ class ServerSession:
             entry = codec.forms[type(message)]
             params = message.params
             raw = getattr(params, "meta", UNSET)
-            facts = self._facts.session if raw is UNSET else self._facts.of(bytes(raw))
+            if raw is UNSET:
+                facts = self._facts.session
+            else:
+                said = bytes(raw)
+                facts = self._known_facts.get(said) or self._facts.of(said)
         except (msgspec.MsgspecError, ValueError, RecursionError, TypeError, RemoteError):
             return self._look(line)
         if facts is None or facts.is_modern is not (codec is self._modern) or not entry.is_request:
@@ -382,7 +408,7 @@ class ServerSession:
             if ctx.facts.is_modern:
                 encoded = self.service.named(encoded)
             _encode_into(Response("2.0", id, encoded), out, -1)
-            if out.find(b"null", start) >= 0:
+            if b"null" in out:  # cheaper than to look at the end alone
                 raise ValueError("perhaps NaN")
             out += b"\n"
         except Exception:
@@ -392,7 +418,10 @@ class ServerSession:
             return
         if lost:
             self.report_lost(lost, entry.method, ctx.revision)
-        if not self._flushing:
+        if len(out) > _EARLY:
+            self._transport.write(bytes(out))
+            out.clear()
+        elif not self._flushing:
             self._schedule_flush()
 
     def _call(

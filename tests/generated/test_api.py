@@ -881,6 +881,11 @@ def test_a_changed_member_is_encoded(types: Types) -> None:
     assert json.loads(types.encode(tool)) == TOOL | {"title": "Grep"}
 
 
+def test_json_that_is_encoded_already_goes_as_it_is() -> None:
+    value = {"a": msgspec.Raw(b'{"b": null}'), "c": None}
+    assert structs.encode(value) == b'{"a":{"b": null},"c":null}'
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("where", ["a declared number", "any JSON"])
 def test_what_json_cannot_say_is_refused_and_never_written_as_null(types: Types, number: float, where: str) -> None:

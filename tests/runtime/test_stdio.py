@@ -195,6 +195,18 @@ def test_a_reader_that_leaves_ends_the_server_quietly(loop: list[str]) -> None:
 
 
 @each_loop
+def test_a_signal_does_not_wait_for_a_reader_that_stalls(loop: list[str]) -> None:
+    with process(*loop) as server:
+        write(server, *OPENING)
+        read_lines(server.stdout, 1)
+        write(server, *[call(id, "large", size=100_000) for id in range(1, 20)])
+        assert server.stdout is not None
+        os.read(server.stdout.fileno(), 100)  # it has begun to answer
+        server.terminate()
+        assert server.wait(PATIENCE) == 0
+
+
+@each_loop
 def test_a_large_message_passes_both_ways(loop: list[str]) -> None:
     large = "é" * (8 << 20)
     with process(*loop) as server:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from typedmcp.transports import HIGH_WATER
 
 __all__ = ["FileTransport"]
+
+T = TypeVar("T")
 
 _CHUNK = 1 << 16
 
@@ -29,18 +35,10 @@ class FileTransport:
 
     async def read(self) -> bytes:
         """The next bytes; empty at the end."""
-        future: asyncio.Future[bytes] = self._loop.create_future()
-
-        def run() -> None:
-            try:
-                data = os.read(self._source, _CHUNK)
-            except OSError:
-                data = b""
-            self._loop.call_soon_threadsafe(_settle, future, data)
-
-        # A daemon: a console that says nothing must not keep the process from ending.
-        threading.Thread(target=run, daemon=True).start()
-        return await future
+        try:
+            return await self._in_thread(lambda: os.read(self._source, _CHUNK))
+        except OSError:
+            return b""
 
     def write(self, data: bytes) -> None:
         """Queue bytes to be sent."""
@@ -58,7 +56,7 @@ class FileTransport:
             data = b"".join(self._queued)
             self._queued.clear()
             try:
-                await asyncio.to_thread(_write, self._sink, data)
+                await self._in_thread(partial(_write, self._sink, data))
             except OSError:
                 self._broken = True
                 self._queued.clear()
@@ -80,13 +78,23 @@ class FileTransport:
         while self._writer is not None:
             await self._writer
 
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Wait for something that blocks. A daemon does it: a silent console must not keep the process from ending."""
+        future: asyncio.Future[T] = self._loop.create_future()
+
+        def run() -> None:
+            try:
+                settle = partial(future.set_result, work())
+            except OSError as error:
+                settle = partial(future.set_exception, error)
+            with suppress(RuntimeError):  # the loop has been closed meanwhile
+                self._loop.call_soon_threadsafe(lambda: None if future.done() else settle())
+
+        threading.Thread(target=run, daemon=True).start()
+        return await future
+
 
 def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _settle(future: asyncio.Future[bytes], data: bytes) -> None:
-    if not future.done():
-        future.set_result(data)

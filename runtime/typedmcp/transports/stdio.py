@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 from typedmcp.transports import HIGH_WATER, Transport
 from typedmcp.transports.files import FileTransport
-from typedmcp.transports.streams import pipe_transport
+from typedmcp.transports.streams import StreamTransport
 
 __all__ = ["stdio"]
 
@@ -33,7 +33,7 @@ async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
     os.dup2(2, 1)
     try:
         if _can_poll(source) and _can_poll(sink):
-            transport: Transport = await pipe_transport(source, sink, high_water)
+            transport: Transport = StreamTransport(source, sink, high_water)
         else:
             transport = FileTransport(source, sink, high_water)
         try:
@@ -50,5 +50,7 @@ async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
 
 def _can_poll(descriptor: int) -> bool:
     """Whether an event loop can wait for it. A console can be waited for, but is shared with the shell."""
+    if sys.platform == "win32":
+        return False
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

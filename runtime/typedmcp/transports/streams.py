@@ -1,62 +1,57 @@
-"""Pipes and sockets, by the event loop."""
+"""Pipes and sockets, which the event loop can wait for."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import socket
-import stat
-from typing import Any, cast
 
 from typedmcp.transports import HIGH_WATER
 
-__all__ = ["StreamTransport", "pipe_transport"]
+__all__ = ["StreamTransport"]
+
+_CHUNK = 1 << 16
+"""How many bytes are read at once: as many as a pipe holds."""
 
 _READ_AHEAD = 1 << 20
 """How many bytes are taken from the peer before somebody wants them."""
 
 
-class _Reading(asyncio.Protocol):
-    """Collects what arrives until it is read, and stops reading where nobody does."""
+class StreamTransport:
+    """A connection over one or two file descriptors. It works on copies of them, which it makes non-blocking.
 
-    def __init__(self) -> None:
+    Bytes are written when they are given, and queued only where the peer does not take them: asyncio's own transports
+    for pipes would have them wait for the next turn of the event loop.
+    """
+
+    def __init__(self, source: int, sink: int, high_water: int = HIGH_WATER) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._source, self._sink = os.dup(source), os.dup(sink)
+        # Others may share what the copies stand for: they get it back as it was.
+        self._blocking = {fd: os.get_blocking(fd) for fd in (self._source, self._sink)}
+        for descriptor in self._blocking:
+            os.set_blocking(descriptor, False)
         self._chunks: list[bytes] = []
         self._size = 0
-        self._paused = False
-        self._ended = False
-        self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._transport: Any = None
+        self._is_reading = False
+        self._at_end = False
+        self._error: OSError | None = None
+        self._high_water = high_water
+        self._queued = bytearray()
+        self._drained = asyncio.Event()
+        self._drained.set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._broken = False
+        self._closed = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+    # Reading
 
-    def data_received(self, data: bytes) -> None:
-        self._chunks.append(data)
-        self._size += len(data)
-        if self._size > _READ_AHEAD and not self._paused:
-            self._paused = True
-            self._transport.pause_reading()
-        self._wake()
-
-    def eof_received(self) -> bool:
-        self._ended = True
-        self._wake()
-        return True
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._ended = True
-        self._error = exc
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def take(self) -> bytes:
-        """What has arrived; empty at the end."""
-        while not self._chunks and not self._ended:
-            self._waiter = asyncio.get_running_loop().create_future()
+    async def read(self) -> bytes:
+        """The next bytes; empty at the end. Raises `OSError` where the connection broke."""
+        while not self._chunks and not self._at_end:
+            self._read_on()
+            self._waiter = self._loop.create_future()
             try:
                 await self._waiter
             finally:
@@ -64,87 +59,92 @@ class _Reading(asyncio.Protocol):
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         self._size = 0
-        if self._paused and not self._ended:
-            self._paused = False
-            self._transport.resume_reading()
-        if not data and isinstance(self._error, OSError):
+        if not data and self._error is not None:
             raise self._error
         return data
 
+    def _read_on(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            self._loop.add_reader(self._source, self._readable)
 
-class _Writing(asyncio.Protocol):
-    """Knows whether the peer reads what was written."""
+    def _readable(self) -> None:
+        try:
+            data = os.read(self._source, _CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._error = error
+            data = b""
+        if data:
+            self._chunks.append(data)
+            self._size += len(data)
+        self._at_end = not data
+        if self._at_end or self._size > _READ_AHEAD:
+            self._is_reading = False
+            self._loop.remove_reader(self._source)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
-    def __init__(self) -> None:
-        self.drained = asyncio.Event()
-        self.drained.set()
-        self.lost = asyncio.Event()
-
-    def pause_writing(self) -> None:
-        self.drained.clear()
-
-    def resume_writing(self) -> None:
-        self.drained.set()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # a reader that left is no error here
-        self.drained.set()
-        self.lost.set()
-
-
-class StreamTransport:
-    """A connection over one or two file descriptors that the event loop can wait for."""
-
-    def __init__(self, reading: _Reading, source: Any, writing: _Writing, sink: Any) -> None:
-        self._reading = reading
-        self._source = source
-        self._writing = writing
-        self._sink = sink
-
-    async def read(self) -> bytes:
-        """The next bytes; empty at the end."""
-        return await self._reading.take()
+    # Writing
 
     def write(self, data: bytes) -> None:
-        """Queue bytes to be sent."""
-        if not self._writing.lost.is_set():
-            self._sink.write(data)
+        """Send bytes, or queue what the peer does not take now."""
+        if self._broken or self._closed:
+            return
+        if not self._queued:
+            sent = self._try_to_send(data)
+            if self._broken or sent == len(data):
+                return
+            self._queued += memoryview(data)[sent:]
+            self._empty.clear()
+            self._loop.add_writer(self._sink, self._writable)
+        else:
+            self._queued += data
+        if len(self._queued) > self._high_water:
+            self._drained.clear()
+
+    def _try_to_send(self, data: bytes | bytearray) -> int:
+        try:
+            return os.write(self._sink, data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:  # a reader that has left is no error here: its answers are of no use to anybody
+            self._broken = True
+            return 0
+
+    def _writable(self) -> None:
+        sent = self._try_to_send(self._queued)
+        del self._queued[:sent]
+        if self._broken:
+            self._queued.clear()
+        if len(self._queued) <= self._high_water // 2:
+            self._drained.set()
+        if not self._queued:
+            self._empty.set()
+            self._loop.remove_writer(self._sink)
 
     @property
     def congested(self) -> bool:
         """Whether too much waits to be sent."""
-        return not self._writing.drained.is_set()
+        return not self._drained.is_set()
 
     async def drain(self) -> None:
         """Wait until the peer keeps up."""
-        await self._writing.drained.wait()
+        await self._drained.wait()
 
     async def close(self) -> None:
-        """Send what is queued and end."""
-        self._sink.close()
-        self._source.close()
-        await self._writing.lost.wait()
-
-
-async def pipe_transport(source: int, sink: int, high_water: int = HIGH_WATER) -> StreamTransport:
-    """A transport that reads from one file descriptor and writes to another. It owns copies of them."""
-    loop = asyncio.get_running_loop()
-    reading, writing = _Reading(), _Writing()
-    reader: Any
-    writer: Any
-    reader, _ = await _connect(loop, lambda: reading, os.dup(source), write=False)
-    writer, _ = await _connect(loop, lambda: writing, os.dup(sink), write=True)
-    writer.set_write_buffer_limits(high=high_water)
-    return StreamTransport(reading, reader, writing, writer)
-
-
-async def _connect(loop: asyncio.AbstractEventLoop, protocol: Any, descriptor: int, *, write: bool) -> Any:
-    if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-        return await loop.create_connection(protocol, sock=_socket(descriptor))
-    file = cast(Any, os.fdopen(descriptor, "wb" if write else "rb", buffering=0))
-    return await (loop.connect_write_pipe(protocol, file) if write else loop.connect_read_pipe(protocol, file))
-
-
-def _socket(descriptor: int) -> socket.socket:
-    made = socket.socket(fileno=descriptor)
-    made.setblocking(False)
-    return made
+        """Send what is queued and end. Cancelled, it ends without sending the rest."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._empty.wait()
+        finally:
+            self._loop.remove_reader(self._source)
+            self._loop.remove_writer(self._sink)
+            self._at_end = True
+            self._drained.set()
+            for descriptor, blocking in self._blocking.items():
+                os.set_blocking(descriptor, blocking)
+                os.close(descriptor)

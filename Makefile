@@ -47,7 +47,7 @@ schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose
 dist-check: $(PROJECT) ## Build wheel and sdist, and try the wheel in an empty environment
 	$(RUN) tools/dist_check.py $(UV)
 
-import-budget: $(PROJECT) ## Print what importing the types costs; fails over budget
+import-budget: $(PROJECT) ## Print what importing and starting cost; fails over budget
 	$(RUN) tools/import_budget.py
 
 interop: $(PROJECT) ## Install the clients of others into .interop, and have them drive our server

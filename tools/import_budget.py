@@ -1,4 +1,4 @@
-"""What importing the types costs, in fresh processes, beside the library alone and the official package.
+"""What importing costs in fresh processes, beside the library alone and the official package; and starting a server.
 
 Prints the table; exit status 1 where a budget is exceeded. Each figure is the least of interleaved
 rounds: what else runs on the machine only adds to it.
@@ -6,9 +6,12 @@ rounds: what else runs on the machine only adds to it.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 ROUNDS = 15
 RETRIES = 3
@@ -16,6 +19,7 @@ RETRIES = 3
 STRUCTS_BUDGET_MS = 30.0
 MODELS_BUDGET_RATIO = 0.75
 RUNTIME_BUDGET_MS = 60.0
+FIRST_ANSWER_BUDGET_MS = 200.0
 
 _TIMED = """
 import time
@@ -23,6 +27,15 @@ start = time.perf_counter()
 import {module}
 print(time.perf_counter() - start)
 """
+
+SERVER = Path(__file__).resolve().parents[1] / "examples" / "server.py"
+FIRST_ANSWER = "a server's first answer"
+_INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "budget", "version": "1"}},
+}
 
 NEWEST = "mcpspec.v2026_07_28"
 MODULES = {
@@ -41,22 +54,43 @@ MODULES = {
 
 
 def measure(rounds: int) -> dict[str, float]:
-    """Module → milliseconds of its import."""
-    samples: dict[str, list[float]] = {module: [] for module in MODULES}
+    """Module → milliseconds of its import; and of a server's first answer."""
+    samples: dict[str, list[float]] = {module: [] for module in [*MODULES, FIRST_ANSWER]}
     for module in MODULES:
         _import_ms(module)  # leaves the bytecode behind
     for _ in range(rounds):
         for module in MODULES:
             samples[module].append(_import_ms(module))
+        samples[FIRST_ANSWER].append(_first_answer_ms())
     return {module: min(found) for module, found in samples.items()}
 
 
 def _import_ms(module: str) -> float:
     # `typedmcp` alone loads nothing: it is measured with the library that it is compared with.
     code = _TIMED.format(module=f"msgspec, {module}" if module == "typedmcp" else module)
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=_environment())  # noqa: S603
     return float(done.stdout) * 1000
+
+
+def _first_answer_ms() -> float:
+    """From the start of the example's process to its answer to `initialize`."""
+    start = time.perf_counter()
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        took = time.perf_counter() - start
+        server.stdin.close()
+    assert "result" in answer
+    return took * 1000
+
+
+def _environment() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def main() -> int:
@@ -83,6 +117,7 @@ def over_budget(cost: dict[str, float]) -> bool:
         added(cost, f"{NEWEST}.structs", "msgspec") > STRUCTS_BUDGET_MS
         or added(cost, "typedmcp", "msgspec") > RUNTIME_BUDGET_MS
         or models_ratio(cost) > MODELS_BUDGET_RATIO
+        or cost[FIRST_ANSWER] > FIRST_ANSWER_BUDGET_MS
     )
 
 
@@ -97,6 +132,7 @@ def print_table(cost: dict[str, float]) -> None:
     print(f"typedmcp, with msgspec, adds {runtime:.1f} ms to msgspec; budget {RUNTIME_BUDGET_MS:.0f} ms")
     serving = added(cost, "typedmcp.serving", "msgspec") - cost["asyncio"]
     print(f"all that serving needs adds {serving:.1f} ms to msgspec and asyncio")
+    print(f"{FIRST_ANSWER} comes {cost[FIRST_ANSWER]:.0f} ms after its start; budget {FIRST_ANSWER_BUDGET_MS:.0f} ms")
 
 
 if __name__ == "__main__":

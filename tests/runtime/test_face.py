@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
+import mcpspec
 import typedmcp
+from typedmcp.edge.revisions import LEGACY, is_modern, methods
 
 
 @pytest.mark.parametrize("name", typedmcp.__all__)
@@ -31,3 +33,18 @@ def test_serving_structs_does_not_load_pydantic() -> None:
     code = "import sys, typedmcp; typedmcp.serve; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "pydantic" not in loaded
+
+
+def test_the_older_revisions_are_those_with_a_handshake() -> None:
+    with_handshake = [version for version in mcpspec.VERSIONS if "initialize" in methods(version).METHODS]
+    assert sorted(LEGACY) == with_handshake
+    assert [version for version in mcpspec.VERSIONS if not is_modern(version)] == with_handshake
+
+
+def test_a_server_loads_the_types_of_a_revision_when_somebody_speaks_it() -> None:
+    handler = "type('Handler', (), {'call_tool': lambda self, params, ctx: None})()"
+    code = f"import sys, typedmcp; typedmcp.Service({handler}); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in loaded if name.endswith(".structs") and "mcpspec.v" in name] == [
+        "mcpspec.v2026_07_28.structs"
+    ]

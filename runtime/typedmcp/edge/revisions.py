@@ -27,12 +27,6 @@ def types(revision: str) -> Any:
 
 
 @cache
-def is_modern(revision: str) -> bool:
-    """Whether a revision does without a handshake. Revisions that nobody here knows are taken for new ones."""
-    return revision not in mcpspec.VERSIONS or "initialize" not in methods(revision).METHODS
-
-
-@cache
 def has_batches(revision: str) -> bool:
     """Whether a frame may hold several messages."""
     return hasattr(types(revision), "JSONRPCBatchRequest")
@@ -51,4 +45,9 @@ SUPPORTED = tuple(reversed([version for version in mcpspec.VERSIONS if version <
 """Every revision that is spoken, newest first."""
 
 LEGACY = tuple(version for version in SUPPORTED if version < DIALECT)
-"""Those with a handshake, newest first."""
+"""Those with a handshake, newest first. Known without a look at their types: who does not speak them loads none."""
+
+
+def is_modern(revision: str) -> bool:
+    """Whether a revision does without a handshake. Revisions that nobody here knows are taken for new ones."""
+    return revision not in LEGACY

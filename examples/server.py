@@ -3,15 +3,19 @@
 from typedmcp import Context, serve
 from typedmcp.dialect import handlers, structs
 
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+GREET = structs.Tool(name="greet", input_schema=structs.from_builtins(SCHEMA, structs.ToolInputSchema))
+
 
 class Greeter(handlers.ServerStub[Context]):
     async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> structs.ListToolsResult:
-        greet = structs.Tool(name="greet", description="Say hello.", input_schema=structs.ToolInputSchema())
-        return structs.ListToolsResult(tools=[greet], ttl_ms=0, cache_scope="public", result_type="complete")
+        return structs.ListToolsResult(tools=[GREET], ttl_ms=0, cache_scope="public", result_type="complete")
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        arguments = params.arguments or {}
         await ctx.log("info", f"greeting a client that speaks {ctx.revision}")
-        return structs.CallToolResult(content=[structs.TextContent(text="Hello!")], result_type="complete")
+        greeting = structs.TextContent(text=f"Hello, {arguments['name']}!")
+        return structs.CallToolResult(content=[greeting], result_type="complete")
 
 
 if __name__ == "__main__":

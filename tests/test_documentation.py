@@ -25,7 +25,12 @@ _META: dict[str, Any] = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/logLevel": "info",
 }
-_CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "greet", "_meta": _META}}
+_CALL: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "greet", "arguments": {"name": "Ada"}, "_meta": _META},
+}
 
 
 def _output(code: str) -> str:
@@ -39,7 +44,7 @@ def test_every_python_block_of_the_readme_runs() -> None:
     first, logged, answered, *others = _output("\n".join(_python_blocks())).splitlines()
     assert first == "TextContent(text='12 degrees, light rain')"
     assert json.loads(logged)["params"]["data"] == "greeting a client that speaks 2026-07-28"
-    assert json.loads(answered)["result"]["content"] == [{"type": "text", "text": "Hello!"}]
+    assert json.loads(answered)["result"]["content"] == [{"type": "text", "text": "Hello, Ada!"}]
     assert others == ["0.5", "name: expected string, got 3"]
 
 

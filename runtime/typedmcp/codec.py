@@ -96,7 +96,9 @@ class _Unknown(Entry):
         self.downs: dict[type, Converter | None] = {}
 
     def down(self, result: object, lost: Lost) -> Any:  # noqa: ARG002  # nothing is known of it
-        return result
+        if is_object(result) or isinstance(result, msgspec.Struct | Raw) or hasattr(result, "model_dump"):
+            return result
+        raise UsageError(f"the handler of {self.method} returned {type(result).__name__}, expected an object")
 
 
 def unknown(method: str, *, is_request: bool) -> Entry:
@@ -307,6 +309,8 @@ def encode_into(message: msgspec.Struct, buffer: bytearray) -> None:
         encoder.encode_into(message, buffer, -1)
         if buffer.find(b"null", start) >= 0:  # as which msgspec writes NaN and infinity
             D.encode(message)
+        if buffer.find(b"\n", start) >= 0:  # in JSON that was encoded already
+            buffer[start:] = msgspec.json.format(bytes(buffer[start:]), indent=-1)
     except BaseException:
         del buffer[start:]
         raise

@@ -71,6 +71,8 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     task: asyncio.Task[Any] | None = None
     batch: Any = None
     attempt: Attempt | None = None
+    ended: bool = False
+    """Whether the request has been answered: nothing more is sent for it."""
     _progress: float | None = None
 
     @property

@@ -21,6 +21,7 @@ comes from `mcpspec`: data that is not what its type says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mcpspec._support.errors import DecodeError
@@ -36,6 +37,8 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+
+_LARGEST_CODE = 1 << 53
 
 
 class Error(Exception):
@@ -74,10 +77,24 @@ class RemoteError(Error):
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
+        if type(code) is not int:
+            raise TypeError(f"the code of an error is an integer, not {code!r}")
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
+
+    @staticmethod
+    def of_wire(error: Mapping[str, Any]) -> RemoteError:
+        """The error that a peer answered, of the class that its code has; what is missing is made up for."""
+        code, message = error.get("code"), error.get("message")
+        if type(code) is not int or abs(code) > _LARGEST_CODE:
+            code = INTERNAL_ERROR
+        kind = _kinds().get(code, RemoteError)
+        made = kind.__new__(kind)
+        text = message if isinstance(message, str) else "an error without a message"
+        RemoteError.__init__(made, code, text, error.get("data"))
+        return made
 
     def wire_code(self, revision: str) -> int:  # noqa: ARG002  # others depend on it
         """The code that a revision has for this error."""
@@ -150,6 +167,16 @@ class UnsupportedVersion(RemoteError):  # noqa: N818
     def __init__(self, requested: str, supported: list[str]) -> None:
         data = {"supported": supported, "requested": requested}
         super().__init__(self.CODE, f"unsupported protocol version: {requested}", data)
+
+
+def _kinds() -> dict[int, type[RemoteError]]:
+    return {
+        METHOD_NOT_FOUND: MethodNotFound,
+        INVALID_PARAMS: InvalidParams,
+        ResourceNotFound.LEGACY_CODE: ResourceNotFound,
+        MissingCapability.CODE: MissingCapability,
+        UnsupportedVersion.CODE: UnsupportedVersion,
+    }
 
 
 class ConnectionLost(Error):  # noqa: N818

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
 from mcpspec._support.objects import is_object
@@ -97,7 +98,9 @@ class Inputs:
             attempt.answers = {**attempt.answers, **{key: plain(value) for key, value in responses.items()}}
 
     def _binding(self, ctx: Context) -> bytes:
-        return binding(ctx.method, plain(ctx.params), self._session.principal)
+        # As the client wrote them: the handler may have changed its own.
+        params = msgspec.json.decode(ctx.raw).get("params", {})
+        return binding(ctx.method, params, self._session.principal)
 
     def require(self, ctx: Context, request: Any) -> None:
         """Raise `MissingCapability` where the client has not declared what a request to it needs."""
@@ -109,6 +112,8 @@ class Inputs:
         """The answers to some requests, by the same keys. See `Context.ask`."""
         if ctx.id is None or not ctx.entry.takes_input:
             raise InputUnavailable(f"{ctx.method} cannot ask the client for input")
+        if ctx.ended:
+            raise InputUnavailable(f"{ctx.method} has been answered: there is nothing to ask for any more")
         for request in requests.values():
             self.require(ctx, request)
         if not ctx.is_modern:
@@ -167,7 +172,7 @@ class Inputs:
                 params.input_responses = {key: as_model(answer) for key, answer in answers.items()}
                 if result.request_state is not UNSET:
                     params.request_state = result.request_state
-            made: object = session.function_of(ctx)(params, ctx)
+            made: object = session.enter(ctx, params)
             made = await made if is_awaitable(made) else made
             if not is_input_required(made):
                 return made
@@ -179,8 +184,11 @@ class Inputs:
     async def _ask_all(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         if len(requests) == 1:
             return {key: await self._ask(ctx, request) for key, request in requests.items()}
-        async with asyncio.TaskGroup() as group:
-            tasks = {key: group.create_task(self._ask(ctx, request)) for key, request in requests.items()}
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = {key: group.create_task(self._ask(ctx, request)) for key, request in requests.items()}
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
         return {key: task.result() for key, task in tasks.items()}
 
     async def _ask(self, ctx: Context, request: Any) -> Any:
@@ -218,9 +226,7 @@ class Inputs:
         if error is None:
             call.owner.set_result(frame.value["result"])
             return
-        code, message = error.get("code"), error.get("message")
-        answered = RemoteError(code if type(code) is int else INTERNAL_ERROR, str(message), error.get("data"))
-        call.owner.set_exception(answered.of_call(call.method, call.id))
+        call.owner.set_exception(RemoteError.of_wire(error).of_call(call.method, call.id))
 
 
 def is_input_required(result: object) -> bool:

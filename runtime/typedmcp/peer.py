@@ -52,6 +52,8 @@ class Kind(StrEnum):
     """A handler failed; a request was answered with an internal error."""
     LOST = "lost"
     """Parts of a message that the peer's revision does not have."""
+    PROBLEM = "problem"
+    """A part of a result that is not what it should be, and was left out."""
     LOG = "log"
     """A log message that could not be sent, since nobody asked for any."""
     BROKEN = "broken"
@@ -75,16 +77,24 @@ class Report:
 class Call:
     """A call of ours that waits for its answer."""
 
-    __slots__ = ("deadline", "id", "latest", "method", "owner", "timeout")
+    __slots__ = ("began", "deadline", "id", "latest", "method", "owner", "timeout")
 
-    def __init__(self, id: int, method: str, owner: Any) -> None:
+    def __init__(self, id: int, method: str, owner: Any, began: float) -> None:
         self.id = id
         self.method = method
         self.owner = owner
         """Whatever the caller wants to find again, such as a future."""
+        self.began = began
         self.timeout: float | None = None
         self.deadline: float | None = None
         self.latest: float | None = None
+
+    @property
+    def allowed(self) -> float | None:
+        """The seconds that its deadline stands for: without progress, or in all."""
+        if self.latest is not None and self.deadline == self.latest:
+            return self.latest - self.began
+        return self.timeout
 
 
 class Peer:
@@ -128,7 +138,7 @@ class Peer:
         `timeout` is how many seconds without an answer or progress it may take, `latest` how many in all.
         """
         self._next += 1
-        call = Call(self._next, method, owner)
+        call = Call(self._next, method, owner, now)
         call.timeout = timeout
         call.latest = None if latest is None else now + latest
         self.pending[call.id] = call

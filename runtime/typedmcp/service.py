@@ -39,8 +39,9 @@ class Service:
     `handler` is a subclass of `dialect.handlers.ServerStub` or any object with some of its methods.
     `revisions` are the protocol revisions to speak, all by default. `codec` is the library whose types the handler
     takes and gives. `sealer` seals `requestState`; `changes` is the hub; `on_report` hears of everything that is not
-    an error of a call. Limits: `limit` bytes a message, `in_flight` requests at a time, `rounds` of input requests
-    for one call, `grace` seconds for open requests when the connection ends.
+    an error of a call. Limits: `limit` bytes a message, `in_flight` requests at a time, `batch` messages in a frame,
+    `threads` for handlers that block, `rounds` of input requests for one call, `grace` seconds for open requests when
+    the connection ends.
     """
 
     def __init__(
@@ -59,11 +60,25 @@ class Service:
         on_report: Callable[[Report], None] = _to_log,
         limit: int = DEFAULT_LIMIT,
         in_flight: int = 65_536,
+        batch: int = 1000,
+        threads: int = 32,
         rounds: int = 10,
         grace: float = 5.0,
     ) -> None:
         if unknown := [revision for revision in revisions if revision not in SUPPORTED]:
             raise UsageError(f"no revision {unknown[0]!r}; there are {', '.join(SUPPORTED)}")
+        if not revisions:
+            raise UsageError(f"no revisions to speak; there are {', '.join(SUPPORTED)}")
+        if codec not in ("msgspec", "pydantic"):
+            raise UsageError(f"no codec {codec!r}; there are msgspec and pydantic")
+        limits = {"limit": limit, "in_flight": in_flight, "batch": batch, "threads": threads, "rounds": rounds}
+        for option, value in limits.items():
+            if value < 1:
+                raise UsageError(f"{option} must be positive, not {value}")
+        if grace < 0:
+            raise UsageError(f"grace must not be negative, it is {grace:g}")
+        if isinstance(handler, type):
+            raise UsageError(f"{handler.__name__} is a class: give an object, {handler.__name__}()")
         self.functions = functions_of(handler)
         self.info = D.Implementation(name=name or type(handler).__name__, version=version)
         if title is not None:
@@ -79,6 +94,8 @@ class Service:
         self.on_report = on_report
         self.limit = limit
         self.in_flight = in_flight
+        self.batch = batch
+        self.threads = threads
         self.rounds = rounds
         self.grace = grace
         self.result_meta: dict[str, Any] = {_SERVER_INFO: D.to_builtins(self.info)}
@@ -88,7 +105,7 @@ class Service:
     def named(self, result: Any) -> Any:
         """A modern result whose `_meta` names the server."""
         if is_object(result):
-            return {**result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
+            return {"resultType": "complete", **result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
         if not isinstance(result, msgspec.Struct):
             return result
         kind = type(result)

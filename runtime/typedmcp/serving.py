@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from typedmcp.errors import UsageError
 from typedmcp.service import Service
 from typedmcp.session import ServerSession
 from typedmcp.transports import Transport
@@ -21,7 +24,9 @@ def serve(handler: object, **options: Any) -> None:
     Standard output belongs to the protocol: what anything else prints goes to standard error. SIGTERM and SIGINT end
     it gracefully: nothing more is read, open requests get `grace` seconds. Uses uvloop where that is installed.
     """
-    _run(_serve_stdio(_service(handler, options)))
+    service = _service(handler, options)
+    _check_descriptors()
+    _run(_serve_stdio(service), service.grace)
 
 
 async def serve_async(handler: object, transport: Transport, **options: Any) -> None:
@@ -45,18 +50,44 @@ async def _serve_stdio(service: Service) -> None:
 
     async with stdio() as transport:
         session = ServerSession(service, transport)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, session.stop)
+        if threading.current_thread() is threading.main_thread():  # others cannot have signal handlers
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, session.stop)
         await session.run()
 
 
-def _run(main: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(main)
+def _check_descriptors() -> None:
+    """Raises `UsageError` where standard input or output is closed. A closed standard error becomes the null device."""
+    for descriptor, name in enumerate(("standard input", "standard output")):
+        try:
+            os.fstat(descriptor)
+        except OSError as error:
+            raise UsageError(f"{name} is closed: there is nothing to serve on") from error
+    try:
+        os.fstat(2)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def _run(main: Coroutine[Any, Any, None], grace: float) -> None:
+    """Like `asyncio.Runner`, which would wait for ever for a task that takes no end."""
+    loop = loop_factory()()
+    try:
+        loop.run_until_complete(main)
+    finally:
+        try:
+            if tasks := asyncio.all_tasks(loop):
+                for task in tasks:
+                    task.cancel()
+                loop.run_until_complete(asyncio.wait(tasks, timeout=grace))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """What makes an event loop: uvloop's where that is installed."""
     try:
         import uvloop
     except ImportError:

@@ -47,6 +47,7 @@ from typedmcp.inputs import InputRequested, Inputs, is_input_required
 from typedmcp.peer import Kind, Peer, Report
 from typedmcp.service import Service
 from typedmcp.subscriptions import Subscriptions
+from typedmcp.threads import Threads
 from typedmcp.transports import Transport
 from typedmcp.wire import Bad, Batch, Frame, Framer, Oversize, RequestId, envelope, examine
 
@@ -101,12 +102,15 @@ class ServerSession:
         self._framer = Framer(service.limit)
         self._lines: deque[bytes | Oversize] = deque()
         self._out = bytearray()
+        self._line = bytearray()
         self._flushing = False
         self._worker: asyncio.Task[None] | None = None
+        self._draining: asyncio.Task[None] | None = None
         self._entered: Any = None
         """The context of the handler that was entered last."""
         self._ended = False
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._threads = Threads(service.threads)
         self._modern = codec_for(DIALECT, service.codec)
         self._codec: Codec = self._modern
         self._functions = {**self._own(), **service.functions, "cancelled": self._cancelled}
@@ -126,6 +130,7 @@ class ServerSession:
         try:
             await self._finished
             self.ending.set()
+            self._lose_calls()
             if self._tasks:
                 await asyncio.wait(set(self._tasks), timeout=self.service.grace)
         finally:
@@ -144,10 +149,10 @@ class ServerSession:
         self._ended = True
         self.ending.set()
         self.subscriptions.close()
-        for call in self.peer.close()[1]:
-            if not call.owner.done():
-                call.owner.set_exception(ConnectionLost("the connection ended").of_call(call.method, call.id))
-                call.owner.exception()  # it may be that nobody waits any more
+        for ctx in list(self._in_flight.values()):
+            ctx.cancelled = True  # which is all that a handler in a thread can see
+        self._lose_calls()
+        self.peer.close()
         tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
@@ -157,6 +162,14 @@ class ServerSession:
             await asyncio.wait_for(self._transport.close(), self.service.grace)
         except TimeoutError:
             self.report(Report(Kind.BROKEN, "the connection ended before the client had read everything"))
+
+    def _lose_calls(self) -> None:
+        """Nothing is read any more, so nothing that was asked can be answered."""
+        for call in list(self.peer.pending.values()):
+            self.peer.cancel(call.id)
+            if not call.owner.done():
+                call.owner.set_exception(ConnectionLost("the connection ended").of_call(call.method, call.id))
+                call.owner.exception()  # it may be that nobody waits any more
 
     def _hire(self) -> None:
         """A new worker."""
@@ -171,6 +184,8 @@ class ServerSession:
             return
         if error is not None:
             self._finished.set_exception(error)
+        elif task is self._worker and task.cancelled() and not self.ending.is_set():
+            self._hire()  # a handler that did not wait has cancelled the task it was in
         elif task is self._worker:
             self._finished.set_result(None)
 
@@ -193,7 +208,7 @@ class ServerSession:
                     self._hire()
                     await _resumed(handling, waits_for)
                     return
-                if contextvars.copy_context() != clean:
+                if _differs(clean):
                     # What a handler left in the context of this task is none of the next one's business.
                     self._hire()
                     return
@@ -207,6 +222,8 @@ class ServerSession:
         while lines and not transport.congested:
             started = self._start(lines.popleft())
             if started is None:
+                if _differs(clean):
+                    return
                 continue
             self._entered, answer = started
             ctx = self._entered
@@ -221,7 +238,7 @@ class ServerSession:
                     self._answer_at_once(ctx, result)
                 else:
                     self.answer(ctx, result)
-            if ctx.task is not None or contextvars.copy_context() != clean:
+            if ctx.task is not None or _differs(clean):
                 return
 
     async def _finish(self, ctx: Context, answer: Awaitable[Any]) -> None:
@@ -269,6 +286,13 @@ class ServerSession:
         await self._transport.drain()
         self.subscriptions.resume()
 
+    def drain_later(self) -> None:
+        """Tell of what was held back as soon as it does."""
+        if self._draining is None or self._draining.done():
+            self._draining = self._loop.create_task(self.drain(), context=self._context.copy())
+            self._tasks.add(self._draining)
+            self._draining.add_done_callback(self._tasks.discard)
+
     def from_thread(self, tell: Callable[[], None]) -> None:
         """Do something in the loop's thread, and wait in this one until the peer keeps up."""
 
@@ -287,7 +311,7 @@ class ServerSession:
 
     def notify(self, ctx: Context | None, method: str, params: Any, *, modern: bool = False) -> None:
         """Send a notification: of a request, or of a listener, as the wire of that has it."""
-        if ctx is not None and ctx.cancelled:
+        if ctx is not None and (ctx.cancelled or ctx.ended):
             return
         session = self._facts.session
         revision = ctx.revision if ctx is not None else DIALECT if modern or session is None else session.revision
@@ -300,6 +324,7 @@ class ServerSession:
         if ctx.id is None or ctx.cancelled or not self.peer.end(ctx.id):
             return
         response = Response("2.0", ctx.id, encoded)
+        ctx.ended = True
         try:
             if ctx.batch is None:
                 encode_into(response, self._out)
@@ -314,9 +339,16 @@ class ServerSession:
     def _flush(self) -> None:
         self._flushing = False
         if self._out:
-            data = bytes(self._out)
-            self._out.clear()
+            self._write()
+
+    def _write(self) -> None:
+        data = bytes(self._out)
+        self._out.clear()
+        try:
             self._transport.write(data)
+        except OSError as error:
+            self.report(Report(Kind.BROKEN, f"the connection broke: {error}", error=error))
+            self.stop()
 
     def _schedule_flush(self) -> None:
         if not self._flushing:
@@ -401,26 +433,25 @@ class ServerSession:
             self.answer(ctx, result)
             return
         lost: Lost = []
-        out = self._out
-        start = len(out)
+        line, out = self._line, self._out
         try:
             encoded = result if convert is None else convert(result, lost)
             if ctx.facts.is_modern:
                 encoded = self.service.named(encoded)
-            _encode_into(Response("2.0", id, encoded), out, -1)
-            if b"null" in out:  # cheaper than to look at the end alone
-                raise ValueError("perhaps NaN")
-            out += b"\n"
+            _encode_into(Response("2.0", id, encoded), line)
+            if b"null" in line or b"\n" in line:
+                raise ValueError("perhaps NaN, or JSON that was encoded already")
         except Exception:
-            del out[start:]
             self._note(ctx)
             self.answer(ctx, result)
             return
+        ctx.ended = True
+        line += b"\n"
+        out += line
         if lost:
             self.report_lost(lost, entry.method, ctx.revision)
         if len(out) > _EARLY:
-            self._transport.write(bytes(out))
-            out.clear()
+            self._write()
         elif not self._flushing:
             self._schedule_flush()
 
@@ -441,6 +472,10 @@ class ServerSession:
                 text = f"more than {self.service.in_flight} requests in flight"
                 self._refuse(ctx, INTERNAL_ERROR, text)
                 return None
+        elif len(self._tasks) > self.service.in_flight:
+            text = f"more than {self.service.in_flight} messages are being handled"
+            self.report(Report(Kind.REFUSED, text, entry.method))
+            return None
         try:
             function = self._functions.get(entry.handler)
             if function is None or entry.handler == "fallback":
@@ -451,17 +486,18 @@ class ServerSession:
                 return self._refuse_params(ctx, error)
             if entry.takes_input:
                 self.inputs.begin(ctx, params)
-            if entry.handler in self._threaded:
-                return ctx, asyncio.to_thread(function, params, ctx)
-            answer = function(params, ctx)
+            answer = self.enter(ctx, params)
         except BaseException as error:
             self.failed(ctx, error)
             return None
         return self._other_answer(ctx, answer)
 
-    def function_of(self, ctx: Context) -> Callable[[Any, Any], Any]:
-        """The handler's method for a request."""
-        return self._functions[ctx.entry.handler]
+    def enter(self, ctx: Context, *args: Any) -> Any:
+        """Enter the handler's method for a request: what it gives may have to be awaited."""
+        function: Callable[..., Any] = self._functions[ctx.entry.handler]
+        if ctx.entry.handler in self._threaded:
+            return self._threads.run(function, *args, ctx)
+        return function(*args, ctx)
 
     def _unhandled(self, ctx: Context) -> Started:
         """A method that the handler does not have: its fallback gets the parameters as they came."""
@@ -471,7 +507,7 @@ class ServerSession:
             return None
         ctx.entry = unknown(ctx.method, is_request=ctx.entry.is_request)
         ctx.params = _raw_params(ctx.raw)
-        return self._other_answer(ctx, fallback(ctx.method, ctx.params, ctx))  # type: ignore[call-arg]
+        return self._other_answer(ctx, self.enter(ctx, ctx.method, ctx.params))
 
     # The slow look
 
@@ -533,7 +569,7 @@ class ServerSession:
             facts = self._facts_of(meta)
         elif self._facts.session is not None:
             facts = self._facts.session
-        elif frame.id is None and frame.method in self._modern.entries:
+        elif frame.id is None:
             facts = _nobody()
         else:
             raise self._without_facts(frame, "_meta" in params)
@@ -611,6 +647,9 @@ class ServerSession:
         if session is None or not has_batches(session.revision) or not found.items:
             reason = "an empty batch" if not found.items else "batches are not part of this protocol revision"
             return self._frame(Bad(INVALID_REQUEST, reason), b"", None)
+        if len(found.items) > self.service.batch:
+            reason = f"a batch of {len(found.items)} messages, which may have {self.service.batch}"
+            return self._frame(Bad(INVALID_REQUEST, reason), b"", None)
         batch = _BatchAnswer()
         for item in found.items:
             started = self._frame(envelope(item), b"", batch)
@@ -652,16 +691,25 @@ class ServerSession:
 
     def failed(self, ctx: Context, error: BaseException) -> None:
         """Answer a request whose handler raised."""
-        if isinstance(error, InputRequested):
-            wanted = D.InputRequiredResult(result_type="input_required", input_requests=error.requests)
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        try:
+            self._failed(ctx, error)
+        except Exception as broken:  # an error that cannot be answered with: nothing was sent yet
+            if ctx.id is not None:
+                self.peer.end(ctx.id)
+            self._internal(ctx, broken)
+
+    def _failed(self, ctx: Context, error: BaseException) -> None:
+        requests = _requested(error)
+        if requests is not None:
+            wanted = D.InputRequiredResult(result_type="input_required", input_requests=requests)
             self.inputs.answer(ctx, wanted)
         elif ctx.cancelled:
             pass  # the id is no longer this request's
         elif self._ended:
             if ctx.id is not None:
                 self.peer.end(ctx.id)
-        elif isinstance(error, KeyboardInterrupt | SystemExit):
-            raise error
         elif ctx.id is None:
             self.report(Report(Kind.FAILED, f"the handler of {ctx.method} failed", ctx.method, error=error))
         elif isinstance(error, RemoteError):
@@ -674,12 +722,15 @@ class ServerSession:
     def _internal(self, ctx: Context, error: BaseException) -> None:
         """Something of ours is broken. The client learns that, and whoever takes the reports learns what."""
         text = f"internal error in {ctx.method}"
-        self._send_error(ctx.id, INTERNAL_ERROR, text, batch=ctx.batch, opened=True)
-        self.report(Report(Kind.FAILED, f"{text}: {error!r}", ctx.method, ctx.id, error=error))
+        ctx.ended = True
+        if ctx.id is not None:
+            self._send_error(ctx.id, INTERNAL_ERROR, text, batch=ctx.batch, opened=True)
+        self.report(Report(Kind.FAILED, f"{text}: {_text_of(error)}", ctx.method, ctx.id, error=error))
 
     def _refuse(self, ctx: Context, code: int, text: str, data: Any = None) -> None:
         if ctx.id is not None and self.peer.end(ctx.id):
             self._send_error(ctx.id, code, text, data, batch=ctx.batch, opened=True)
+            ctx.ended = True
 
     def _send_error(
         self,
@@ -782,6 +833,34 @@ class ServerSession:
         """Say what the peer's revision does not have."""
         if lost:
             self.report(Report(Kind.LOST, f"{', '.join(lost)}: not in {revision}", method, params=list(lost)))
+
+
+def _differs(clean: contextvars.Context) -> bool:
+    """Whether something was left in the context of this task."""
+    try:
+        return contextvars.copy_context() != clean
+    except Exception:  # values that cannot be compared
+        return True
+
+
+def _text_of(error: BaseException) -> str:
+    """What an exception says; it may be broken itself."""
+    try:
+        return repr(error)
+    except Exception:
+        return f"a {type(error).__name__} that cannot be printed"
+
+
+def _requested(error: BaseException) -> dict[str, Any] | None:
+    """The input that was asked for where a handler ended with that, in a task group perhaps."""
+    if isinstance(error, InputRequested):
+        return error.requests
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        found = [_requested(one) for one in group.exceptions]
+        if all(requests is not None for requests in found):
+            return {key: request for requests in found if requests for key, request in requests.items()}
+    return None
 
 
 def _nobody() -> Facts:

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from typedmcp import dialect
 from typedmcp.backends import as_model, as_struct
 from typedmcp.changes import Change
+from typedmcp.errors import MethodNotFound
 from typedmcp.wire import RequestId
 
 if TYPE_CHECKING:
@@ -114,15 +115,22 @@ class Subscriptions:
 
     def subscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
         """`resources/subscribe` of older revisions."""
+        self._require("resources/subscribe")
         if self._legacy is not None:
             self._legacy.uris.add(params.uri)
         return {}
 
     def unsubscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
         """`resources/unsubscribe` of older revisions."""
+        self._require("resources/unsubscribe")
         if self._legacy is not None:
             self._legacy.uris.discard(params.uri)
         return {}
+
+    def _require(self, method: str) -> None:
+        has = self._session.service.capabilities.resources
+        if not (has and has.subscribe):
+            raise MethodNotFound(method)
 
     def publish(self, change: Change, uri: str | None) -> None:
         """Tell whoever wants to hear of it; a slow reader later, and once."""
@@ -130,6 +138,7 @@ class Subscriptions:
             if listener.wants(change, uri):
                 if self._session.congested:
                     self._held[(listener.id, change, uri)] = None
+                    self._session.drain_later()
                 else:
                     self._tell(listener.id, change, uri)
 

@@ -218,6 +218,12 @@ def find_id(line: bytes) -> RequestId | None:
     return _plain_id(members.get(b'"id"', b"null")) if b'"method"' in members else None
 
 
+def answered_id(line: bytes) -> RequestId | None:
+    """The id that an answer names, if it cannot be parsed as a whole: whoever waits for it should learn that."""
+    members = dict(_members(line))
+    return None if b'"method"' in members else _plain_id(members.get(b'"id"', b"null"))
+
+
 def _members(line: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The keys of the outermost object, each with the first token of its value, as far as the line can be read."""
     depth = 0

@@ -214,6 +214,72 @@ def test_a_large_message_passes_both_ways(loop: list[str]) -> None:
     assert texts(out) == {1: large}
 
 
+STUBBORN = [sys.executable, "-W", "error", str(SERVER.with_name("stubborn.py"))]
+NEVER_ENDS: dict[str, tuple[str, Json]] = {
+    "async": ("tools/call", {"name": "x", "arguments": {}}),
+    "in a thread": ("resources/read", {"uri": "a:b"}),
+}
+
+
+@pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
+@pytest.mark.parametrize("handler", NEVER_ENDS)
+def test_a_handler_that_takes_no_end_does_not_keep_the_process(handler: str, way: str) -> None:
+    method, params = NEVER_ENDS[handler]
+    with subprocess.Popen(STUBBORN, stdin=-1, stdout=-1, stderr=-1, bufsize=0) as server:
+        try:
+            write(server, *OPENING, {"id": 1, "method": method, "params": {**params, "_meta": {"progressToken": 1}}})
+            read_lines(server.stdout, 2)
+            if way == "SIGTERM":
+                server.terminate()
+            out, _ = server.communicate(timeout=PATIENCE)
+            assert (out, server.returncode) == (b"", 0)
+        finally:
+            server.kill()
+
+
+def test_a_server_may_run_in_another_thread_than_the_main_one() -> None:
+    ping = lines({"id": 1, "method": "ping"})
+    done = subprocess.run([*STUBBORN, "thread"], input=ping, capture_output=True, timeout=PATIENCE, check=True)
+    assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors the POSIX way")
+@pytest.mark.parametrize(
+    ("closed", "said"),
+    [("<&-", b"standard input is closed"), (">&-", b"standard output is closed"), ("2>&-", b"")],
+)
+def test_a_descriptor_that_is_closed_is_named(closed: str, said: bytes) -> None:
+    command = ["sh", "-c", f'"$0" "$@" {closed}', *COMMAND]
+    done = subprocess.run(command, input=lines(*OPENING), capture_output=True, timeout=PATIENCE, check=False)
+    assert (done.returncode == 0) is (not said)
+    assert said in done.stderr
+    assert (b"protocolVersion" in done.stdout) is (not said)
+
+
+def test_an_output_that_does_not_block_gets_everything_from_a_file(tmp_path: Path) -> None:
+    """Where one of the two is a file, threads do the reading and writing."""
+    source = tmp_path / "in"
+    source.write_bytes(lines(*OPENING, *[call(id, "large", size=100_000) for id in range(1, 31)]))
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with source.open("rb") as stdin, process(stdin=stdin, stdout=writing) as server:
+        os.close(writing)
+        data = b""
+        while chunk := os.read(reading, 1 << 20):
+            data += chunk
+        os.close(reading)
+        assert server.wait(PATIENCE) == 0
+    assert {id: len(text) for id, text in texts(data).items()} == dict.fromkeys(range(1, 31), 100_000)
+
+
+@each_loop
+def test_a_file_as_input_and_a_reader_that_stalls_end_in_time(loop: list[str], tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.write_bytes(lines(*OPENING, *[call(id, "large", size=100_000) for id in range(1, 31)]))
+    with source.open("rb") as stdin, process(*loop, stdin=stdin) as server:
+        assert server.wait(PATIENCE) == 0
+
+
 def resident(pid: int) -> int:
     """Bytes of memory that a process has."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])

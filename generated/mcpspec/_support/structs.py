@@ -134,7 +134,7 @@ class OpenObject(dict[str, Any]):
         def __init__(self, **members: Any) -> None:
             for name, value in {**self.__constants__, **members}.items():
                 if name not in self.__attributes__:
-                    raise TypeError(f"{type(self).__name__} declares no member {name!r}")
+                    raise TypeError(f"{type(self).__name__} declares no member {name!r}; from_builtins takes any")
                 setattr(self, name, value)
             missing = [n for n, d in self.__attributes__.items() if d.required and d.wire not in self]
             if missing:

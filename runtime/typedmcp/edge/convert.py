@@ -205,11 +205,20 @@ def _by_class(table: dict[type, Converter | None]) -> Converter:
     def convert(value: Any, lost: Lost) -> Any:
         try:
             found = table[type(value)]
-        except KeyError:  # a subclass, or null
-            found = next((f for kind, f in table.items() if isinstance(value, kind)), None)
+        except KeyError:
+            found = table[_base(value, table)]
         return value if found is None else found(value, lost)
 
     return convert
+
+
+def _base(value: object, table: Mapping[type, Any]) -> type:
+    """The class that a value is of by inheritance. Raises `TypeError` for what has no place here."""
+    for kind in table:
+        if isinstance(value, kind):
+            return kind
+    expected = " or ".join(kind.__name__ for kind in table)
+    raise TypeError(f"expected {expected}, got {type(value).__name__}")
 
 
 def _missing(name: str) -> Converter:

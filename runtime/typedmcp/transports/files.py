@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from typing import TypeVar
+import select
 
+from typedmcp.threads import in_daemon
 from typedmcp.transports import HIGH_WATER
 
 __all__ = ["FileTransport"]
-
-T = TypeVar("T")
 
 _CHUNK = 1 << 16
 
@@ -36,7 +31,7 @@ class FileTransport:
     async def read(self) -> bytes:
         """The next bytes; empty at the end."""
         try:
-            return await self._in_thread(lambda: os.read(self._source, _CHUNK))
+            return await in_daemon(_read, self._source)
         except OSError:
             return b""
 
@@ -52,11 +47,11 @@ class FileTransport:
             self._writer = self._loop.create_task(self._write_all())
 
     async def _write_all(self) -> None:
-        while self._queued:
+        while self._queued and not self._broken:
             data = b"".join(self._queued)
             self._queued.clear()
             try:
-                await self._in_thread(partial(_write, self._sink, data))
+                await in_daemon(_write, self._sink, data)
             except OSError:
                 self._broken = True
                 self._queued.clear()
@@ -74,27 +69,32 @@ class FileTransport:
         await self._drained.wait()
 
     async def close(self) -> None:
-        """Send what is queued."""
-        while self._writer is not None:
-            await self._writer
+        """Send what is queued. Cancelled, it ends without sending the rest."""
+        writer = self._writer
+        try:
+            if writer is not None:
+                await asyncio.wait([writer])
+        except asyncio.CancelledError:
+            if writer is not None:
+                writer.cancel()
+            raise
+        finally:
+            self._broken = True
+            self._drained.set()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Wait for something that blocks. A daemon does it: a silent console must not keep the process from ending."""
-        future: asyncio.Future[T] = self._loop.create_future()
 
-        def run() -> None:
-            try:
-                settle = partial(future.set_result, work())
-            except OSError as error:
-                settle = partial(future.set_exception, error)
-            with suppress(RuntimeError):  # the loop has been closed meanwhile
-                self._loop.call_soon_threadsafe(lambda: None if future.done() else settle())
-
-        threading.Thread(target=run, daemon=True).start()
-        return await future
+def _read(descriptor: int) -> bytes:
+    while True:
+        try:
+            return os.read(descriptor, _CHUNK)
+        except BlockingIOError:  # somebody who shares it does not want it to block
+            select.select([descriptor], [], [])
 
 
 def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(descriptor, view) :]
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])

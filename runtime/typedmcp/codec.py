@@ -42,10 +42,10 @@ class Entry:
     """What a codec knows of one method."""
 
     def __init__(self, method: Method[Any, Any], revision: str) -> None:
-        self.method = method.name
-        self.handler = method.handler
-        self.is_request = method.kind == "request"
-        self.takes_input = any(kind.__name__ == "InputRequiredResult" for kind in _results(method))
+        self.method: str = method.name
+        self.handler: str = method.handler
+        self.is_request: bool = method.kind == "request"
+        self.takes_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in _results(method))
         self._record = method
         self._revision = revision
         self.downs: dict[type, Converter | None] = {}
@@ -117,7 +117,7 @@ class Codec:
     def __init__(self, records: list[Method[Any, Any]], forms: dict[type, Entry]) -> None:
         self.decode: Callable[[Any], Any] = msgspec.json.Decoder(Union[tuple(forms)], dec_hook=dec_hook).decode  # noqa: UP007
         self.forms = forms
-        self.entries = {entry.method: entry for entry in forms.values()}
+        self.entries: dict[str, Entry] = {entry.method: entry for entry in forms.values()}
         self._exact = {record.name: record.params for record in records}
 
     def check(self, method: str, value: Any) -> None:
@@ -296,7 +296,7 @@ class Notification(msgspec.Struct, omit_defaults=True):
     id: RequestId | UnsetType = UNSET
 
 
-encoder = msgspec.json.Encoder()
+encoder: msgspec.json.Encoder = msgspec.json.Encoder()
 
 
 def encode_into(message: msgspec.Struct, buffer: bytearray) -> None:

@@ -29,11 +29,11 @@ class Facts:
     __slots__ = ("capabilities", "client_info", "is_modern", "log_level", "meta", "revision")
 
     def __init__(self, revision: str, meta: D.RequestMetaObject) -> None:
-        self.revision = revision
-        self.is_modern = is_modern(revision)
-        self.meta = meta
-        self.capabilities = meta.client_capabilities
-        self.client_info = None if meta.client_info is UNSET else meta.client_info
+        self.revision: str = revision
+        self.is_modern: bool = is_modern(revision)
+        self.meta: D.RequestMetaObject = meta
+        self.capabilities: D.ClientCapabilities = meta.client_capabilities
+        self.client_info: D.Implementation | None = None if meta.client_info is UNSET else meta.client_info
         self.log_level: str | None = None if meta.log_level is UNSET else meta.log_level
 
 

@@ -33,7 +33,7 @@ class Handshake:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._agreed: Facts | None = None
-        self.done = False
+        self.done: bool = False
 
     def takes(self, frame: Frame) -> bool:
         """Whether a message without modern `_meta` is the handshake's affair."""

@@ -62,7 +62,7 @@ class Attempt:
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
         """The client's answers by key, this round's and earlier ones, as plain JSON."""
-        self.rounds = 0
+        self.rounds: int = 0
         self.ordinals: dict[str, int] = {}
 
     def key(self, method: str) -> str:

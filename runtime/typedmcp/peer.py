@@ -80,11 +80,11 @@ class Call:
     __slots__ = ("began", "deadline", "id", "latest", "method", "owner", "timeout")
 
     def __init__(self, id: int, method: str, owner: Any, began: float) -> None:
-        self.id = id
-        self.method = method
-        self.owner = owner
+        self.id: int = id
+        self.method: str = method
+        self.owner: Any = owner
         """Whatever the caller wants to find again, such as a future."""
-        self.began = began
+        self.began: float = began
         self.timeout: float | None = None
         self.deadline: float | None = None
         self.latest: float | None = None

@@ -79,18 +79,18 @@ class Service:
             raise UsageError(f"grace must not be negative, it is {grace:g}")
         if isinstance(handler, type):
             raise UsageError(f"{handler.__name__} is a class: give an object, {handler.__name__}()")
-        self.functions = functions_of(handler)
-        self.info = D.Implementation(name=name or type(handler).__name__, version=version)
+        self.functions: dict[str, Callable[..., Any]] = functions_of(handler)
+        self.info: D.Implementation = D.Implementation(name=name or type(handler).__name__, version=version)
         if title is not None:
             self.info.title = title
         self.instructions = instructions
-        self.revisions = [revision for revision in SUPPORTED if revision in revisions]
-        self.legacy = [revision for revision in self.revisions if not is_modern(revision)]
-        self.speaks_dialect = DIALECT in self.revisions
+        self.revisions: list[str] = [revision for revision in SUPPORTED if revision in revisions]
+        self.legacy: list[str] = [revision for revision in self.revisions if not is_modern(revision)]
+        self.speaks_dialect: bool = DIALECT in self.revisions
         self.codec: Backend = codec
-        self.capabilities = capabilities or capabilities_of(self.functions)
-        self.sealer = sealer or Sealer()
-        self.changes = Changes() if changes is None else changes
+        self.capabilities: D.ServerCapabilities = capabilities or capabilities_of(self.functions)
+        self.sealer: Sealer = sealer or Sealer()
+        self.changes: Changes = Changes() if changes is None else changes
         self.on_report = on_report
         self.limit = limit
         self.in_flight = in_flight

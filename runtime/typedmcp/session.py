@@ -86,14 +86,14 @@ class ServerSession:
     """
 
     def __init__(self, service: Service, transport: Transport, *, principal: str | None = None) -> None:
-        self.service = service
-        self.principal = principal
-        self.peer = Peer()
+        self.service: Service = service
+        self.principal: str | None = principal
+        self.peer: Peer = Peer()
         self._in_flight = self.peer.in_flight
-        self.inputs = Inputs(self)
-        self.subscriptions = Subscriptions(self)
-        self.thread = threading.get_ident()
-        self.ending = asyncio.Event()
+        self.inputs: Inputs = Inputs(self)
+        self.subscriptions: Subscriptions = Subscriptions(self)
+        self.thread: int = threading.get_ident()
+        self.ending: asyncio.Event = asyncio.Event()
         """Set when nothing more is read."""
         self._handshake = Handshake(service)
         self._facts = FactsCache(self._check_version)
@@ -562,7 +562,7 @@ class ServerSession:
         meta: Any = params.get("_meta", {})
         if not is_object(meta):
             raise DecodeError("_meta", "expected object")
-        modern = VERSION_KEY in meta
+        modern = VERSION_KEY in meta and self.service.speaks_dialect  # to others it says nothing
         if not modern and self._handshake.takes(frame):
             return self._shake(frame, batch)
         if modern or (self._facts.session is not None and meta):

@@ -44,7 +44,7 @@ class Sealer:
             raise UsageError(f"a key needs at least {_KEY_BYTES} bytes, this one has {len(key)}")
         if ttl <= 0:
             raise UsageError(f"ttl must be positive, not {ttl:g}")
-        self.is_shared = key is not None
+        self.is_shared: bool = key is not None
         """Whether other processes may have the same key."""
         self._key = key or secrets.token_bytes(_MAC_BYTES)
         self._ttl = ttl

@@ -37,7 +37,7 @@ class Oversize:
     __slots__ = ("head",)
 
     def __init__(self, head: bytes) -> None:
-        self.head = head
+        self.head: bytes = head
 
 
 class Framer:

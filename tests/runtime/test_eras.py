@@ -240,6 +240,16 @@ def test_discovery_tells_versions_capabilities_and_instructions() -> None:
     run(main)
 
 
+def test_a_server_of_older_revisions_alone_answers_the_probe_of_newer_clients_as_older_servers_do() -> None:
+    async def main() -> None:
+        async with served(Everything(), revisions=LEGACY) as client:
+            assert (await client.error("server/discover"))["code"] == -32602
+            await client.open("2025-06-18")
+            assert (await client.error("server/discover"))["code"] == -32601
+
+    run(main)
+
+
 def test_a_revision_that_is_not_spoken_is_refused_with_those_that_are() -> None:
     async def main() -> None:
         async with served(Everything()) as client:

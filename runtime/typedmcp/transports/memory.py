@@ -15,10 +15,10 @@ class _Pipe:
     def __init__(self, high_water: int) -> None:
         self.high_water = high_water
         self.chunks: list[bytes] = []
-        self.size = 0
-        self.ended = False
-        self.readable = asyncio.Event()
-        self.drained = asyncio.Event()
+        self.size: int = 0
+        self.ended: bool = False
+        self.readable: asyncio.Event = asyncio.Event()
+        self.drained: asyncio.Event = asyncio.Event()
         self.drained.set()
 
     def put(self, data: bytes) -> None:

@@ -25,7 +25,12 @@ class StreamTransport:
 
     def __init__(self, source: int, sink: int, high_water: int = HIGH_WATER) -> None:
         self._loop = asyncio.get_running_loop()
-        self._source, self._sink = os.dup(source), os.dup(sink)
+        self._source = os.dup(source)
+        try:
+            self._sink = os.dup(sink)
+        except OSError:
+            os.close(self._source)
+            raise
         # Others may share what the copies stand for: they get it back as it was.
         self._blocking = {fd: os.get_blocking(fd) for fd in (self._source, self._sink)}
         for descriptor in self._blocking:
@@ -83,6 +88,9 @@ class StreamTransport:
         if self._at_end or self._size > _READ_AHEAD:
             self._is_reading = False
             self._loop.remove_reader(self._source)
+        self._wake()
+
+    def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -145,6 +153,7 @@ class StreamTransport:
             self._loop.remove_writer(self._sink)
             self._at_end = True
             self._drained.set()
+            self._wake()
             for descriptor, blocking in self._blocking.items():
                 os.set_blocking(descriptor, blocking)
                 os.close(descriptor)

@@ -54,8 +54,8 @@ interop: $(PROJECT) ## Install the clients of others into .interop, and have the
 	$(RUN) -m tests.interop.install
 	$(RUN) -m pytest tests/interop $(ARGS)
 
-bench: $(PROJECT) ## Measure against the contenders that `make interop` has installed (ARGS="--rounds 5")
-	$(RUN) -m bench.stdio $(ARGS)
+bench: $(PROJECT) ## Measure against the contenders that `make interop` has installed: WHAT=stdio (servers), client or large
+	$(RUN) -m bench.$(or $(WHAT),stdio) $(ARGS)
 
 clean: ## Remove the environments and caches that the other targets made
 	rm -rf .venv .venv-* .tools .interop dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

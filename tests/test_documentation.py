@@ -20,6 +20,11 @@ def _python_blocks() -> list[str]:
     return _BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
+def _is_a_file(block: str) -> bool:
+    """Whether an example starts itself again."""
+    return "__file__" in block
+
+
 _META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -41,21 +46,33 @@ def _output(code: str) -> str:
 
 
 def test_every_python_block_of_the_readme_runs() -> None:
-    first, logged, answered, *others = _output("\n".join(_python_blocks())).splitlines()
+    runnable = (block for block in _python_blocks() if not _is_a_file(block))
+    first, logged, answered, *others = _output("\n".join(runnable)).splitlines()
     assert first == "TextContent(text='12 degrees, light rain')"
     assert json.loads(logged)["params"]["data"] == "greeting a client that speaks 2026-07-28"
     assert json.loads(answered)["result"]["content"] == [{"type": "text", "text": "Hello, Ada!"}]
     assert others == ["0.5", "name: expected string, got 3"]
 
 
-def test_the_server_in_the_readme_is_the_example() -> None:
-    example = (ROOT / "examples" / "server.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["server", "client"])
+def test_the_server_and_the_client_in_the_readme_are_the_examples(name: str) -> None:
+    example = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
     assert any(block in example for block in _python_blocks())
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_every_example_runs(path: Path) -> None:
-    assert _output(path.read_text(encoding="utf-8"))
+    command = [sys.executable, "-W", "error", str(path)]
+    asked = json.dumps(_CALL)
+    assert subprocess.run(command, check=True, input=asked, capture_output=True, text=True, timeout=60).stdout
+
+
+def test_the_client_in_the_readme_prints_what_it_was_told() -> None:
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "client.py")]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+    assert printed[0] == "['greet'] on 2026-07-28"
+    assert printed[1] == "TextContent(text='Hello, Ada!')"
+    assert "the client has not declared: elicitation (-32021)" in printed[2]
 
 
 def test_the_readme_names_only_targets_that_exist() -> None:

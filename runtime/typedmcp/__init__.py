@@ -1,4 +1,4 @@
-"""typedmcp: servers of the Model Context Protocol, on the generated types in `mcpspec`.
+"""typedmcp: servers and clients of the Model Context Protocol, on the generated types in `mcpspec`.
 
 Handlers are written in one revision of the protocol, the dialect (`typedmcp.dialect`); every revision is spoken.
 What is named here is imported when it is first used.
@@ -10,7 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typedmcp import sync as sync
     from typedmcp.changes import Changes as Changes
+    from typedmcp.client import CallOptions as CallOptions
+    from typedmcp.client import Changed as Changed
+    from typedmcp.client import Client as Client
+    from typedmcp.client import Subscription as Subscription
+    from typedmcp.client import connect as connect
+    from typedmcp.client import with_defaults as with_defaults
     from typedmcp.context import Context as Context
     from typedmcp.dispatch import in_thread as in_thread
     from typedmcp.errors import ConnectionLost as ConnectionLost
@@ -34,9 +41,11 @@ if TYPE_CHECKING:
     from typedmcp.state import Sealer as Sealer
     from typedmcp.transports import Transport as Transport
     from typedmcp.transports.memory import memory_pair as memory_pair
+    from typedmcp.transports.process import StdioServerParameters as StdioServerParameters
 
 _MODULES = {
     "changes": ["Changes"],
+    "client": ["CallOptions", "Changed", "Client", "Subscription", "connect", "with_defaults"],
     "context": ["Context"],
     "dispatch": ["in_thread"],
     "errors": [
@@ -50,11 +59,15 @@ _MODULES = {
     "state": ["Sealer"],
     "transports": ["Transport"],
     "transports.memory": ["memory_pair"],
+    "transports.process": ["StdioServerParameters"],
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "CallOptions",
+    "Changed",
     "Changes",
+    "Client",
     "ConnectionLost",
     "Context",
     "DecodeError",
@@ -71,20 +84,27 @@ __all__ = [
     "ResourceNotFound",
     "Sealer",
     "Service",
+    "StdioServerParameters",
+    "Subscription",
     "Transport",
     "UnsupportedVersion",
     "UsageError",
     "__version__",
+    "connect",
     "in_thread",
     "memory_pair",
     "serve",
     "serve_async",
+    "sync",
+    "with_defaults",
 ]
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
+    if name == "sync":
+        return import_module("typedmcp.sync")
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -94,4 +114,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF})
+    return sorted({*globals(), *_MODULE_OF, "sync"})

@@ -1,0 +1,651 @@
+"""The client: a method for every request, on whatever revision the server speaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from mcpspec._support.methods import Method
+from mcpspec._support.structs import decode, from_builtins, to_builtins
+from typedmcp import dialect
+from typedmcp.changes import Change
+from typedmcp.client.cache import Key, ResponseCache
+from typedmcp.client.cache import key as cache_key
+from typedmcp.client.callbacks import Callbacks, Elicit, Roots, Sample
+from typedmcp.client.era import Identity, Server, meet
+from typedmcp.client.events import Events
+from typedmcp.client.listening import Subscription
+from typedmcp.client.outputs import OutputChecker, available
+from typedmcp.client.replies import Problem, reader
+from typedmcp.client.requests import Outgoing, is_mapping, revision_of
+from typedmcp.client.session import ClientSession
+from typedmcp.client.targets import Target, can_restart, name_of, open_target
+from typedmcp.context import LEVELS, LogLevel
+from typedmcp.edge.convert import Lost
+from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
+from typedmcp.errors import (
+    METHOD_NOT_FOUND,
+    ConnectionLost,
+    DecodeError,
+    InputUnavailable,
+    ProtocolError,
+    RemoteError,
+    UsageError,
+)
+from typedmcp.peer import Kind, Report
+from typedmcp.wire import DEFAULT_LIMIT
+
+__all__ = ["CallOptions", "Client", "connect"]
+
+D = dialect.structs
+P = TypeVar("P")
+R = TypeVar("R")
+
+_log = logging.getLogger("typedmcp")
+
+_ELICITATION_REQUIRED = -32042
+"""With what 2025-11-25 asks for a visit to a URL."""
+
+_eras: dict[str, str] = {}
+"""The revision that a target spoke last time."""
+
+
+class CallOptions(TypedDict, total=False):
+    """What every call takes beside its parameters."""
+
+    timeout: float | None
+    """Seconds that it may take without an answer or progress. None: as long as it likes."""
+    max_time: float | None
+    """Seconds that it may take in all, however much progress there is."""
+    on_progress: Callable[[D.ProgressNotificationParams], object] | None
+    """Told of every step, in order; plain or async."""
+    meta: Mapping[str, Any] | None
+    """Members of `_meta`, such as the trace context."""
+    fresh: bool
+    """Ask the server even where an earlier result may still be used."""
+    rounds: int | None
+    """How often the server may ask for input. With 0 an `InputRequiredResult` is handed back as it is."""
+
+
+def connect(
+    target: Target,
+    *,
+    name: str = "typedmcp",
+    version: str = "0",
+    revisions: Sequence[str] = SUPPORTED,
+    sample: Sample | None = None,
+    elicit: Elicit | None = None,
+    roots: Roots | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    log_level: LogLevel | None = None,
+    on_log: Callable[[D.LoggingMessageNotificationParams], object] | None = None,
+    on_report: Callable[[Report], object] | None = None,
+    timeout: float | None = 60.0,
+    max_time: float | None = 600.0,
+    probe: float = 5.0,
+    rounds: int = 10,
+    limit: int = DEFAULT_LIMIT,
+    cache: int = 8 << 20,
+    check_output: bool = True,
+    restart: bool = False,
+) -> Client:
+    """A client, to be entered with `async with`, or opened with `await` and closed with `close()`.
+
+    `target` is a command (a list, or `StdioServerParameters`), an address (`unix:/path`, `tcp://host:port`), a
+    `Transport`, or a handler or `Service` in this process.
+
+    `sample`, `elicit` and `roots` answer what the server asks; the client declares those that are given, and what
+    `capabilities` adds. `on_log` is told of log messages, from `log_level` up. `on_report` is told of what is odd and
+    is no call's error; without it that is logged.
+
+    `timeout` and `max_time` are what calls take for themselves where they say nothing, in seconds. `probe` is how long
+    a server has to answer `server/discover` before it is taken for an older one. `rounds` is how often a server may
+    ask for input in one call, `limit` the longest message in bytes, `cache` how many bytes of results are kept for as
+    long as the server says they may be; 0 is none. With `check_output`, results of tools that were listed are checked
+    against their `outputSchema`; that needs the extra `jsonschema`. With `restart`, a server that has died is started
+    again by the next call; calls that were open fail all the same.
+    """
+    if unknown := [revision for revision in revisions if revision not in SUPPORTED]:
+        raise UsageError(f"no revision {unknown[0]!r}; there are {', '.join(SUPPORTED)}")
+    if log_level is not None and log_level not in LEVELS:
+        raise UsageError(f"no log level {log_level!r}; there are {', '.join(LEVELS)}")
+    if restart and not can_restart(target):
+        raise UsageError("a transport cannot be opened again: restart is for commands and addresses")
+    identity = Identity(
+        info=D.Implementation(name=name, version=version),
+        revisions=[revision for revision in SUPPORTED if revision in revisions],
+        callbacks=Callbacks(sample, elicit, roots, capabilities),
+    )
+    return Client(
+        target, identity, log_level=log_level, on_log=on_log, on_report=on_report, timeout=timeout, max_time=max_time,
+        probe=probe, rounds=rounds, limit=limit, cache=cache, check_output=check_output, restart=restart,
+    )  # fmt: skip
+
+
+class Client:
+    """A connection to a server. Made by `connect`, which says what its options mean.
+
+    Every call raises `RemoteError` for an error answer, `RequestTimeout`, `ConnectionLost` where the connection ended,
+    and `ProtocolError` for an answer that is not what the method gives. Cancelled calls are cancelled at the server.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        identity: Identity,
+        *,
+        log_level: LogLevel | None,
+        on_log: Callable[[D.LoggingMessageNotificationParams], object] | None,
+        on_report: Callable[[Report], object] | None,
+        timeout: float | None,
+        max_time: float | None,
+        probe: float,
+        rounds: int,
+        limit: int,
+        cache: int,
+        check_output: bool,
+        restart: bool,
+    ) -> None:
+        self._target = target
+        self._identity = identity
+        self._log_level: LogLevel | None = log_level or ("debug" if on_log is not None else None)
+        self.timeout = timeout
+        """Seconds that a call may take without an answer or progress, if it says nothing else."""
+        self._max_time, self._probe = max_time, probe
+        self._rounds = rounds
+        self._limit = limit
+        self._restart = restart
+        self._session: ClientSession | None = None
+        self._server: Server | None = None
+        self._outgoing = Outgoing(DIALECT, {})
+        self._closed = False
+        self._opening: asyncio.Lock = asyncio.Lock()
+        self._cache = ResponseCache(size=cache)
+        self._checker = OutputChecker() if check_output and available() else None
+        self._outputs: dict[str, D.Tool] = {}
+        """Tools that were listed with a schema of their output."""
+        self._events = Events(identity.callbacks, self._cache, on_log, on_report)
+        self._events.first_revision = (identity.legacy or [DIALECT])[0]
+        self._subscriptions = self._events.subscriptions
+
+    # Opening and closing
+
+    async def __aenter__(self) -> Client:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self._opened().__await__()
+
+    async def _opened(self) -> Client:
+        await self.open()
+        return self
+
+    async def open(self) -> None:
+        """Connect and agree on a revision. Where it is open already, nothing is done."""
+        if self._closed:
+            raise UsageError("the client has been closed")
+        await self._connected()
+
+    async def close(self) -> None:
+        """End the connection: open calls fail, a child is shut down. From any task, in any order; twice is once."""
+        self._closed = True
+        for subscription in list(self._subscriptions):
+            await subscription.close()
+        session = self._session
+        if session is not None:
+            await session.close()
+        await self._events.close()
+
+    async def _connected(self) -> ClientSession:
+        """The session, opened where there is none."""
+        session = self._session
+        if session is not None and not session.ended:
+            return session
+        async with self._opening:
+            session = self._session
+            if session is not None and not session.ended:
+                return session
+            if self._closed or (session is not None and not self._restart):
+                raise ConnectionLost("the connection has ended")
+            return await self._reconnect(session)
+
+    async def _reconnect(self, before: ClientSession | None) -> ClientSession:
+        if before is not None:
+            await before.close()
+        transport = await open_target(self._target)
+        session = ClientSession(transport, self._events, limit=self._limit)
+        self._events.session, self._events.revision = session, None
+        self._cache.clear()
+        self._outputs.clear()
+        try:
+            key = name_of(self._target)
+            known = _eras.get(key) if key is not None else None
+            server = await meet(session, self._identity, known, self.timeout or 60.0, self._probe)
+        except BaseException:
+            await session.close()
+            raise
+        if key is not None:
+            _eras[key] = server.revision
+        self._events.revision = server.revision
+        said = self._identity.meta(self._log_level) if is_modern(server.revision) else None
+        self._server, self._outgoing, self._session = server, Outgoing(server.revision, said), session
+        if said is None and self._log_level is not None and server.capabilities.logging is not UNSET:
+            await self._set_older_level(session, self._log_level)
+        return session
+
+    # Who is there
+
+    @property
+    def server(self) -> Server:
+        """What is known of the server: revision, capabilities, name, instructions.
+
+        Raises `UsageError` before `open`.
+        """
+        if self._server is None:
+            raise UsageError("the client is not open")
+        return self._server
+
+    @property
+    def revision(self) -> str:
+        """The protocol revision that is spoken, such as `2025-11-25`."""
+        return self.server.revision
+
+    # Calls
+
+    @overload
+    async def send(
+        self, method: Method[P, R], params: P | Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> R: ...
+
+    @overload
+    async def send(
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> Any: ...
+
+    async def send(self, method: Any, params: Any = None, **options: Unpack[CallOptions]) -> Any:
+        """Call a method by its record, such as `methods.TOOLS_CALL`; what comes back has the record's result type.
+
+        A record of the dialect works with every server. One of an older revision works with servers that speak it,
+        and bypasses the edge: parameters and result are exactly that revision's. A name instead of a record calls
+        what the protocol does not have; parameters and result are plain JSON.
+        """
+        session = await self._connected()
+        if isinstance(method, str):
+            raw, _ = await self._exchange(session, method, self._plain(params, options), options)
+            return msgspec.json.decode(raw)
+        record = cast("Method[Any, Any]", method)
+        if record.direction == "server" or record.kind == "notification":
+            raise UsageError(f"{record.name} is not a request of a client's")
+        spoken = revision_of(record)
+        if spoken == DIALECT:
+            return await self._call(record.name, {} if params is None else params, options)
+        if spoken != self.revision:
+            raise UsageError(f"{record.name} of {spoken}: the server speaks {self.revision}")
+        raw, id = await self._exchange(session, record.name, self._exact(record, params, options), options)
+        try:
+            return decode(bytes(raw), record.result)
+        except DecodeError as error:
+            raise _unfit(error).of_call(record.name, id) from error
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> D.CallToolResult:
+        """Call a tool. A tool that failed says so in `is_error`; that is no exception."""
+        params = D.CallToolRequestParams(meta=_NO_META, name=name)
+        if arguments is not None:
+            params.arguments = cast("dict[str, Any]", arguments)
+        return cast(D.CallToolResult, await self._call("tools/call", params, options))
+
+    async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListToolsResult:
+        """One page of the tools. `tools()` gives all of them."""
+        return cast(D.ListToolsResult, await self._page("tools/list", cursor, options))
+
+    async def list_resources(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListResourcesResult:
+        """One page of the resources. `resources()` gives all of them."""
+        return cast(D.ListResourcesResult, await self._page("resources/list", cursor, options))
+
+    async def list_resource_templates(
+        self, cursor: str | None = None, **options: Unpack[CallOptions]
+    ) -> D.ListResourceTemplatesResult:
+        """One page of the resource templates. `resource_templates()` gives all of them."""
+        return cast(D.ListResourceTemplatesResult, await self._page("resources/templates/list", cursor, options))
+
+    async def list_prompts(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListPromptsResult:
+        """One page of the prompts. `prompts()` gives all of them."""
+        return cast(D.ListPromptsResult, await self._page("prompts/list", cursor, options))
+
+    async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> D.ReadResourceResult:
+        """What is at a URI. Raises `ResourceNotFound` or another `RemoteError` where nothing is."""
+        params = D.ReadResourceRequestParams(meta=_NO_META, uri=uri)
+        return cast(D.ReadResourceResult, await self._call("resources/read", params, options))
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
+    ) -> D.GetPromptResult:
+        """A prompt, with its arguments in it."""
+        params = D.GetPromptRequestParams(meta=_NO_META, name=name)
+        if arguments is not None:
+            params.arguments = dict(arguments)
+        return cast(D.GetPromptResult, await self._call("prompts/get", params, options))
+
+    async def complete(
+        self,
+        ref: D.PromptReference | D.ResourceTemplateReference,
+        argument: str,
+        value: str,
+        context: Mapping[str, str] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> D.CompleteResult:
+        """How an argument of a prompt or template could go on. `context` is what other arguments are already."""
+        params = D.CompleteRequestParams(
+            meta=_NO_META, ref=ref, argument=D.CompleteRequestParamsArgument(name=argument, value=value)
+        )
+        if context is not None:
+            params.context = D.CompleteRequestParamsContext(arguments=dict(context))
+        return cast(D.CompleteResult, await self._call("completion/complete", params, options))
+
+    async def ping(self, **options: Unpack[CallOptions]) -> None:
+        """See whether the server answers: on a modern wire, which has no ping, with `server/discover`."""
+        session = await self._connected()
+        method = "server/discover" if is_modern(self.revision) else "ping"
+        await self._exchange(session, method, {}, options, typed=is_modern(self.revision))
+
+    async def set_log_level(self, level: LogLevel) -> None:
+        """Hear log messages from this level up."""
+        if level not in LEVELS:
+            raise UsageError(f"no log level {level!r}; there are {', '.join(LEVELS)}")
+        session = await self._connected()
+        self._log_level = level
+        if is_modern(self.revision):
+            self._outgoing = Outgoing(self.revision, self._identity.meta(level))
+        else:
+            await self._set_older_level(session, level)
+
+    async def roots_changed(self) -> None:
+        """Tell an older server that `roots` gives others now; a modern one asks when it wants to know."""
+        session = await self._connected()
+        if not is_modern(self.revision):
+            session.notify("notifications/roots/list_changed")
+
+    # Pages
+
+    def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Tool]:
+        """All tools, page by page as they are needed."""
+        return self._pages(self.list_tools, "tools", options)
+
+    def resources(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Resource]:
+        """All resources, page by page as they are needed."""
+        return self._pages(self.list_resources, "resources", options)
+
+    def resource_templates(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.ResourceTemplate]:
+        """All resource templates, page by page as they are needed."""
+        return self._pages(self.list_resource_templates, "resource_templates", options)
+
+    def prompts(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Prompt]:
+        """All prompts, page by page as they are needed."""
+        return self._pages(self.list_prompts, "prompts", options)
+
+    async def _pages(self, fetch: Any, member: str, options: CallOptions) -> AsyncIterator[Any]:
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            page = await fetch(cursor, **options)
+            for item in getattr(page, member):
+                yield item
+            cursor = None if page.next_cursor is UNSET else page.next_cursor
+            if cursor is None:
+                return
+            if cursor in seen:
+                raise ProtocolError(f"the server gave the cursor {cursor!r} twice, so its pages never end")
+            seen.add(cursor)
+
+    # Changes
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
+    ) -> Subscription:
+        """Hear of what changes: lists, and what can be read at some URIs.
+
+        ```python
+        async with client.listen(tools=True) as changes:
+            async for changed in changes: ...
+        ```
+        """
+        wanted: dict[Change, bool] = {"tools": tools, "prompts": prompts, "resources": resources}
+        return Subscription(self, [kind for kind, is_wanted in wanted.items() if is_wanted], uris)
+
+    async def _listen(self, subscription: Subscription) -> None:
+        """Serve a subscription until it ends: anew after each restart of the server."""
+        self._subscriptions.add(subscription)
+        try:
+            while True:
+                session = await self._connected()
+                try:
+                    if is_modern(self.revision):
+                        await self._listen_modern(session, subscription)
+                        return
+                    await self._listen_older(session, subscription)
+                except ConnectionLost:
+                    if not self._restart or self._closed:
+                        raise
+                    subscription.missed()
+        finally:
+            self._subscriptions.discard(subscription)
+
+    async def _listen_modern(self, session: ClientSession, subscription: Subscription) -> None:
+        call = session.begin("subscriptions/listen", timeout=None)
+        subscription.id = call.id
+        params = D.SubscriptionsListenRequestParams(meta=_NO_META, notifications=subscription.filter)
+        await session.exchange(call, self._outgoing.params(call.method, params, self._outgoing.meta(None), []))
+
+    async def _listen_older(self, session: ClientSession, subscription: Subscription) -> None:
+        """An older session hears of lists anyway; resources are subscribed to one by one."""
+        others = {uri for other in self._subscriptions - {subscription} for uri in other.uris}
+        for uri in subscription.uris - others:
+            await self._exchange(session, "resources/subscribe", {"uri": uri}, {})
+        subscription.established(None)
+        try:
+            await session.over.wait()
+            raise ConnectionLost("the connection ended")
+        finally:
+            if not session.ended:
+                others = {uri for other in self._subscriptions - {subscription} for uri in other.uris}
+                for uri in subscription.uris - others:
+                    session.forget("resources/unsubscribe", {"uri": uri}, self.timeout or 60.0)
+
+    # How a call is made
+
+    async def _page(self, method: str, cursor: str | None, options: CallOptions) -> Any:
+        params = D.PaginatedRequestParams(meta=_NO_META)
+        if cursor is not None:
+            params.cursor = cursor
+        return await self._call(method, params, options)
+
+    async def _call(self, method: str, params: Any, options: CallOptions) -> Any:
+        """Call a method of the dialect's, with as many rounds of input as the server needs."""
+        left = options.get("rounds")
+        rounds = self._rounds if left is None else left
+        for _ in range(rounds + 1):
+            session = await self._connected()
+            asked = None if options.get("fresh") else self._key(method, params)
+            kept = None if asked is None else self._cache.get(asked, self._now())
+            if kept is not None:
+                return self._read(method, Raw(kept), 0)
+            changes = self._cache.changes
+            try:
+                raw, id = await self._exchange(session, method, params, options, typed=True)
+            except RemoteError as error:
+                if error.code != _ELICITATION_REQUIRED or not rounds:
+                    raise
+                await self._visit(error)
+                continue
+            result = self._read(method, raw, id)
+            if not isinstance(result, D.InputRequiredResult) or not rounds:
+                self._look_at(params, result, id)
+                if asked is not None and not isinstance(result, D.InputRequiredResult):
+                    self._cache.put(asked, bytes(raw), result.ttl_ms, self._now(), changes)
+                return result
+            params = await self._with_input(method, params, result)
+        raise InputUnavailable(f"{method}: the server asked for input more than {rounds} times")
+
+    def _look_at(self, params: Any, result: Any, id: int) -> None:
+        """Remember what tools say they give, and check that they do.
+
+        Raises `ProtocolError` for a result that does not fit the `outputSchema` of its tool.
+        """
+        if isinstance(result, D.ListToolsResult) and self._checker is not None:
+            for tool in result.tools:
+                self._outputs.pop(tool.name, None)
+                if tool.output_schema is not UNSET:
+                    self._note_output(tool)
+        elif isinstance(result, D.CallToolResult) and self._outputs and self._checker is not None:
+            called = self._outputs.get(params["name"] if is_mapping(params) else params.name)
+            fault = None if called is None else self._checker.check(called, result)
+            if fault is not None:
+                raise ProtocolError(f"result.{fault}").of_call("tools/call", id)
+
+    def _note_output(self, tool: D.Tool) -> None:
+        assert self._checker is not None
+        problem = self._checker.problem(tool)
+        if problem is None:
+            self._outputs[tool.name] = tool
+        else:
+            text = f"the results of {tool.name} cannot be checked: {problem}"
+            self._events.report(Report(Kind.PROBLEM, text, "tools/list", params=problem.value))
+
+    def _key(self, method: str, params: Any) -> Key | None:
+        """What a result is kept by, if it may be kept: older servers do not say for how long."""
+        return cache_key(method, params) if self.revision == DIALECT else None
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def _exchange(
+        self, session: ClientSession, method: str, params: Any, options: CallOptions, *, typed: bool = False
+    ) -> tuple[Raw, int]:
+        on_progress = options.get("on_progress")
+        call = session.begin(
+            method,
+            timeout=options.get("timeout", self.timeout),
+            latest=options.get("max_time", self._max_time),
+            on_progress=on_progress,
+        )
+        if typed:
+            more = options.get("meta")
+            if on_progress is not None:
+                more = {**(more or {}), "progressToken": call.id}
+            lost: Lost = []
+            try:
+                params = self._outgoing.params(method, params, self._outgoing.meta(more), lost)
+            except BaseException:
+                session.peer.cancel(call.id)
+                raise
+        elif on_progress is not None:
+            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": call.id}}
+        return await session.exchange(call, params), call.id
+
+    def _plain(self, params: Mapping[str, Any] | None, options: CallOptions) -> Any:
+        meta = self._outgoing.meta(options.get("meta"))
+        own = dict(params or {})
+        if meta is UNSET:
+            return own
+        said = msgspec.json.decode(msgspec.json.encode(meta))
+        return {**own, "_meta": {**said, **own.get("_meta", {})}}
+
+    def _exact(self, record: Method[Any, Any], params: Any, options: CallOptions) -> Any:
+        found = to_builtins(self._outgoing.exact(record, params, self._outgoing.meta(options.get("meta"))))
+        return {} if found is UNSET else found
+
+    def _read(self, method: str, raw: Raw, id: int) -> Any:
+        problems: list[Problem] = []
+        try:
+            result = reader(method, self.revision)(raw, problems)
+        except DecodeError as error:
+            raise _unfit(error).of_call(method, id) from error
+        except ProtocolError as error:
+            raise error.of_call(method, id) from None
+        for problem in problems:
+            text = f"{problem.path}: {problem.reason}"
+            self._events.report(Report(Kind.PROBLEM, text, method, params=problem.value))
+        return result
+
+    # Input
+
+    async def _with_input(self, method: str, params: Any, wanted: D.InputRequiredResult) -> Any:
+        """The parameters of the next round: with the answers, and the server's state as it came."""
+        requests = {} if wanted.input_requests is UNSET else wanted.input_requests
+        answers: dict[str, Any] = {}
+        for key, request in requests.items():
+            answers[key] = await self._answered(method, request)
+        if is_mapping(params):
+            record = dialect.methods.CLIENT_REQUESTS[method]
+            own: Mapping[str, Any] = params.get("_meta", {})
+            plain = {key: to_builtins(value) for key, value in params.items()}
+            params = from_builtins({**plain, "_meta": {**to_builtins(_NO_META), **own}}, record.params)
+        return msgspec.structs.replace(
+            params, input_responses=answers if requests else UNSET, request_state=wanted.request_state
+        )
+
+    async def _answered(self, method: str, request: Any) -> Any:
+        try:
+            return await self._identity.callbacks.answer(request)
+        except RemoteError as error:
+            if error.code == METHOD_NOT_FOUND:
+                raise ProtocolError(
+                    f"{method}: the server asks for {request.method}, which was not declared"
+                ) from error
+            raise
+
+    async def _visit(self, error: RemoteError) -> None:
+        """A server of 2025-11-25 wants a URL to be visited before it goes on."""
+        try:
+            asked = from_builtins(error.data, _Elicitations).elicitations
+        except DecodeError:
+            raise error from None
+        for one in asked:
+            params = D.ElicitRequestURLParams(message=one.message, url=one.url)
+            answer = await self._identity.callbacks.answer(D.ElicitRequest(params=params))
+            if answer.action != "accept":
+                raise error
+
+    async def _set_older_level(self, session: ClientSession, level: LogLevel) -> None:
+        await self._exchange(session, "logging/setLevel", {"level": level}, {})
+
+
+class _Elicitation(msgspec.Struct):
+    message: str
+    url: str
+
+
+class _Elicitations(msgspec.Struct):
+    """The data of an error that asks for visits to URLs."""
+
+    elicitations: list[_Elicitation]
+
+
+_NO_META: Any = D.RequestMetaObject(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities())
+"""Stands where the `_meta` of a call is going to be."""
+
+
+def _unfit(error: DecodeError) -> ProtocolError:
+    """The error for a result that is not what its method gives."""
+    inside = not error.path.startswith("result")
+    joint = "." if error.path and not error.path.startswith("[") else ""
+    return ProtocolError(f"result{joint}{error.path}: {error.reason}" if inside else str(error))

@@ -1,0 +1,171 @@
+"""Finding out which revision a server speaks, and who it is.
+
+Modern servers answer `server/discover`. Whatever else comes back, or nothing for a while, is an older one, which
+wants `initialize`.
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from mcpspec._support.objects import is_object
+from mcpspec._support.structs import from_builtins, to_builtins
+from typedmcp import dialect
+from typedmcp.client.callbacks import Callbacks
+from typedmcp.client.session import ClientSession
+from typedmcp.edge.revisions import DIALECT, is_modern, methods, types
+from typedmcp.errors import DecodeError, ProtocolError, RemoteError, RequestTimeout, UnsupportedVersion
+from typedmcp.facts import VERSION_KEY
+
+__all__ = ["Identity", "Server", "meet"]
+
+D = dialect.structs
+
+_INFO_KEY = "io.modelcontextprotocol/clientInfo"
+_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+_SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
+
+_MODERN_CODES = (-32020, -32021, -32022)
+"""Errors that only a modern server knows: header mismatch, missing capability, unsupported version."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who the client is, and what it speaks."""
+
+    info: D.Implementation
+    revisions: Sequence[str]
+    """The revisions that may be spoken, newest first."""
+    callbacks: Callbacks
+
+    @property
+    def modern(self) -> list[str]:
+        """The revisions without a handshake."""
+        return [revision for revision in self.revisions if is_modern(revision)]
+
+    @property
+    def legacy(self) -> list[str]:
+        """The revisions with one."""
+        return [revision for revision in self.revisions if not is_modern(revision)]
+
+    def meta(self, log_level: str | None) -> dict[str, Any]:
+        """What every request on a modern wire says of the client."""
+        said: dict[str, Any] = {
+            VERSION_KEY: DIALECT,
+            _INFO_KEY: to_builtins(self.info),
+            _CAPABILITIES_KEY: to_builtins(self.callbacks.capabilities(DIALECT)),
+        }
+        return said if log_level is None else {**said, _LOG_LEVEL_KEY: log_level}
+
+
+@dataclass(frozen=True)
+class Server:
+    """What is known of a server, in the dialect."""
+
+    revision: str
+    """The protocol revision that is spoken with it."""
+    capabilities: D.ServerCapabilities
+    info: D.Implementation | None
+    """Its name and version. Modern servers need not say."""
+    instructions: str | None
+    supported: Sequence[str] = ()
+    """All revisions that it says it speaks."""
+
+
+async def meet(session: ClientSession, identity: Identity, known: str | None, timeout: float, probe: float) -> Server:
+    """Agree with a server on a revision. `known` is the one that it spoke last time.
+
+    `timeout` is the time in seconds that an answer to `initialize` may take, `probe` that of `server/discover`.
+    Raises `UnsupportedVersion` where there is no revision in common, and what calls raise.
+    """
+    if identity.modern and (known is None or is_modern(known)):
+        found = await _discover(session, identity, probe if identity.legacy else timeout)
+        if found is not None:
+            return found
+    if not identity.legacy:
+        raise UnsupportedVersion(DIALECT, [])
+    return await _initialize(session, identity, timeout)
+
+
+async def _discover(session: ClientSession, identity: Identity, timeout: float) -> Server | None:
+    """What a modern server says of itself; None from an older one."""
+    call = session.begin("server/discover", timeout=timeout)
+    try:
+        raw = await session.exchange(call, {"_meta": identity.meta(None)})
+        result = D.decode(bytes(raw), D.DiscoverResult)
+    except RemoteError as error:
+        if error.code in _MODERN_CODES:
+            raise
+        return None
+    except RequestTimeout:
+        return None
+    except (DecodeError, ProtocolError):
+        return None
+    if DIALECT not in result.supported_versions:
+        raise UnsupportedVersion(DIALECT, result.supported_versions)
+    info = UNSET if result.meta is UNSET else result.meta.get(_SERVER_INFO_KEY, UNSET)
+    return Server(
+        revision=DIALECT,
+        capabilities=result.capabilities,
+        info=None if info is UNSET else _implementation(info),
+        instructions=None if result.instructions is UNSET else result.instructions,
+        supported=result.supported_versions,
+    )
+
+
+async def _initialize(session: ClientSession, identity: Identity, timeout: float) -> Server:
+    """Shake hands with an older server."""
+    wanted = identity.legacy[0]
+    older = types(wanted)
+    params = methods(wanted).INITIALIZE.params(
+        protocol_version=wanted,
+        capabilities=identity.callbacks.capabilities(wanted),
+        client_info=from_builtins(to_builtins(identity.info), older.Implementation),
+    )
+    call = session.begin("initialize", timeout=timeout)
+    plain: Any = msgspec.json.decode(await session.exchange(call, params))
+    revision: Any = plain.get("protocolVersion") if is_object(plain) else None
+    if revision not in identity.legacy:
+        raise UnsupportedVersion(wanted, [str(revision)])
+    try:
+        result = from_builtins(plain, types(revision).InitializeResult)
+    except DecodeError as error:
+        raise ProtocolError(f"result.{error.path}: {error.reason}").of_call("initialize", call.id) from error
+    session.notify("notifications/initialized")
+    return Server(
+        revision=revision,
+        capabilities=_capabilities(to_builtins(result.capabilities)),
+        info=_implementation(to_builtins(result.server_info)),
+        instructions=None if result.instructions is UNSET else result.instructions,
+        supported=[revision],
+    )
+
+
+def _implementation(plain: Any) -> D.Implementation | None:
+    """A name and a version; what else is said of a server must not cost the connection."""
+    plain = to_builtins(plain)
+    for kept in (plain, {key: plain.get(key) for key in ("name", "version")}):
+        try:
+            return from_builtins(kept, D.Implementation)
+        except DecodeError:
+            continue
+    return None
+
+
+def _capabilities(plain: dict[str, Any]) -> D.ServerCapabilities:
+    """Capabilities of an older server in the dialect; one that says something else there is still declared."""
+    made: dict[str, Any] = {}
+    for name, value in plain.items():
+        try:
+            from_builtins({name: value}, D.ServerCapabilities)
+        except DecodeError:
+            value = {}
+        made[name] = value
+    return from_builtins(made, D.ServerCapabilities)

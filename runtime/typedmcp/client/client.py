@@ -230,7 +230,7 @@ class Client:
         self._cache.clear()
         self._outputs.clear()
         try:
-            key = name_of(self._target)
+            key = name_of(self._target) if self._identity.modern and self._identity.legacy else None
             known = _eras.get(key) if key is not None else None
             server = await meet(session, self._identity, known, self.timeout or 60.0, self._probe)
         except BaseException:

@@ -7,7 +7,9 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,16 +84,44 @@ class Server:
 async def meet(session: ClientSession, identity: Identity, known: str | None, timeout: float, probe: float) -> Server:
     """Agree with a server on a revision. `known` is the one that it spoke last time.
 
-    `timeout` is the time in seconds that an answer to `initialize` may take, `probe` that of `server/discover`.
-    Raises `UnsupportedVersion` where there is no revision in common, and what calls raise.
+    `timeout` is the time in seconds that an answer may take, `probe` that after which a server that does not answer
+    `server/discover` may be an older one. Raises `UnsupportedVersion` where there is no revision in common, and what
+    calls raise.
     """
-    if identity.modern and (known is None or is_modern(known)):
-        found = await _discover(session, identity, probe if identity.legacy else timeout)
-        if found is not None:
-            return found
+    if not identity.modern:
+        return await _initialize(session, identity, timeout)
     if not identity.legacy:
-        raise UnsupportedVersion(DIALECT, [])
-    return await _initialize(session, identity, timeout)
+        found = await _discover(session, identity, timeout)
+        if found is None:
+            raise UnsupportedVersion(DIALECT, [])
+        return found
+    if known is not None and not is_modern(known):
+        with suppress(RemoteError):  # another server than last time
+            return await _initialize(session, identity, timeout)
+    return await _find_out(session, identity, timeout, probe)
+
+
+async def _find_out(session: ClientSession, identity: Identity, timeout: float, probe: float) -> Server:
+    """Ask the modern way, then the older one. Once `initialize` was sent, its answer counts.
+
+    A modern server that is slow to start refuses `initialize`; then its late answer to the first question is taken.
+    """
+    discovering = asyncio.create_task(_discover(session, identity, timeout))
+    try:
+        await asyncio.wait([discovering], timeout=probe)
+        if discovering.done() and (found := discovering.result()) is not None:
+            return found
+        try:
+            return await _initialize(session, identity, timeout)
+        except (RemoteError, RequestTimeout):
+            if (found := await discovering) is not None:
+                return found
+            raise
+    finally:
+        discovering.cancel()
+        await asyncio.wait([discovering])
+        if not discovering.cancelled():
+            discovering.exception()  # it may be that nobody asked
 
 
 async def _discover(session: ClientSession, identity: Identity, timeout: float) -> Server | None:

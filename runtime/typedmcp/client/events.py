@@ -92,10 +92,13 @@ class Events:
 
     def _progress(self, params: bytes, call: Call | None) -> None:
         progress = D.decode(params, D.ProgressNotificationParams)
-        if call is None or self.session is None:
-            self.report(Report(Kind.UNKNOWN, "progress of a call that is not open", "notifications/progress"))
+        session = self.session
+        if call is None or session is None:
+            late = session is not None and session.peer.gave_up(progress.progress_token)
+            kind = Kind.LATE if late else Kind.UNKNOWN
+            self.report(Report(kind, "progress of a call that is not open", "notifications/progress"))
             return
-        self.session.progressed(call)
+        session.progressed(call)
         pending: Pending = call.owner
         if pending.on_progress is not None:
             self._tell(pending.on_progress, progress)

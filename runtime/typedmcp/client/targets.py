@@ -49,7 +49,8 @@ def can_restart(target: Target) -> bool:
 def name_of(target: Target) -> str | None:
     """What the era of a server is remembered by; None where that makes no sense."""
     if isinstance(target, StdioServerParameters):
-        return repr((target.command, tuple(target.args)))
+        env = None if target.env is None else sorted(target.env.items())
+        return repr((target.command, tuple(target.args), env, target.cwd))
     if isinstance(target, str):
         return target
     return repr(tuple(cast("Sequence[Any]", target))) if isinstance(target, Sequence) else None

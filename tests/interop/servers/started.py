@@ -1,0 +1,140 @@
+"""Servers of others, and how the tests start them, talk to them and see that they have gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.interop import install
+from typedmcp.client import Client, client, connect
+from typedmcp.dialect import structs
+from typedmcp.peer import Report
+from typedmcp.transports.process import StdioServerParameters
+
+__all__ = ["MODERN", "OLDER", "Line", "Server", "connected", "node_server", "plain", "processes", "run"]
+
+T = TypeVar("T")
+
+OLDER, MODERN = "2025-11-25", "2026-07-28"
+
+_PATIENCE = 20.0
+"""Seconds that a test may take. None needs half of them."""
+
+_MARK = "TYPEDMCP_TEST"
+"""A variable by which the processes of one connection are found."""
+
+_HIDDEN = ("_meta", "resultType", "ttlMs", "cacheScope")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that somebody else wrote."""
+
+    name: str
+    command: tuple[str, ...]
+    newest: str
+    """The newest revision that it speaks."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def parameters(self, *arguments: str, mark: str = "", **env: str) -> StdioServerParameters:
+        """How it is started. Skips the test where it is not installed."""
+        if not all(Path(part).exists() for part in self.command if part.startswith(str(install.INTEROP))):
+            pytest.skip("the servers are not installed: run tests/interop/install.py")
+        command, *rest = [*self.command, *arguments]
+        # Some do not end while something of their own is still to come.
+        return StdioServerParameters(command, rest, env={**env, _MARK: mark}, stderr="capture", close_timeout=1.0)
+
+
+def node_server(name: str, script: Path, *arguments: str, newest: str = OLDER, options: tuple[str, ...] = ()) -> Server:
+    return Server(name, (str(install.node() / "bin" / "node"), *options, str(script), *arguments), newest)
+
+
+@asynccontextmanager
+async def connected(
+    server: Server, *arguments: str, odd: tuple[str, ...] = (), **options: Any
+) -> AsyncGenerator[Client]:
+    """A client of a server that is started for it.
+
+    Fails where the process outlives the client, and where something was reported other than the kinds in `odd`.
+    """
+    mark = str(uuid.uuid4())
+    reports: list[Report] = []
+    client._eras.clear()  # pyright: ignore[reportPrivateUsage]  # every test finds out by itself
+    env: dict[str, str] = options.pop("env", {})
+    options = {"timeout": 10.0, **options, "on_report": reports.append}
+    async with connect(server.parameters(*arguments, mark=mark, **env), **options) as opened:
+        yield opened
+    assert processes(mark) == []
+    unexpected = [str(report) for report in reports if report.kind not in odd]
+    assert unexpected == [], unexpected
+
+
+def processes(mark: str) -> list[int]:
+    """The processes that were started with a mark, and what they have started; found where there is a `/proc`."""
+    if not Path("/proc/self/environ").exists():
+        return []
+    wanted = f"{_MARK}={mark}".encode()
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and wanted in _environment(pid)]
+
+
+def _environment(pid: str) -> bytes:
+    try:
+        return Path("/proc", pid, "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a test in a loop of its own, and leave no task behind."""
+
+    async def checked() -> None:
+        await asyncio.wait_for(main(), _PATIENCE)
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        assert left == []
+
+    asyncio.run(checked())
+
+
+class Line:
+    """An open client that several tests use, one after the other, since its server takes long to start."""
+
+    def __init__(self, server: Server, revision: str, *arguments: str, **options: Any) -> None:
+        self.server, self.revision = server, revision
+        self._runner = asyncio.Runner()
+        self._opened = connected(server, *arguments, revisions=[revision], **options)
+        try:
+            self.client = self.run(self._opened.__aenter__)
+        except BaseException:
+            self._runner.close()
+            raise
+
+    @property
+    def is_modern(self) -> bool:
+        return self.revision == MODERN
+
+    def run(self, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return self._runner.run(asyncio.wait_for(main(), _PATIENCE))
+
+    def close(self) -> None:
+        async def main() -> None:
+            await self._opened.__aexit__(None, None, None)
+
+        with self._runner:
+            self.run(main)
+
+
+def plain(value: Any) -> Any:
+    """What a result says, as JSON, without what is about the protocol rather than its contents."""
+    said = structs.to_builtins(value)
+    kept = {key: member for key, member in said.items() if key not in _HIDDEN}
+    return {key: member for key, member in kept.items() if key != "isError" or member}

@@ -1,0 +1,142 @@
+// A server that offers what `offer.json` says, on the low level of the official TypeScript SDK.
+//
+//     node typescript.mjs NODE_MODULES
+//
+// The SDK lives in the folder NODE_MODULES. The client decides on the era.
+
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import { readFileSync } from 'node:fs';
+
+const [modules] = process.argv.slice(2);
+const require = createRequire(pathToFileURL(`${modules}/`));
+const library = name => import(pathToFileURL(require.resolve(name)));
+const { Server, ProtocolError, inputRequired } = await library('@modelcontextprotocol/server');
+const { serveStdio } = await library('@modelcontextprotocol/server/stdio');
+
+const offer = JSON.parse(readFileSync(new URL('offer.json', import.meta.url), 'utf8'));
+
+let cancelled = 0;
+let rootsChanges = 0;
+let watched = 0;
+
+const says = text => ({ role: 'user', content: { type: 'text', text } });
+const told = value => ({ content: [], structuredContent: { value } });
+
+function page(params, member, items) {
+    const start = Number((params?.cursor ?? 'from 0').slice('from '.length));
+    const end = start + offer.page;
+    return { [member]: items.slice(start, end), ...(end < items.length && { nextCursor: `from ${end}` }) };
+}
+
+// Asks what has not been answered yet. Where the wire has no rounds, the SDK sends requests instead.
+function asking(rounds, { mcpReq }, give) {
+    const answers = { ...JSON.parse(mcpReq.requestState() ?? '{}'), ...mcpReq.inputResponses };
+    const inputRequests = rounds.find(asked => Object.keys(asked).some(key => !(key in answers)));
+    return inputRequests ? inputRequired({ inputRequests, requestState: JSON.stringify(answers) }) : give(answers);
+}
+
+async function progress({ mcpReq }, done, total, message) {
+    const { progressToken } = mcpReq._meta ?? {};
+    if (progressToken === undefined) return;
+    await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: done, total, message } });
+}
+
+const changes = {
+    tools: server => server.sendToolListChanged(),
+    prompts: server => server.sendPromptListChanged(),
+    resources: server => server.sendResourceListChanged(),
+};
+
+const tools = {
+    echo: (server, context, { value }) => told(value),
+    progress: async (server, context) => {
+        for (let done = 1; done <= 5; done++) await progress(context, done, 5, `step ${done}`);
+        return told('done');
+    },
+    wait: async (server, context) => {
+        const { signal } = context.mcpReq;
+        const over = new Promise((_, reject) => {
+            signal.addEventListener('abort', () => (cancelled++, reject(new Error('cancelled'))));
+        });
+        await progress(context, 0, 1, 'waiting');
+        await over;
+    },
+    cancelled: () => told(cancelled),
+    log: async (server, { mcpReq }) => {
+        for (const level of offer.levels) await mcpReq.log(level, { level }, 'offer');
+        return told('logged');
+    },
+    change: async (server, context, { what }) => {
+        if (what === 'test://watched') watched++;
+        await (changes[what] ?? (server => server.sendResourceUpdated({ uri: what })))(server);
+        return told('changed');
+    },
+    roots_changes: () => told(rootsChanges),
+    broken: () => {
+        throw new ProtocolError(-31999, "I'm a teapot", { short: true, stout: [1, null] });
+    },
+    crash: () => process.exit(3),
+};
+
+const handlers = {
+    'tools/list': (server, params) => page(params, 'tools', offer.tools),
+    'resources/list': (server, params) => page(params, 'resources', offer.resources),
+    'resources/templates/list': (server, params) => page(params, 'resourceTemplates', offer.templates),
+    'prompts/list': (server, params) => page(params, 'prompts', offer.prompts),
+    'tools/call': (server, { name, arguments: given = {} }, context) => {
+        if (name in offer.results) return offer.results[name];
+        if (name in offer.questions) return asking(offer.questions[name], context, told);
+        if (!(name in tools)) throw new ProtocolError(-32602, `Unknown tool: ${name}`, { name });
+        return tools[name](server, context, given);
+    },
+    'resources/read': (server, { uri }, context) => {
+        if (uri === 'test://watched')
+            return { contents: [{ uri, mimeType: 'text/plain', text: `changed ${watched} time(s)` }] };
+        if (uri === 'test://asked')
+            return asking(offer.questions.roots, context, ({ folders }) => ({
+                contents: [{ uri, text: folders.roots[0].uri }],
+            }));
+        if (uri.startsWith('test://item/')) {
+            const text = `item ${uri.slice('test://item/'.length)}`;
+            return { contents: [{ uri, mimeType: 'text/plain', text }] };
+        }
+        if (!(uri in offer.contents)) throw new ProtocolError(-32002, `Resource not found: ${uri}`, { uri });
+        return { contents: offer.contents[uri] };
+    },
+    'prompts/get': (server, { name, arguments: given = {} }, context) => {
+        if (name === 'greet') {
+            const text = `Hello ${given.name}, ${given.style ?? 'plainly'}.`;
+            return { description: 'Greets somebody.', messages: [says(text)] };
+        }
+        if (name === 'asked')
+            return asking(offer.questions.rounds, context, ({ second }) => ({
+                messages: [says(`I like ${second.content.color}.`)],
+            }));
+        if (!(name in offer.messages)) throw new ProtocolError(-32602, `Unknown prompt: ${name}`, { name });
+        return { messages: offer.messages[name] };
+    },
+    'completion/complete': (server, { ref, argument: { value }, context }) => {
+        if (ref.type === 'ref/prompt') {
+            const values = offer.styles.filter(style => style.startsWith(value));
+            return { completion: { values, total: values.length, hasMore: false } };
+        }
+        const start = context?.arguments?.prefix ?? '';
+        const values = Array.from({ length: 100 }, (_, n) => `${start}${value}${n}`);
+        return { completion: { values, total: 150, hasMore: true } };
+    },
+    'resources/subscribe': () => ({}),
+    'resources/unsubscribe': () => ({}),
+};
+
+serveStdio(() => {
+    const changing = { listChanged: true };
+    const capabilities = {
+        tools: changing, prompts: changing, resources: { ...changing, subscribe: true }, logging: {}, completions: {},
+    };
+    const server = new Server(offer.info, { capabilities, instructions: offer.instructions });
+    for (const [method, handle] of Object.entries(handlers))
+        server.setRequestHandler(method, (request, context) => handle(server, request.params, context));
+    server.setNotificationHandler('notifications/roots/list_changed', () => void rootsChanges++);
+    return server;
+});

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -184,3 +185,9 @@ def test_an_address_that_is_none_is_named() -> None:
             await connect("tcp://127.0.0.1:1")
 
     run(main)
+
+
+def test_the_client_for_the_conformance_suite_runs_over_stdio_too() -> None:
+    script = Path(__file__).parents[1] / "conformance" / "client.py"
+    environment = {**os.environ, "MCP_CONFORMANCE_SCENARIO": "initialize"}
+    subprocess.run([sys.executable, str(script), "--", *COMMAND], check=True, timeout=30, env=environment)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 import atexit
 import inspect
+import os
 import threading
+import warnings
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -20,7 +23,9 @@ from typedmcp import client as _async
 from typedmcp import dialect
 from typedmcp.client import CallOptions, Changed, Target
 from typedmcp.context import LogLevel
+from typedmcp.dispatch import is_awaitable
 from typedmcp.errors import UsageError
+from typedmcp.threads import in_daemon
 
 __all__ = ["Client", "Subscription", "connect"]
 
@@ -46,15 +51,26 @@ class Portal:
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise UsageError("a blocking call within the client's own event loop would wait for itself")
+        if not self._thread.is_alive():
+            coroutine.close()
+            raise UsageError("the client belongs to the process that this one was forked from: connect anew")
         work = _Work(coroutine)
         self._loop.call_soon_threadsafe(work.start)
         try:
             work.ended.acquire()
         except BaseException:  # KeyboardInterrupt
-            self._loop.call_soon_threadsafe(work.cancel)
-            work.ended.acquire(timeout=_CLOSE_AT_EXIT)
+            if not work.is_done:
+                self._loop.call_soon_threadsafe(work.cancel)
+                work.ended.acquire(timeout=_CLOSE_AT_EXIT)
             raise
         return work.result()
+
+    def forget(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Run a coroutine that nobody waits for."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        else:
+            coroutine.close()
 
 
 class _Work(Generic[T]):
@@ -66,6 +82,11 @@ class _Work(Generic[T]):
         self.ended: threading.Lock = threading.Lock()
         """Free when it has ended."""
         self.ended.acquire()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+        return self._task is not None and self._task.done()
 
     def start(self) -> None:
         """Begin, in the loop's thread."""
@@ -91,7 +112,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 _lock = threading.Lock()
 _shared: Portal | None = None
-_open: set[Client] = set()
+_open: weakref.WeakSet[Client] = weakref.WeakSet()
 
 
 def _portal() -> Portal:
@@ -105,9 +126,27 @@ def _portal() -> Portal:
 
 def _close_all() -> None:
     """Children are shut down in good order even where nobody closed their client."""
-    for client in list(_open):
+    clients = list(_open)
+    if clients and _shared is not None:
         with suppress(Exception):
-            client.close()
+            _shared.run(_close_together(clients))
+    _open.clear()
+
+
+async def _close_together(clients: list[Client]) -> None:
+    closing = [asyncio.create_task(client.engine.close()) for client in clients]
+    await asyncio.wait(closing, timeout=_CLOSE_AT_EXIT)
+
+
+def _after_fork() -> None:
+    """The thread of the loop stays behind in the parent, and so do the clients."""
+    global _lock, _shared
+    _lock, _shared = threading.Lock(), None
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _in_threads(options: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +171,8 @@ def _threaded(callback: Callable[..., Any]) -> Callable[..., Any]:
         return callback
 
     async def call(*args: Any) -> Any:
-        return await asyncio.to_thread(callback, *args)
+        given = await in_daemon(callback, *args)
+        return await given if is_awaitable(given) else given
 
     return call
 
@@ -164,6 +204,11 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        if self in _open:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2, source=self)
+            self.portal.forget(self.engine.close())
 
     def open(self) -> None:
         """Connect and agree on a revision. Where it is open already, nothing is done."""

@@ -557,3 +557,119 @@ def test_what_a_tool_gives_is_checked_against_what_it_said(content: Any, fault: 
                     await call
 
     run(main)
+
+
+# What a reviewer found
+
+
+@pytest.mark.parametrize("params", [b"[]", b"null", b"5", b'{"_meta":[]}', b'"\xff"', b'{"a":"\xff"}'], ids=repr)
+@pytest.mark.parametrize("method", ["tools/list_changed", "progress", "message", "resources/updated", "cancelled"])
+def test_no_notification_ends_the_connection(method: str, params: bytes) -> None:
+    async def main() -> None:
+        async with played(on_log=print) as (client, script):
+            call = asyncio.create_task(client.call_tool("x"))
+            asked = await script.receive()
+            script.raw(b'{"jsonrpc":"2.0","method":"notifications/' + method.encode() + b'","params":' + params + b"}")
+            script.send(id=asked["id"], result=COMPLETE)
+            assert text(await call) == "good"
+
+    run(main)
+
+
+def test_connecting_ends_whatever_progress_a_server_claims() -> None:
+    async def main() -> None:
+        near, far = typedmcp.memory_pair()
+        script = Script(far, [])
+
+        async def claim() -> None:
+            for step in range(1000):
+                for token in (1, 2):
+                    params = {"progressToken": token, "progress": step}
+                    script.send(method="notifications/progress", params=params)
+                await asyncio.sleep(0.01)
+
+        claiming = asyncio.create_task(claim())
+        client = connect(near, timeout=0.1, probe=0.05, on_report=lambda _: None)
+        async with asyncio.timeout(5):
+            with pytest.raises(typedmcp.RequestTimeout):
+                await client.open()
+        claiming.cancel()
+        await asyncio.wait([claiming])
+        await far.close()
+
+    run(main)
+
+
+def test_the_time_in_all_counts_rounds_and_callbacks() -> None:
+    asks = {"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list"}}}
+
+    async def never() -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    async def main() -> None:
+        async with played(roots=never) as (client, script):
+            call = asyncio.create_task(client.call_tool("x", max_time=0.1))
+            script.send(id=(await script.receive())["id"], result=asks)
+            async with asyncio.timeout(5):
+                with pytest.raises(typedmcp.RequestTimeout, match=r"no answer within 0.1 s"):
+                    await call
+
+    run(main)
+
+
+def test_closing_while_it_opens_ends_the_opening() -> None:
+    async def main() -> None:
+        near, far = typedmcp.memory_pair()
+        client = connect(near)
+        opening = asyncio.create_task(client.open())
+        await Script(far, []).receive()
+        async with asyncio.timeout(5):
+            await client.close()
+            with pytest.raises(typedmcp.ConnectionLost):
+                await opening
+        await far.close()
+
+    run(main)
+
+
+def test_a_callback_that_is_cancelled_does_not_end_the_telling() -> None:
+    heard: list[Any] = []
+
+    async def cancelled(params: Any) -> None:
+        heard.append(params.data)
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        async with played(on_log=cancelled) as (client, script):
+            for number in range(3):
+                script.send(method="notifications/message", params={"level": "info", "data": number})
+            call = asyncio.create_task(client.call_tool("x"))
+            script.send(id=(await script.receive())["id"], result=COMPLETE)
+            await call
+            await asyncio.sleep(0.01)
+            assert heard == [0, 1, 2]
+
+    run(main)
+
+
+def test_questions_are_bounded_and_not_answered_where_nobody_reads() -> None:
+    async def never(_params: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with played("2025-06-18", elicit=never) as (_, script):
+            form: Json = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+            for number in range(300):
+                script.send(id=f"q{number}", method="elicitation/create", params=form)
+            refused = await script.settled()
+            assert len(refused) == 300 - 256
+            assert all(answer["error"]["code"] == -32603 for answer in refused)
+
+    run(main)
+
+
+@pytest.mark.parametrize("options", [{"roots": "file:///a"}, {"log_level": "loud"}, {"revisions": ["1999-01-01"]}])
+def test_options_of_a_client_that_make_no_sense_are_named(options: Json) -> None:
+    with pytest.raises(typedmcp.UsageError):
+        connect(server.Everything(), **options)

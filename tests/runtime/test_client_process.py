@@ -43,6 +43,10 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def ignore(_report: typedmcp.Report) -> None:
+    """What a dying server gives rise to is expected here."""
+
+
 def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
@@ -191,3 +195,42 @@ def test_the_client_for_the_conformance_suite_runs_over_stdio_too() -> None:
     script = Path(__file__).parents[1] / "conformance" / "client.py"
     environment = {**os.environ, "MCP_CONFORMANCE_SCENARIO": "initialize"}
     subprocess.run([sys.executable, str(script), "--", *COMMAND], check=True, timeout=30, env=environment)
+
+
+def test_everybody_who_listens_is_told_again_after_a_restart_of_an_older_server() -> None:
+    async def main() -> None:
+        options: dict[str, Any] = {"restart": True, "revisions": ["2025-06-18"], "on_report": ignore}
+        uri = "test://watched-resource"
+        async with (
+            connect(COMMAND, **options) as client,
+            client.listen(uris=[uri]) as first,
+            client.listen(uris=[uri]) as second,
+        ):
+            os.kill(pid_of(client), signal.SIGKILL)
+            for changes in (first, second):
+                assert await anext(changes) == Changed("resource", uri)  # anything may have happened
+            await client.ping()
+            await asyncio.sleep(0.1)
+            await client.call_tool("test_trigger_resource_change")
+            for changes in (first, second):
+                assert await anext(changes) == Changed("resource", uri)
+
+    run(main)
+
+
+def test_a_server_that_dies_again_and_again_is_started_ever_more_slowly() -> None:
+    async def main() -> None:
+        starts = 0
+        async with connect(COMMAND, restart=True, on_report=lambda _: None) as client:
+            start = time.monotonic()
+            while time.monotonic() - start < 2:
+                os.kill(pid_of(client), signal.SIGKILL)
+                await asyncio.sleep(0.01)
+                try:
+                    await client.ping()
+                except typedmcp.ConnectionLost:
+                    continue
+                starts += 1
+        assert starts <= 5
+
+    run(main)

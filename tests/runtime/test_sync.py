@@ -152,3 +152,60 @@ def test_a_blocking_method_takes_what_the_other_takes(name: str) -> None:
 def test_no_method_of_the_other_is_missing() -> None:
     public = {name for name in vars(Client) if not name.startswith("_")}
     assert public == {*BLOCKING, "server", "revision"}
+
+
+def test_callbacks_may_call_what_calls_back_as_deep_as_they_like() -> None:
+    depth = 0
+
+    def ask(_params: Any) -> Any:
+        nonlocal depth
+        depth += 1
+        if depth < 40:
+            client.call_tool("test_elicitation", {"message": "deeper"})
+        return {"username": "ada", "email": "a@b"}
+
+    with sync.connect(server.Everything(), elicit=ask, max_time=20) as client:
+        assert "accept" in text(client.call_tool("test_elicitation", {"message": "start"}))
+    assert depth == 40
+
+
+FORKED = """
+import os, sys
+from typedmcp import sync
+client = sync.connect(sys.argv[1:])
+client.open()
+pid = os.fork()
+if pid == 0:
+    try:
+        client.ping()
+    except Exception as error:
+        print(type(error).__name__, flush=True)
+    with sync.connect(sys.argv[1:]) as other:
+        print(other.server.info.name, flush=True)
+    sys.exit(0)
+os.waitpid(pid, 0)
+client.ping()
+client.close()
+print("parent", flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_connects_anew_and_ends() -> None:
+    command = [sys.executable, "-c", FORKED, *COMMAND]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=True)
+    assert done.stdout.splitlines() == ["UsageError", "everything", "parent"]
+
+
+def test_a_client_that_is_dropped_is_closed_with_a_warning() -> None:
+    client = sync.connect(COMMAND)
+    client.open()
+    transport: Any = client.engine._session.transport  # type: ignore[union-attr]  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
+    held = [client]
+    del client
+    with pytest.warns(ResourceWarning, match="was not closed"):
+        held.clear()
+    deadline = time.monotonic() + 20
+    while transport.exit_status is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert transport.exit_status is not None

@@ -74,7 +74,7 @@ class ResponseCache:
     """
 
     def __init__(self, entries: int = 256, size: int = 8 << 20, longest: float = LONGEST) -> None:
-        self.changes = 0
+        self.changes: int = 0
         """How often something was forgotten: what to note when a request is sent, for `put`."""
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
         self._room = size

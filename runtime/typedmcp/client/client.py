@@ -36,9 +36,11 @@ from typedmcp.errors import (
     InputUnavailable,
     ProtocolError,
     RemoteError,
+    RequestTimeout,
     UsageError,
 )
 from typedmcp.peer import Kind, Report
+from typedmcp.transports import Transport
 from typedmcp.wire import DEFAULT_LIMIT
 
 __all__ = ["CallOptions", "Client", "connect"]
@@ -54,6 +56,24 @@ _ELICITATION_REQUIRED = -32042
 
 _eras: dict[str, str] = {}
 """The revision that a target spoke last time."""
+
+_REMEMBERED = 256
+"""Of how many targets that is known."""
+
+_CALM = 30.0
+"""Seconds after which a restart is forgotten."""
+
+_SLOWEST = 5.0
+"""Seconds that a restart waits at most."""
+
+_MOST_PAGES = 10_000
+"""How many pages a list may have: more are a server that does not end."""
+
+
+def _remember(key: str, revision: str) -> None:
+    if len(_eras) >= _REMEMBERED:
+        _eras.clear()
+    _eras[key] = revision
 
 
 class CallOptions(TypedDict, total=False):
@@ -113,6 +133,8 @@ def connect(
     """
     if unknown := [revision for revision in revisions if revision not in SUPPORTED]:
         raise UsageError(f"no revision {unknown[0]!r}; there are {', '.join(SUPPORTED)}")
+    if isinstance(roots, str):
+        raise UsageError(f"roots are a list, such as [{roots!r}]")
     if log_level is not None and log_level not in LEVELS:
         raise UsageError(f"no log level {log_level!r}; there are {', '.join(LEVELS)}")
     if restart and not can_restart(target):
@@ -165,6 +187,11 @@ class Client:
         self._server: Server | None = None
         self._outgoing = Outgoing(DIALECT, {})
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
+        self._starts: list[float] = []
+        """When the last connections were made."""
+        self._subscribed: set[str] = set()
+        """What this session of an older server was asked to tell of."""
         self._opening: asyncio.Lock = asyncio.Lock()
         self._cache = ResponseCache(size=cache)
         self._checker = OutputChecker() if check_output and available() else None
@@ -201,12 +228,17 @@ class Client:
     async def close(self) -> None:
         """End the connection: open calls fail, a child is shut down. From any task, in any order; twice is once."""
         self._closed = True
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(asyncio.current_task()))
+        await asyncio.shield(self._closing)
+
+    async def _close(self, caller: asyncio.Task[Any] | None) -> None:
         for subscription in list(self._subscriptions):
             await subscription.close()
-        session = self._session
-        if session is not None:
-            await session.close()
-        await self._events.close()
+        for session in (self._session, self._events.session):  # which may be about to be agreed on
+            if session is not None:
+                await session.close()
+        await self._events.close(caller)
 
     async def _connected(self) -> ClientSession:
         """The session, opened where there is none."""
@@ -218,32 +250,65 @@ class Client:
             if session is not None and not session.ended:
                 return session
             if self._closed or (session is not None and not self._restart):
-                raise ConnectionLost("the connection has ended")
+                raise ConnectionLost("the client has been closed") if session is None else session.loss()
             return await self._reconnect(session)
 
     async def _reconnect(self, before: ClientSession | None) -> ClientSession:
         if before is not None:
             await before.close()
-        transport = await open_target(self._target)
+            await self._wait_before_restart()
+        transport = await self._open_target()
         session = ClientSession(transport, self._events, limit=self._limit)
         self._events.session, self._events.revision = session, None
         self._cache.clear()
         self._outputs.clear()
+        self._subscribed.clear()
         try:
             key = name_of(self._target) if self._identity.modern and self._identity.legacy else None
             known = _eras.get(key) if key is not None else None
             server = await meet(session, self._identity, known, self.timeout or 60.0, self._probe)
+            if self._closed:
+                raise ConnectionLost("the client has been closed")
         except BaseException:
             await session.close()
+            await self._events.close(asyncio.current_task())
             raise
         if key is not None:
-            _eras[key] = server.revision
+            _remember(key, server.revision)
         self._events.revision = server.revision
         said = self._identity.meta(self._log_level) if is_modern(server.revision) else None
         self._server, self._outgoing, self._session = server, Outgoing(server.revision, said), session
         if said is None and self._log_level is not None and server.capabilities.logging is not UNSET:
-            await self._set_older_level(session, self._log_level)
+            await self._ask_for_level(session, self._log_level)
         return session
+
+    async def _open_target(self) -> Transport:
+        try:
+            async with asyncio.timeout(self.timeout):
+                transport = await open_target(self._target)
+        except TimeoutError:
+            raise ConnectionLost(f"{name_of(self._target)}: no connection within {self.timeout:g} s") from None
+        if self._closed:
+            await transport.close()
+            raise ConnectionLost("the client has been closed")
+        return transport
+
+    async def _wait_before_restart(self) -> None:
+        """A server that dies again and again is started ever more slowly."""
+        now = self._now()
+        self._starts = [start for start in self._starts if start > now - _CALM][-10:]
+        if self._starts:
+            await asyncio.sleep(min(0.1 * 2 ** len(self._starts), _SLOWEST))
+        self._starts.append(self._now())
+        if self._closed:
+            raise ConnectionLost("the client has been closed")
+
+    async def _ask_for_level(self, session: ClientSession, level: LogLevel) -> None:
+        """A server that does not log as it was asked to is good for other things."""
+        try:
+            await self._set_older_level(session, level)
+        except RemoteError as error:
+            self._events.report(Report(Kind.PROBLEM, str(error), "logging/setLevel", error=error))
 
     # Who is there
 
@@ -283,8 +348,11 @@ class Client:
         """
         session = await self._connected()
         if isinstance(method, str):
-            raw, _ = await self._exchange(session, method, self._plain(params, options), options)
-            return msgspec.json.decode(raw)
+            raw, id = await self._exchange(session, method, self._plain(params, options), options)
+            try:
+                return msgspec.json.decode(raw)
+            except ValueError as error:
+                raise ProtocolError(f"result: {error}").of_call(method, id) from error
         record = cast("Method[Any, Any]", method)
         if record.direction == "server" or record.kind == "notification":
             raise UsageError(f"{record.name} is not a request of a client's")
@@ -400,7 +468,7 @@ class Client:
     async def _pages(self, fetch: Any, member: str, options: CallOptions) -> AsyncIterator[Any]:
         cursor: str | None = None
         seen: set[str] = set()
-        while True:
+        for _ in range(_MOST_PAGES):
             page = await fetch(cursor, **options)
             for item in getattr(page, member):
                 yield item
@@ -410,6 +478,7 @@ class Client:
             if cursor in seen:
                 raise ProtocolError(f"the server gave the cursor {cursor!r} twice, so its pages never end")
             seen.add(cursor)
+        raise ProtocolError(f"the server has more than {_MOST_PAGES} pages of {member}")
 
     # Changes
 
@@ -428,6 +497,8 @@ class Client:
             async for changed in changes: ...
         ```
         """
+        if isinstance(uris, str):
+            raise UsageError(f"uris are a list, such as [{uris!r}]")
         wanted: dict[Change, bool] = {"tools": tools, "prompts": prompts, "resources": resources}
         return Subscription(self, [kind for kind, is_wanted in wanted.items() if is_wanted], uris)
 
@@ -457,8 +528,8 @@ class Client:
 
     async def _listen_older(self, session: ClientSession, subscription: Subscription) -> None:
         """An older session hears of lists anyway; resources are subscribed to one by one."""
-        others = {uri for other in self._subscriptions - {subscription} for uri in other.uris}
-        for uri in subscription.uris - others:
+        for uri in subscription.uris - self._subscribed:
+            self._subscribed.add(uri)
             await self._exchange(session, "resources/subscribe", {"uri": uri}, {})
         subscription.established(None)
         try:
@@ -468,6 +539,7 @@ class Client:
             if not session.ended:
                 others = {uri for other in self._subscriptions - {subscription} for uri in other.uris}
                 for uri in subscription.uris - others:
+                    self._subscribed.discard(uri)
                     session.forget("resources/unsubscribe", {"uri": uri}, self.timeout or 60.0)
 
     # How a call is made
@@ -479,9 +551,20 @@ class Client:
         return await self._call(method, params, options)
 
     async def _call(self, method: str, params: Any, options: CallOptions) -> Any:
-        """Call a method of the dialect's, with as many rounds of input as the server needs."""
+        """Call a method of the dialect's, in the time that it has in all."""
+        max_time = options.get("max_time", self._max_time)
+        try:
+            async with asyncio.timeout(max_time):
+                return await self._rounds_of(method, params, options)
+        except TimeoutError:
+            raise RequestTimeout(max_time or 0.0).of_call(method, "none") from None
+
+    async def _rounds_of(self, method: str, params: Any, options: CallOptions) -> Any:
+        """As many rounds of input as the server needs."""
         left = options.get("rounds")
         rounds = self._rounds if left is None else left
+        if rounds < 0:
+            raise UsageError(f"rounds must not be negative, they are {rounds}")
         for _ in range(rounds + 1):
             session = await self._connected()
             asked = None if options.get("fresh") else self._key(method, params)

@@ -96,7 +96,7 @@ async def meet(session: ClientSession, identity: Identity, known: str | None, ti
             raise UnsupportedVersion(DIALECT, [])
         return found
     if known is not None and not is_modern(known):
-        with suppress(RemoteError):  # another server than last time
+        with suppress(RemoteError, RequestTimeout):  # another server than last time
             return await _initialize(session, identity, timeout)
     return await _find_out(session, identity, timeout, probe)
 
@@ -126,7 +126,7 @@ async def _find_out(session: ClientSession, identity: Identity, timeout: float, 
 
 async def _discover(session: ClientSession, identity: Identity, timeout: float) -> Server | None:
     """What a modern server says of itself; None from an older one."""
-    call = session.begin("server/discover", timeout=timeout)
+    call = session.begin("server/discover", timeout=timeout, latest=timeout)
     try:
         raw = await session.exchange(call, {"_meta": identity.meta(None)})
         result = D.decode(bytes(raw), D.DiscoverResult)
@@ -136,7 +136,7 @@ async def _discover(session: ClientSession, identity: Identity, timeout: float) 
         return None
     except RequestTimeout:
         return None
-    except (DecodeError, ProtocolError):
+    except (ValueError, ProtocolError):
         return None
     if DIALECT not in result.supported_versions:
         raise UnsupportedVersion(DIALECT, result.supported_versions)
@@ -159,8 +159,12 @@ async def _initialize(session: ClientSession, identity: Identity, timeout: float
         capabilities=identity.callbacks.capabilities(wanted),
         client_info=from_builtins(to_builtins(identity.info), older.Implementation),
     )
-    call = session.begin("initialize", timeout=timeout)
-    plain: Any = msgspec.json.decode(await session.exchange(call, params))
+    call = session.begin("initialize", timeout=timeout, latest=timeout)
+    raw = await session.exchange(call, params)
+    try:
+        plain: Any = msgspec.json.decode(raw)
+    except ValueError as error:
+        raise ProtocolError(f"result: {error}").of_call("initialize", call.id) from error
     revision: Any = plain.get("protocolVersion") if is_object(plain) else None
     if revision not in identity.legacy:
         raise UnsupportedVersion(wanted, [str(revision)])

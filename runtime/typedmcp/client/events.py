@@ -18,7 +18,7 @@ from typedmcp.client.listening import KINDS, SUBSCRIPTION_KEY, Changed, Subscrip
 from typedmcp.client.session import ClientSession, Pending
 from typedmcp.dispatch import is_awaitable
 from typedmcp.edge.revisions import is_modern, methods
-from typedmcp.errors import DecodeError
+from typedmcp.errors import INTERNAL_ERROR
 from typedmcp.peer import Call, Kind, Report
 from typedmcp.wire import RequestId
 
@@ -30,6 +30,10 @@ _log = logging.getLogger("typedmcp")
 
 _WAITING_NOTICES = 10_000
 """How many notifications may wait for callbacks that are slower than the server."""
+
+
+_QUESTIONS = 256
+"""How many questions of an older server are answered at a time."""
 
 
 class Events:
@@ -57,10 +61,10 @@ class Events:
         self._notices: asyncio.Queue[Awaitable[object]] = asyncio.Queue(_WAITING_NOTICES)
         self._telling: asyncio.Task[None] | None = None
 
-    async def close(self) -> None:
-        """Stop answering and telling."""
-        # A callback may be what closes the client.
-        tasks = {*self._answering.values(), *([self._telling] if self._telling else [])} - {asyncio.current_task()}
+    async def close(self, caller: asyncio.Task[Any] | None) -> None:
+        """Stop answering and telling. `caller` may be a callback: it is left to end by itself."""
+        tasks = {*self._answering.values(), *([self._telling] if self._telling else [])} - {caller}
+        self._telling = None
         for task in tasks:
             task.cancel()
         if tasks:
@@ -70,7 +74,7 @@ class Events:
         """A notification came."""
         try:
             self._hear(method, params, call)
-        except (DecodeError, msgspec.MsgspecError) as error:
+        except ValueError as error:  # of which kind decoding errors are
             self.report(Report(Kind.REFUSED, str(error), method, error=error))
 
     def _hear(self, method: str, params: bytes, call: Call | None) -> None:
@@ -105,7 +109,7 @@ class Events:
 
     def _changed(self, method: str, params: bytes) -> None:
         kind = KINDS[method]
-        plain: Any = msgspec.json.decode(params)
+        plain = D.decode(params, dict[str, Any])
         uri = D.decode(params, D.ResourceUpdatedNotificationParams).uri if kind == "resource" else None
         if uri is None:
             self._cache.forget(method)
@@ -136,6 +140,13 @@ class Events:
             return
         if id in self._answering:
             self.report(Report(Kind.DUPLICATE, "a request with this id is in flight", method, id))
+            return
+        session = self.session
+        if session is None or session.transport.congested:
+            self.report(Report(Kind.FAILED, f"{method} is not answered: the server does not read", method, id))
+            return
+        if len(self._answering) >= _QUESTIONS:
+            session.refuse(id, INTERNAL_ERROR, f"more than {_QUESTIONS} questions at a time")
             return
         task = asyncio.get_running_loop().create_task(self._answer(id, method, params))
         self._answering[id] = task
@@ -172,6 +183,11 @@ class Events:
             waits = await self._notices.get()
             try:
                 await waits
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                self.report(Report(Kind.FAILED, "a callback was cancelled", error=error))
             except Exception as error:
                 self.report(Report(Kind.FAILED, f"a callback failed: {error!r}", error=error))
 

@@ -99,7 +99,7 @@ class ClientSession:
         Raises `ConnectionLost` at the end of the connection.
         """
         if self.ended:
-            raise self._loss().of_call(method, "none")
+            raise self.loss().of_call(method, "none")
         pending = Pending(self._loop.create_future(), on_progress)
         return self.peer.call(method, pending, self._loop.time(), timeout=timeout, latest=latest)
 
@@ -110,20 +110,24 @@ class ClientSession:
         and `ProtocolError` for an answer that is none. Cancelled, it tells the server.
         """
         pending: Pending = call.owner
-        try:
-            self.send(Notification("2.0", call.method, params, call.id))
-        except BaseException:
-            self.peer.cancel(call.id)
-            raise
         if call.deadline is not None:
             self._watch(call.deadline)
         try:
             if self.transport.congested:
                 await self._keep_pace(pending.answer)
+            if not pending.answer.done():
+                self._send_call(call, params)
             return await pending.answer
         except asyncio.CancelledError:
             if self.peer.cancel(call.id):
                 self._tell_cancelled(call, "nobody waits for it any more")
+            raise
+
+    def _send_call(self, call: Call, params: Any) -> None:
+        try:
+            self.send(Notification("2.0", call.method, params, call.id))
+        except BaseException:
+            self.peer.cancel(call.id)
             raise
 
     async def _keep_pace(self, answer: asyncio.Future[Raw]) -> None:
@@ -244,12 +248,13 @@ class ClientSession:
         for call in self.peer.close()[1]:
             pending: Pending = call.owner
             if not pending.answer.done():
-                pending.answer.set_exception(self._loss().of_call(call.method, call.id))
+                pending.answer.set_exception(self.loss().of_call(call.method, call.id))
                 pending.answer.exception()  # it may be that nobody waits any more
         self._listener.lost()
         self.over.set()
 
-    def _loss(self) -> Error:
+    def loss(self) -> Error:
+        """The error of a call that the end of the connection ends."""
         describe: Callable[[], str] | None = getattr(self.transport, "describe_end", None)
         told = describe() if describe is not None else ""
         return ConnectionLost(f"the connection ended{': ' if told else ''}{told}")
@@ -292,12 +297,14 @@ class ClientSession:
     def _heard(self, message: _Envelope) -> None:
         params = b"{}" if message.params is UNSET else bytes(message.params)
         method = str(message.method)
-        if message.id is not UNSET:
-            self._listener.asked(message.id, method, params)
-        elif method == "notifications/progress":
-            self._listener.heard(method, params, self._call_of(params))
-        else:
-            self._listener.heard(method, params, None)
+        try:
+            if message.id is not UNSET:
+                self._listener.asked(message.id, method, params)
+            else:
+                progress = method == "notifications/progress"
+                self._listener.heard(method, params, self._call_of(params) if progress else None)
+        except Exception as error:  # nothing that is said must end the reading
+            self._listener.report(Report(Kind.FAILED, f"{method} could not be taken: {error!r}", method, error=error))
 
     def _call_of(self, params: bytes) -> Call | None:
         try:

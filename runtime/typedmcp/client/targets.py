@@ -36,6 +36,9 @@ async def open_target(target: Target) -> Transport:
         return await _open_address(target)
     if isinstance(target, Sequence):
         return await ProcessTransport.start(_command(cast("Sequence[Any]", target)))
+    if isinstance(target, os.PathLike):
+        path = os.fspath(cast("os.PathLike[str]", target))
+        raise UsageError(f"{path} is a path; a command is a list, such as [sys.executable, {path!r}]")
     if _is_transport(target):
         return cast(Transport, target)
     return _Inside(target if isinstance(target, Service) else Service(target))
@@ -49,8 +52,8 @@ def can_restart(target: Target) -> bool:
 def name_of(target: Target) -> str | None:
     """What the era of a server is remembered by; None where that makes no sense."""
     if isinstance(target, StdioServerParameters):
-        env = None if target.env is None else sorted(target.env.items())
-        return repr((target.command, tuple(target.args), env, target.cwd))
+        env = () if target.env is None else sorted(target.env.items())
+        return repr((target.command, tuple(target.args), hash(tuple(env)), target.cwd))  # values may be secrets
     if isinstance(target, str):
         return target
     return repr(tuple(cast("Sequence[Any]", target))) if isinstance(target, Sequence) else None
@@ -87,7 +90,8 @@ async def _dial(target: str, family: int, address: Any) -> Transport:
         try:
             await asyncio.get_running_loop().sock_connect(connection, address)
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
+            known = error.errno is not None and error.errno > 0
+            reason = os.strerror(cast(int, error.errno)) if known else error.strerror or str(error)
             raise ConnectionLost(f"{target}: {reason}") from error
         if family != socket.AF_UNIX:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -109,7 +109,7 @@ JUNK: dict[str, tuple[list[bytes], list[str]]] = {
     ),
     "progress that is none": ([b'{"jsonrpc":"2.0","method":"notifications/progress","params":{}}'], ["refused"]),
     "deep nesting": (
-        [b'{"jsonrpc":"2.0","method":"x","params":' + b'{"a":' * 5000 + b"1" + b"}" * 5001],
+        [b'{"jsonrpc":"2.0","method":"x","params":' + b'{"a":' * 100_000 + b"1" + b"}" * 5001],
         ["malformed"],
     ),
 }

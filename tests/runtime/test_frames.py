@@ -38,7 +38,7 @@ def _bytes(text: str, state: str) -> bytes:
     meta = META if state in ("fresh", "modern") else {}
     parts = {
         "<meta>": '"_meta":' + json.dumps(meta),
-        "<deep>": "[" * 5000 + "]" * 5000,
+        "<deep>": "[" * 20_000 + "]" * 20_000,
         "<long>": "a" * 8192,
         "<digits>": "1" * 5000,
     }

@@ -458,7 +458,7 @@ BEYOND_REPAIR = {
     "null": (b"null", "result: expected object, got null"),
     "half": (b"{", "result: not JSON: Input data was truncated"),
     "nothing": (b"", "result: not JSON: Input data was truncated"),
-    "very deep": (b"[" * 5000 + b"]" * 5000, "result: nested too deeply"),
+    "very deep": (b"[" * 100_000 + b"]" * 100_000, "result: nested too deeply"),
 }
 
 

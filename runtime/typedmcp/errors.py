@@ -128,6 +128,12 @@ class InvalidParams(RemoteError):  # noqa: N818
         super().__init__(INVALID_PARAMS, message, data)
 
 
+def in_params(error: DecodeError) -> InvalidParams:
+    """What is answered where parameters cannot be decoded: with the place, in words and as data."""
+    path = f"params.{error.path}" if error.path else "params"
+    return InvalidParams(f"{path}: {error.reason}", {"path": path})
+
+
 class ResourceNotFound(InvalidParams):
     """There is no such resource."""
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from mcpspec._support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.edge.revisions import DIALECT, is_modern
+from typedmcp.meta import VERSION
 
-__all__ = ["VERSION_KEY", "Facts", "FactsCache"]
+__all__ = ["Facts", "FactsCache", "own_meta"]
 
 D = dialect.structs
-
-VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
-"""The member of `_meta` that makes a request a modern one."""
 
 _REMEMBERED = 256
 _LONGEST = 4096
@@ -64,7 +61,7 @@ class FactsCache:
     def _read(self, raw: bytes) -> Facts:
         session = self.session
         plain = D.decode(raw, dict[str, Any])
-        if session is None or VERSION_KEY in plain:
+        if session is None or VERSION in plain:
             meta = D.decode(raw, D.RequestMetaObject)
             self._check(meta)
             return Facts(DIALECT, meta)
@@ -79,8 +76,3 @@ def own_meta(facts: Facts) -> D.RequestMetaObject:
     meta = D.RequestMetaObject.__new__(D.RequestMetaObject)
     meta.update(facts.meta)
     return meta
-
-
-def as_raw(meta: Any) -> bytes:
-    """A parsed `_meta` as the bytes by which it is remembered."""
-    return msgspec.json.encode(meta)

@@ -11,8 +11,8 @@ from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.edge.convert import Lost
 from typedmcp.edge.revisions import methods, types
-from typedmcp.edge.rules import down
-from typedmcp.errors import INVALID_REQUEST, DecodeError, RemoteError, UnsupportedVersion
+from typedmcp.edge.rules import capabilities, down
+from typedmcp.errors import INVALID_REQUEST, RemoteError, UnsupportedVersion
 from typedmcp.facts import Facts
 from typedmcp.wire import Frame
 
@@ -90,21 +90,9 @@ def _convert(value: Any, target: Any, revision: str, lost: Lost) -> Any:
 def _facts(revision: str, params: Any) -> Facts:
     meta = D.RequestMetaObject(
         protocol_version=revision,
-        client_capabilities=_capabilities(to_builtins(params.capabilities)),
+        client_capabilities=capabilities(to_builtins(params.capabilities), D.ClientCapabilities),
         client_info=D.from_builtins(to_builtins(params.client_info), D.Implementation),
     )
     facts = Facts(revision, meta)
     facts.log_level = _FIRST_LEVEL
     return facts
-
-
-def _capabilities(plain: dict[str, Any]) -> D.ClientCapabilities:
-    """A client's capabilities in the dialect; one that says something else there is still declared."""
-    made: dict[str, Any] = {}
-    for name, value in plain.items():
-        try:
-            D.from_builtins({name: value}, D.ClientCapabilities)
-        except DecodeError:
-            value = {}
-        made[name] = value
-    return D.from_builtins(made, D.ClientCapabilities)

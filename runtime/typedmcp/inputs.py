@@ -36,9 +36,7 @@ __all__ = ["Attempt", "InputRequested", "Inputs", "is_input_required"]
 D = dialect.structs
 
 RESULTS: dict[str, Any] = {
-    "elicitation/create": D.ElicitResult,
-    "sampling/createMessage": D.CreateMessageResult,
-    "roots/list": D.ListRootsResult,
+    name: record.result for name, record in dialect.methods.METHODS.items() if record.kind == "input"
 }
 """What each request for input is answered with."""
 

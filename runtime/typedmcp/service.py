@@ -16,6 +16,7 @@ from typedmcp.codec import Backend
 from typedmcp.dispatch import capabilities_of, functions_of
 from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
 from typedmcp.errors import UsageError
+from typedmcp.meta import SERVER_INFO
 from typedmcp.peer import Kind, Report
 from typedmcp.state import Sealer
 from typedmcp.wire import DEFAULT_LIMIT
@@ -98,7 +99,7 @@ class Service:
         self.threads = threads
         self.rounds = rounds
         self.grace = grace
-        self.result_meta: dict[str, Any] = {_SERVER_INFO: D.to_builtins(self.info)}
+        self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
         """What every modern result's `_meta` says of the server."""
         self._named: dict[type, Callable[[Any], Any]] = {}
 
@@ -128,6 +129,3 @@ def _namer(kind: type[msgspec.Struct], meta: dict[str, Any]) -> Callable[[Any], 
     exec(compile(text, f"<{kind.__name__} with meta>", "exec"), scope)  # noqa: S102  # names of generated types
     made: Callable[[Any], Any] = scope["name"]
     return made
-
-
-_SERVER_INFO = "io.modelcontextprotocol/serverInfo"

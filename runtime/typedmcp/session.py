@@ -40,10 +40,12 @@ from typedmcp.errors import (
     DecodeError,
     RemoteError,
     UnsupportedVersion,
+    in_params,
 )
-from typedmcp.facts import VERSION_KEY, Facts, FactsCache, own_meta
+from typedmcp.facts import Facts, FactsCache, own_meta
 from typedmcp.handshake import Handshake
 from typedmcp.inputs import InputRequested, Inputs, is_input_required
+from typedmcp.meta import VERSION
 from typedmcp.peer import Kind, Peer, Report
 from typedmcp.service import Service
 from typedmcp.subscriptions import Subscriptions
@@ -405,9 +407,9 @@ class ServerSession:
         return self._other_answer(ctx, answer)
 
     def _refuse_params(self, ctx: Context, error: DecodeError) -> Started:
-        path = f"params.{error.path}" if error.path else "params"
+        fault = in_params(error)
         self._note(ctx)
-        self._refuse(ctx, INVALID_PARAMS, f"{path}: {error.reason}", {"path": path})
+        self._refuse(ctx, fault.code, fault.message, fault.data)
         return None
 
     def _other_answer(self, ctx: Context, answer: object) -> Started:
@@ -536,8 +538,8 @@ class ServerSession:
         except RecursionError:
             self._refuse_frame(found, PARSE_ERROR, "nested too deeply", None, batch)
         except DecodeError as error:
-            path = f"params.{error.path}" if error.path else "params"
-            self._refuse_frame(found, INVALID_PARAMS, f"{path}: {error.reason}", {"path": path}, batch)
+            fault = in_params(error)
+            self._refuse_frame(found, fault.code, fault.message, fault.data, batch)
         except RemoteError as error:
             self._refuse_frame(found, error.code, error.message, error.data, batch)
         return None
@@ -562,7 +564,7 @@ class ServerSession:
         meta: Any = params.get("_meta", {})
         if not is_object(meta):
             raise DecodeError("_meta", "expected object")
-        modern = VERSION_KEY in meta and self.service.speaks_dialect  # to others it says nothing
+        modern = VERSION in meta and self.service.speaks_dialect  # to others it says nothing
         if not modern and self._handshake.takes(frame):
             return self._shake(frame, batch)
         if modern or (self._facts.session is not None and meta):
@@ -590,7 +592,7 @@ class ServerSession:
         )
         if not known and "fallback" not in self._functions:
             return RemoteError(METHOD_NOT_FOUND, f"method not found: {frame.method}")
-        path = f'params._meta["{VERSION_KEY}"]' if has_meta else "params._meta"
+        path = f'params._meta["{VERSION}"]' if has_meta else "params._meta"
         return RemoteError(INVALID_PARAMS, f"{path}: required, but missing; no initialize came before", {"path": path})
 
     def _typed(self, frame: Frame, codec: Codec, facts: Facts, line: bytes, batch: Any) -> Started:

@@ -16,6 +16,7 @@ from typedmcp import dialect
 from typedmcp.backends import as_model, as_struct
 from typedmcp.changes import Change
 from typedmcp.errors import MethodNotFound
+from typedmcp.meta import SUBSCRIPTION
 from typedmcp.wire import RequestId
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ _METHODS: dict[Change, str] = {
     "resources": "notifications/resources/list_changed",
     "resource": "notifications/resources/updated",
 }
-_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
 class _Listener:
@@ -73,7 +73,7 @@ class Subscriptions:
             await self._session.ending.wait()
         finally:
             self._listeners.remove(listener)
-        meta = {_SUBSCRIPTION: ctx.id}
+        meta = {SUBSCRIPTION: ctx.id}
         ended = D.CancelledNotificationParams(request_id=_id(ctx), reason="the server ends the subscription")
         self._session.notify(ctx, "notifications/cancelled", ended)
         result = D.SubscriptionsListenResult(
@@ -96,7 +96,7 @@ class Subscriptions:
         return granted
 
     def _acknowledge(self, ctx: Context, granted: D.SubscriptionFilter) -> None:
-        meta = D.from_builtins({_SUBSCRIPTION: ctx.id}, D.NotificationMetaObject)
+        meta = D.from_builtins({SUBSCRIPTION: ctx.id}, D.NotificationMetaObject)
         params = D.SubscriptionsAcknowledgedNotificationParams(notifications=granted, meta=meta)
         self._session.notify(ctx, "notifications/subscriptions/acknowledged", params)
 
@@ -163,7 +163,7 @@ class Subscriptions:
             self._leave = self._session.service.changes.listen(self._session.hear)
 
     def _tell(self, id: RequestId | None, change: Change, uri: str | None) -> None:
-        meta = UNSET if id is None else D.from_builtins({_SUBSCRIPTION: id}, D.NotificationMetaObject)
+        meta = UNSET if id is None else D.from_builtins({SUBSCRIPTION: id}, D.NotificationMetaObject)
         params = (
             D.NotificationParams(meta=meta) if uri is None else D.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
         )

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, TypeAlias, cast
 
-import msgspec
-
 from mcpspec._support.objects import is_array, is_object
 from mcpspec._support.structs import decode, from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.dispatch import is_awaitable
 from typedmcp.edge.revisions import DIALECT, methods, types
-from typedmcp.errors import DecodeError, Error, InvalidParams, MethodNotFound, RemoteError, UsageError
+from typedmcp.errors import DecodeError, Error, MethodNotFound, RemoteError, UsageError, in_params
 
 __all__ = ["Callbacks", "Elicit", "Roots", "Sample", "with_defaults"]
 
@@ -39,9 +37,6 @@ Elicit: TypeAlias = Callable[
 
 Roots: TypeAlias = "Sequence[str | D.Root] | Callable[[], Sequence[str | D.Root] | Awaitable[Sequence[str | D.Root]]]"
 """The folders, as URIs or roots, or what gives them."""
-
-REJECTED = -1
-"""The code with which older revisions let a person say no to sampling."""
 
 
 def with_defaults(params: Question, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -68,7 +63,8 @@ class Callbacks:
         if self.sample is not None:
             declared["sampling"] = {}
         if self.elicit is not None:
-            declared["elicitation"] = {"form": {}, "url": {}} if revision >= _MODES_SINCE else {}
+            has_modes = hasattr(types(revision), "ElicitRequestURLParams")
+            declared["elicitation"] = {"form": {}, "url": {}} if has_modes else {}
         if self.roots is not None:
             declared["roots"] = {} if revision == DIALECT else {"listChanged": True}
         return from_builtins({**declared, **(self.more or {})}, types(revision).ClientCapabilities)
@@ -101,20 +97,13 @@ class Callbacks:
             plain: dict[str, Any] = {} if record.params is NoneType else to_builtins(decode(params, record.params))
             request = _newer(method, plain)
         except DecodeError as error:
-            path = f"params.{error.path}" if error.path else "params"
-            raise InvalidParams(f"{path}: {error.reason}", {"path": path}) from error
+            raise in_params(error) from error
         result = to_builtins(await self.answer(request))
         return from_builtins(_older(method, result, revision), record.result)
 
 
-_MODES_SINCE = "2025-11-25"
-"""The revision with which forms and URLs were told apart."""
-
-_REQUESTS: dict[str, type[msgspec.Struct]] = {
-    "elicitation/create": D.ElicitRequest,
-    "roots/list": D.ListRootsRequest,
-    "sampling/createMessage": D.CreateMessageRequest,
-}
+_REQUESTS = {name: record.message for name, record in dialect.methods.METHODS.items() if record.kind == "input"}
+"""What a server may ask, by method."""
 
 
 def _newer(method: str, plain: dict[str, Any]) -> Any:

@@ -27,7 +27,6 @@ from typedmcp.client.requests import Outgoing, is_mapping, revision_of
 from typedmcp.client.session import ClientSession
 from typedmcp.client.targets import Target, can_restart, name_of, open_target
 from typedmcp.context import LEVELS, LogLevel
-from typedmcp.edge.convert import Lost
 from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
 from typedmcp.errors import (
     METHOD_NOT_FOUND,
@@ -524,7 +523,7 @@ class Client:
         call = session.begin("subscriptions/listen", timeout=None)
         subscription.id = call.id
         params = D.SubscriptionsListenRequestParams(meta=_NO_META, notifications=subscription.filter)
-        await session.exchange(call, self._outgoing.params(call.method, params, self._outgoing.meta(None), []))
+        await session.exchange(call, self._outgoing.params(call.method, params, self._outgoing.meta(None)))
 
     async def _listen_older(self, session: ClientSession, subscription: Subscription) -> None:
         """An older session hears of lists anyway; resources are subscribed to one by one."""
@@ -634,9 +633,8 @@ class Client:
             more = options.get("meta")
             if on_progress is not None:
                 more = {**(more or {}), "progressToken": call.id}
-            lost: Lost = []
             try:
-                params = self._outgoing.params(method, params, self._outgoing.meta(more), lost)
+                params = self._outgoing.params(method, params, self._outgoing.meta(more))
             except BaseException:
                 session.peer.cancel(call.id)
                 raise

@@ -22,17 +22,13 @@ from typedmcp import dialect
 from typedmcp.client.callbacks import Callbacks
 from typedmcp.client.session import ClientSession
 from typedmcp.edge.revisions import DIALECT, is_modern, methods, types
+from typedmcp.edge.rules import capabilities
 from typedmcp.errors import DecodeError, ProtocolError, RemoteError, RequestTimeout, UnsupportedVersion
-from typedmcp.facts import VERSION_KEY
+from typedmcp.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
 
 __all__ = ["Identity", "Server", "meet"]
 
 D = dialect.structs
-
-_INFO_KEY = "io.modelcontextprotocol/clientInfo"
-_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
-_LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
-_SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 
 _MODERN_CODES = (-32020, -32021, -32022)
 """Errors that only a modern server knows: header mismatch, missing capability, unsupported version."""
@@ -60,11 +56,11 @@ class Identity:
     def meta(self, log_level: str | None) -> dict[str, Any]:
         """What every request on a modern wire says of the client."""
         said: dict[str, Any] = {
-            VERSION_KEY: DIALECT,
-            _INFO_KEY: to_builtins(self.info),
-            _CAPABILITIES_KEY: to_builtins(self.callbacks.capabilities(DIALECT)),
+            VERSION: DIALECT,
+            CLIENT_INFO: to_builtins(self.info),
+            CAPABILITIES: to_builtins(self.callbacks.capabilities(DIALECT)),
         }
-        return said if log_level is None else {**said, _LOG_LEVEL_KEY: log_level}
+        return said if log_level is None else {**said, LOG_LEVEL: log_level}
 
 
 @dataclass(frozen=True)
@@ -140,7 +136,7 @@ async def _discover(session: ClientSession, identity: Identity, timeout: float) 
         return None
     if DIALECT not in result.supported_versions:
         raise UnsupportedVersion(DIALECT, result.supported_versions)
-    info = UNSET if result.meta is UNSET else result.meta.get(_SERVER_INFO_KEY, UNSET)
+    info = UNSET if result.meta is UNSET else result.meta.get(SERVER_INFO, UNSET)
     return Server(
         revision=DIALECT,
         capabilities=result.capabilities,
@@ -175,7 +171,7 @@ async def _initialize(session: ClientSession, identity: Identity, timeout: float
     session.notify("notifications/initialized")
     return Server(
         revision=revision,
-        capabilities=_capabilities(to_builtins(result.capabilities)),
+        capabilities=capabilities(to_builtins(result.capabilities), D.ServerCapabilities),
         info=_implementation(to_builtins(result.server_info)),
         instructions=None if result.instructions is UNSET else result.instructions,
         supported=[revision],
@@ -191,15 +187,3 @@ def _implementation(plain: Any) -> D.Implementation | None:
         except DecodeError:
             continue
     return None
-
-
-def _capabilities(plain: dict[str, Any]) -> D.ServerCapabilities:
-    """Capabilities of an older server in the dialect; one that says something else there is still declared."""
-    made: dict[str, Any] = {}
-    for name, value in plain.items():
-        try:
-            from_builtins({name: value}, D.ServerCapabilities)
-        except DecodeError:
-            value = {}
-        made[name] = value
-    return from_builtins(made, D.ServerCapabilities)

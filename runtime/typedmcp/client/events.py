@@ -14,11 +14,12 @@ from mcpspec._support.objects import is_object
 from typedmcp import dialect
 from typedmcp.client.cache import ResponseCache
 from typedmcp.client.callbacks import Callbacks, refusal
-from typedmcp.client.listening import KINDS, SUBSCRIPTION_KEY, Changed, Subscription
+from typedmcp.client.listening import KINDS, Changed, Subscription
 from typedmcp.client.session import ClientSession, Pending
 from typedmcp.dispatch import is_awaitable
 from typedmcp.edge.revisions import is_modern, methods
 from typedmcp.errors import INTERNAL_ERROR
+from typedmcp.meta import SUBSCRIPTION
 from typedmcp.peer import Call, Kind, Report
 from typedmcp.wire import RequestId
 
@@ -116,13 +117,13 @@ class Events:
         else:
             self._cache.forget_resource(uri)
         meta: Any = plain.get("_meta", {})
-        subscription = meta.get(SUBSCRIPTION_KEY) if is_object(meta) else None
+        subscription = meta.get(SUBSCRIPTION) if is_object(meta) else None
         for listener in list(self.subscriptions):
             if subscription is None or str(listener.id) == str(subscription):
                 listener.heard(Changed(kind, uri))
 
     def _acknowledged(self, params: D.SubscriptionsAcknowledgedNotificationParams) -> None:
-        id = None if params.meta is UNSET else params.meta.get(SUBSCRIPTION_KEY)
+        id = None if params.meta is UNSET else params.meta.get(SUBSCRIPTION)
         for listener in self.subscriptions:
             if str(listener.id) == str(id):
                 listener.established(params.notifications)

@@ -24,8 +24,6 @@ __all__ = ["Changed", "Subscription"]
 
 D = dialect.structs
 
-SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
-
 KINDS: dict[str, Change] = {
     "notifications/tools/list_changed": "tools",
     "notifications/prompts/list_changed": "prompts",

@@ -12,7 +12,6 @@ from msgspec import UNSET, Raw
 from mcpspec._support.methods import Method
 from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
-from typedmcp.edge.convert import Lost
 from typedmcp.edge.revisions import DIALECT, methods
 from typedmcp.edge.rules import down
 from typedmcp.errors import UsageError
@@ -40,7 +39,7 @@ class Outgoing:
             return UNSET if not more else dict(more)
         return {**self._said, **more} if more else self._alone
 
-    def params(self, method: str, params: Any, meta: Any, lost: Lost) -> Any:
+    def params(self, method: str, params: Any, meta: Any) -> Any:
         """What is encoded for parameters in the dialect, which may be a mapping.
 
         Raises `DecodeError` for a mapping that is not what the method takes, and `UsageError` for a method that the
@@ -50,7 +49,7 @@ class Outgoing:
             params = _typed(method, params)
         if self.revision == DIALECT:
             return _with_meta(cast(Any, type(params)))(params, meta)
-        return _older(method, self.revision)(params, meta, lost)
+        return _older(method, self.revision)(params, meta)
 
     def exact(self, record: Method[Any, Any], params: Any, meta: Any) -> Any:
         """What is encoded for parameters in the types of the server's own revision: they go as they are."""
@@ -104,16 +103,15 @@ def _with_meta(kind: type[Any]) -> Callable[[Any, Any], Any]:
 
 
 @cache
-def _older(method: str, revision: str) -> Callable[[Any, Any, Lost], Any]:
+def _older(method: str, revision: str) -> Callable[[Any, Any], Any]:
     record = methods(revision).CLIENT_REQUESTS.get(method)
     known = dialect.methods.CLIENT_REQUESTS.get(method)
     if known is None:
-        return lambda params, meta, _lost: params if meta is UNSET else {**params, "_meta": meta}
+        return lambda params, meta: params if meta is UNSET else {**params, "_meta": meta}
     if record is None:
         raise UsageError(f"{revision} does not have {method}")
     source: Any = known.params
     target: Any = record.params
     if not (isinstance(target, type) and issubclass(target, msgspec.Struct)):
-        return lambda _params, meta, _lost: UNSET if meta is UNSET else {"_meta": meta}
-    convert = down(revision).with_meta(source, target)
-    return lambda params, meta, _lost: convert(params, meta)
+        return lambda _params, meta: UNSET if meta is UNSET else {"_meta": meta}
+    return down(revision).with_meta(source, target)

@@ -7,7 +7,7 @@ whoever waits. It knows no eras and no types: results come as the bytes that the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -233,13 +233,10 @@ class ClientSession:
         except OSError as error:
             self._listener.report(Report(Kind.BROKEN, f"the connection broke: {error}", error=error))
         finally:
-            await self._after_the_end()
+            self._after_the_end()
 
-    async def _after_the_end(self) -> None:
+    def _after_the_end(self) -> None:
         """Every call that waits fails at once."""
-        settle: Callable[[], Awaitable[None]] | None = getattr(self.transport, "settle", None)
-        if settle is not None and not self.ended:
-            await settle()
         self.ended = True
         self._flushing = True
         self._out.clear()

@@ -13,7 +13,7 @@ from typedmcp.errors import ConnectionLost, UsageError
 from typedmcp.service import Service
 from typedmcp.session import ServerSession
 from typedmcp.transports import Transport
-from typedmcp.transports.memory import MemoryTransport, memory_pair
+from typedmcp.transports.memory import memory_pair
 from typedmcp.transports.process import ProcessTransport, StdioServerParameters
 from typedmcp.transports.streams import StreamTransport
 
@@ -103,7 +103,6 @@ class _Inside:
 
     def __init__(self, service: Service) -> None:
         self._near, far = memory_pair()
-        self._far: MemoryTransport = far
         self._serving = asyncio.get_running_loop().create_task(ServerSession(service, far).run())
 
     async def read(self) -> bytes:

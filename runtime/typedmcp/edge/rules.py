@@ -18,8 +18,9 @@ from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.edge.convert import Compiler, Lost, Rule
 from typedmcp.edge.revisions import methods, types
+from typedmcp.errors import DecodeError
 
-__all__ = ["SILENT", "down", "older_input", "up"]
+__all__ = ["SILENT", "capabilities", "down", "older_input", "up"]
 
 _RESULTS = (
     "CallToolResult", "CompleteResult", "DiscoverResult", "GetPromptResult", "ListPromptsResult",
@@ -126,6 +127,18 @@ def _output_schema(tool: Any, lost: Lost) -> Any:
     if described is not schema.get("properties"):
         schema = {**schema, "properties": described}
     return _without_misfits(schema, lost, "Tool.output_schema")
+
+
+def capabilities(plain: dict[str, Any], kind: Any) -> Any:
+    """A peer's capabilities in the dialect; one that says something else there is still declared."""
+    made: dict[str, Any] = {}
+    for name, value in plain.items():
+        try:
+            from_builtins({name: value}, kind)
+        except DecodeError:
+            value = {}
+        made[name] = value
+    return from_builtins(made, kind)
 
 
 def older_input(method: str, params: Any, revision: str, lost: Lost) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVariableType]
 
 from codegen.merge import merge_all_of
@@ -13,7 +15,7 @@ from codegen.normalise import canonical, json_values
 from mcpspec._support.objects import is_object
 from tests import official
 
-__all__ = ["definitions", "instances", "narrow"]
+__all__ = ["definitions", "fuzzed", "instances", "narrow"]
 
 DEPTH = 2
 
@@ -28,6 +30,24 @@ def definitions(version: str) -> dict[str, Any]:
 def instances(version: str, name: str, depth: int = DEPTH) -> Any:
     """Values that a definition accepts."""
     return cast(Any, from_schema(narrow(version, name, depth)))
+
+
+def fuzzed(strategy: Any, examples: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
+    """Run a check with so many values, the same ones each time."""
+
+    def decorate(check: Callable[[Any], None]) -> Callable[[], None]:
+        chosen: Any = settings(
+            max_examples=examples,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=[*cast(Any, HealthCheck)],
+            phases=[Phase.generate],
+        )
+        made: Callable[[], None] = chosen(given(value=strategy)(check))
+        return made
+
+    return decorate
 
 
 def narrow(version: str, name: str, depth: int = DEPTH) -> Any:

@@ -3,10 +3,10 @@
 import asyncio
 import json
 import sys
-import time
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from measuring import rates
 
 COUNT = int(sys.argv[2])
 DEPTH = int(sys.argv[3])
@@ -20,19 +20,7 @@ async def main():
     ):
         await client.initialize()
         await client.list_tools()
-
-        async def several(numbers):
-            for _ in numbers:
-                await client.call_tool("echo", TEXT)
-
-        async def timed(count, depth):
-            numbers = iter(range(count))
-            start = time.perf_counter()
-            await asyncio.gather(*(several(numbers) for _ in range(depth)))
-            return count / (time.perf_counter() - start)
-
-        await timed(COUNT // 4, DEPTH)
-        return [await timed(COUNT // 8, 1), await timed(COUNT, DEPTH)]
+        return await rates(lambda: client.call_tool("echo", TEXT), COUNT, DEPTH)
 
 
 print(json.dumps(asyncio.run(main())))

@@ -5,6 +5,8 @@ import json
 import sys
 import time
 
+from measuring import rates
+
 from typedmcp import connect, sync
 from typedmcp.serving import loop_factory
 
@@ -16,30 +18,18 @@ TEXT = {"text": "x" * 20}
 
 async def main():
     async with connect(COMMAND) as client:
-
-        async def several(numbers):
-            for _ in numbers:
-                await client.call_tool("echo", TEXT)
-
-        async def timed(count, depth):
-            numbers = iter(range(count))
-            start = time.perf_counter()
-            await asyncio.gather(*(several(numbers) for _ in range(depth)))
-            return count / (time.perf_counter() - start)
-
-        await timed(COUNT // 4, DEPTH)
-        return [await timed(COUNT // 8, 1), await timed(COUNT, DEPTH)]
+        return await rates(lambda: client.call_tool("echo", TEXT), COUNT, DEPTH)
 
 
 def blocking():
     with sync.connect(COMMAND) as client:
-        rates = []
+        found = []
         for count in (COUNT // 32, COUNT // 8):
             start = time.perf_counter()
             for _ in range(count):
                 client.call_tool("echo", TEXT)
-            rates.append(count / (time.perf_counter() - start))
-        return [rates[1], None]
+            found.append(count / (time.perf_counter() - start))
+        return [found[1], None]
 
 
 if "--sync" in sys.argv:

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import resource
 import sys
-import time
+
+from measuring import one_large
 
 from typedmcp import StdioServerParameters, connect
 
@@ -12,13 +12,7 @@ from typedmcp import StdioServerParameters, connect
 async def main():
     command = StdioServerParameters(sys.executable, [sys.argv[1]])
     async with connect(command, timeout=600) as client:
-        await client.call_tool("large", {"size": 1})
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        start = time.perf_counter()
-        result = await client.call_tool("large", {"size": int(sys.argv[2]) << 20})
-        took = time.perf_counter() - start
-        assert len(result.content[0].text) == int(sys.argv[2]) << 20
-        return [took, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10]
+        return await one_large(lambda size: client.call_tool("large", {"size": size}), int(sys.argv[2]) << 20)
 
 
 print(json.dumps(asyncio.run(main())))

@@ -14,6 +14,7 @@ from typedmcp import dialect
 from typedmcp.changes import Changes
 from typedmcp.codec import Backend
 from typedmcp.dispatch import capabilities_of, functions_of
+from typedmcp.edge.convert import with_meta
 from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
 from typedmcp.errors import UsageError
 from typedmcp.meta import SERVER_INFO
@@ -101,7 +102,7 @@ class Service:
         self.grace = grace
         self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
         """What every modern result's `_meta` says of the server."""
-        self._named: dict[type, Callable[[Any], Any]] = {}
+        self._alone = msgspec.Raw(msgspec.json.encode(self.result_meta))
 
     def named(self, result: Any) -> Any:
         """A modern result whose `_meta` names the server."""
@@ -109,23 +110,5 @@ class Service:
             return {"resultType": "complete", **result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
         if not isinstance(result, msgspec.Struct):
             return result
-        kind = type(result)
-        make = self._named.get(kind)
-        if make is None:
-            make = self._named[kind] = _namer(kind, self.result_meta)
-        return make(result)
-
-
-def _namer(kind: type[msgspec.Struct], meta: dict[str, Any]) -> Callable[[Any], Any]:
-    """A function that copies a result with the server's name in its `_meta`; the handler's own stays as it is."""
-    copied = ", ".join(f"{name}=result.{name}" for name in kind.__struct_fields__ if name != "meta")
-    text = (
-        "def name(result):\n"
-        "    own = result.meta\n"
-        f"    return Result({copied}, meta=ALONE if own is UNSET else {{**META, **own}})"
-    )
-    alone = msgspec.Raw(msgspec.json.encode(meta))
-    scope: dict[str, Any] = {"Result": kind, "UNSET": UNSET, "META": meta, "ALONE": alone}
-    exec(compile(text, f"<{kind.__name__} with meta>", "exec"), scope)  # noqa: S102  # names of generated types
-    made: Callable[[Any], Any] = scope["name"]
-    return made
+        own = result.meta  # type: ignore[attr-defined]  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]
+        return with_meta(type(result))(result, self._alone if own is UNSET else {**self.result_meta, **own})

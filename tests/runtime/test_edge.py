@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft7Validator, Draft202012Validator
 
 import typedmcp
 from mcpspec._support.objects import leaves
 from tests import official
-from tests.strategies import instances
+from tests.strategies import fuzzed, instances
 from typedmcp.dialect import methods, structs
 from typedmcp.edge.convert import Compiler
 from typedmcp.edge.revisions import DIALECT, LEGACY, types
@@ -39,29 +37,11 @@ def validator(revision: str, name: str) -> Any:
     return kind({**schema, "$ref": f"#/{key}/{name}"})
 
 
-def fuzzed(name: str, examples: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
-    """Run a check with so many instances of a definition of the dialect."""
-
-    def decorate(check: Callable[[Any], None]) -> Callable[[], None]:
-        chosen: Any = settings(
-            max_examples=examples,
-            derandomize=True,
-            database=None,
-            deadline=None,
-            suppress_health_check=[*cast(Any, HealthCheck)],
-            phases=[Phase.generate],
-        )
-        made: Callable[[], None] = chosen(given(value=instances(DIALECT, name))(check))
-        return made
-
-    return decorate
-
-
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_result_fits_the_schema_of_every_older_revision(name: str) -> None:
     seen = 0
 
-    @fuzzed(name, 120)
+    @fuzzed(instances(DIALECT, name), 120)
     def check(value: Any) -> None:
         nonlocal seen
         seen += 1
@@ -80,7 +60,7 @@ def test_every_result_fits_the_schema_of_every_older_revision(name: str) -> None
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_question_fits_the_schema_of_the_older_revisions_that_have_it(name: str) -> None:
-    @fuzzed(name, 60)
+    @fuzzed(instances(DIALECT, name), 60)
     def check(value: Any) -> None:
         params = structs.from_builtins(value, getattr(structs, name))
         for revision in LEGACY:

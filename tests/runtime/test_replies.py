@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from mcpspec._support.objects import is_array, is_object, leaves
-from tests.strategies import instances
+from tests.strategies import fuzzed, instances
 from typedmcp.client.replies import LIMIT, Problem, reader
 from typedmcp.dialect import methods, structs
 from typedmcp.edge.revisions import DIALECT, LEGACY, SUPPORTED, types
@@ -544,22 +542,6 @@ def test_problems_can_be_kept_in_sets_whatever_they_hold() -> None:
 
 
 # Everything that the schemas say
-
-
-def fuzzed(strategy: Any, examples: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
-    def decorate(check: Callable[[Any], None]) -> Callable[[], None]:
-        chosen: Any = settings(
-            max_examples=examples,
-            derandomize=True,
-            database=None,
-            deadline=None,
-            suppress_health_check=[*cast(Any, HealthCheck)],
-            phases=[Phase.generate],
-        )
-        made: Callable[[], None] = chosen(given(value=strategy)(check))
-        return made
-
-    return decorate
 
 
 def result_name(method: str) -> str:

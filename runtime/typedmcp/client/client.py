@@ -23,7 +23,7 @@ from typedmcp.client.events import Events
 from typedmcp.client.listening import Subscription
 from typedmcp.client.outputs import OutputChecker, available
 from typedmcp.client.replies import Problem, reader
-from typedmcp.client.requests import Outgoing, is_mapping, revision_of
+from typedmcp.client.requests import NO_META, Outgoing, revision_of, typed
 from typedmcp.client.session import ClientSession
 from typedmcp.client.targets import Target, can_restart, name_of, open_target
 from typedmcp.context import LEVELS, LogLevel
@@ -357,7 +357,7 @@ class Client:
             raise UsageError(f"{record.name} is not a request of a client's")
         spoken = revision_of(record)
         if spoken == DIALECT:
-            return await self._call(record.name, {} if params is None else params, options)
+            return await self._call(record.name, typed(record.name, {} if params is None else params), options)
         if spoken != self.revision:
             raise UsageError(f"{record.name} of {spoken}: the server speaks {self.revision}")
         raw, id = await self._exchange(session, record.name, self._exact(record, params, options), options)
@@ -370,7 +370,7 @@ class Client:
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> D.CallToolResult:
         """Call a tool. A tool that failed says so in `is_error`; that is no exception."""
-        params = D.CallToolRequestParams(meta=_NO_META, name=name)
+        params = D.CallToolRequestParams(meta=NO_META, name=name)
         if arguments is not None:
             params.arguments = cast("dict[str, Any]", arguments)
         return cast(D.CallToolResult, await self._call("tools/call", params, options))
@@ -395,14 +395,14 @@ class Client:
 
     async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> D.ReadResourceResult:
         """What is at a URI. Raises `ResourceNotFound` or another `RemoteError` where nothing is."""
-        params = D.ReadResourceRequestParams(meta=_NO_META, uri=uri)
+        params = D.ReadResourceRequestParams(meta=NO_META, uri=uri)
         return cast(D.ReadResourceResult, await self._call("resources/read", params, options))
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
     ) -> D.GetPromptResult:
         """A prompt, with its arguments in it."""
-        params = D.GetPromptRequestParams(meta=_NO_META, name=name)
+        params = D.GetPromptRequestParams(meta=NO_META, name=name)
         if arguments is not None:
             params.arguments = dict(arguments)
         return cast(D.GetPromptResult, await self._call("prompts/get", params, options))
@@ -417,7 +417,7 @@ class Client:
     ) -> D.CompleteResult:
         """How an argument of a prompt or template could go on. `context` is what other arguments are already."""
         params = D.CompleteRequestParams(
-            meta=_NO_META, ref=ref, argument=D.CompleteRequestParamsArgument(name=argument, value=value)
+            meta=NO_META, ref=ref, argument=D.CompleteRequestParamsArgument(name=argument, value=value)
         )
         if context is not None:
             params.context = D.CompleteRequestParamsContext(arguments=dict(context))
@@ -426,8 +426,10 @@ class Client:
     async def ping(self, **options: Unpack[CallOptions]) -> None:
         """See whether the server answers: on a modern wire, which has no ping, with `server/discover`."""
         session = await self._connected()
-        method = "server/discover" if is_modern(self.revision) else "ping"
-        await self._exchange(session, method, {}, options, typed=is_modern(self.revision))
+        if is_modern(self.revision):
+            await self._exchange(session, "server/discover", D.RequestParams(meta=NO_META), options, is_typed=True)
+        else:
+            await self._exchange(session, "ping", {}, options)
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Hear log messages from this level up."""
@@ -522,7 +524,7 @@ class Client:
     async def _listen_modern(self, session: ClientSession, subscription: Subscription) -> None:
         call = session.begin("subscriptions/listen", timeout=None)
         subscription.id = call.id
-        params = D.SubscriptionsListenRequestParams(meta=_NO_META, notifications=subscription.filter)
+        params = D.SubscriptionsListenRequestParams(meta=NO_META, notifications=subscription.filter)
         await session.exchange(call, self._outgoing.params(call.method, params, self._outgoing.meta(None)))
 
     async def _listen_older(self, session: ClientSession, subscription: Subscription) -> None:
@@ -544,7 +546,7 @@ class Client:
     # How a call is made
 
     async def _page(self, method: str, cursor: str | None, options: CallOptions) -> Any:
-        params = D.PaginatedRequestParams(meta=_NO_META)
+        params = D.PaginatedRequestParams(meta=NO_META)
         if cursor is not None:
             params.cursor = cursor
         return await self._call(method, params, options)
@@ -572,7 +574,7 @@ class Client:
                 return self._read(method, Raw(kept), 0)
             changes = self._cache.changes
             try:
-                raw, id = await self._exchange(session, method, params, options, typed=True)
+                raw, id = await self._exchange(session, method, params, options, is_typed=True)
             except RemoteError as error:
                 if error.code != _ELICITATION_REQUIRED or not rounds:
                     raise
@@ -598,7 +600,7 @@ class Client:
                 if tool.output_schema is not UNSET:
                     self._note_output(tool)
         elif isinstance(result, D.CallToolResult) and self._outputs and self._checker is not None:
-            called = self._outputs.get(params["name"] if is_mapping(params) else params.name)
+            called = self._outputs.get(params.name)
             fault = None if called is None else self._checker.check(called, result)
             if fault is not None:
                 raise ProtocolError(f"result.{fault}").of_call("tools/call", id)
@@ -620,7 +622,7 @@ class Client:
         return asyncio.get_running_loop().time()
 
     async def _exchange(
-        self, session: ClientSession, method: str, params: Any, options: CallOptions, *, typed: bool = False
+        self, session: ClientSession, method: str, params: Any, options: CallOptions, *, is_typed: bool = False
     ) -> tuple[Raw, int]:
         on_progress = options.get("on_progress")
         call = session.begin(
@@ -629,7 +631,7 @@ class Client:
             latest=options.get("max_time", self._max_time),
             on_progress=on_progress,
         )
-        if typed:
+        if is_typed:
             more = options.get("meta")
             if on_progress is not None:
                 more = {**(more or {}), "progressToken": call.id}
@@ -675,11 +677,6 @@ class Client:
         answers: dict[str, Any] = {}
         for key, request in requests.items():
             answers[key] = await self._answered(method, request)
-        if is_mapping(params):
-            record = dialect.methods.CLIENT_REQUESTS[method]
-            own: Mapping[str, Any] = params.get("_meta", {})
-            plain = {key: to_builtins(value) for key, value in params.items()}
-            params = from_builtins({**plain, "_meta": {**to_builtins(_NO_META), **own}}, record.params)
         return msgspec.structs.replace(
             params, input_responses=answers if requests else UNSET, request_state=wanted.request_state
         )
@@ -719,10 +716,6 @@ class _Elicitations(msgspec.Struct):
     """The data of an error that asks for visits to URLs."""
 
     elicitations: list[_Elicitation]
-
-
-_NO_META: Any = D.RequestMetaObject(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities())
-"""Stands where the `_meta` of a call is going to be."""
 
 
 def _unfit(error: DecodeError) -> ProtocolError:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw
 from mcpspec._support.methods import Method
 from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
+from typedmcp.edge.convert import with_meta
 from typedmcp.edge.revisions import DIALECT, methods
 from typedmcp.edge.rules import down
 from typedmcp.errors import UsageError
@@ -19,7 +20,9 @@ from typedmcp.errors import UsageError
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["Outgoing", "is_mapping", "revision_of"]
+__all__ = ["NO_META", "Outgoing", "revision_of", "typed"]
+
+D = dialect.structs
 
 
 class Outgoing:
@@ -40,15 +43,12 @@ class Outgoing:
         return {**self._said, **more} if more else self._alone
 
     def params(self, method: str, params: Any, meta: Any) -> Any:
-        """What is encoded for parameters in the dialect, which may be a mapping.
+        """What is encoded for parameters in the dialect.
 
-        Raises `DecodeError` for a mapping that is not what the method takes, and `UsageError` for a method that the
-        server's revision does not have.
+        Raises `UsageError` for a method that the server's revision does not have.
         """
-        if is_mapping(params):
-            params = _typed(method, params)
         if self.revision == DIALECT:
-            return _with_meta(cast(Any, type(params)))(params, meta)
+            return with_meta(cast(Any, type(params)))(params, meta)
         return _older(method, self.revision)(params, meta)
 
     def exact(self, record: Method[Any, Any], params: Any, meta: Any) -> Any:
@@ -71,44 +71,28 @@ def revision_of(record: Method[Any, Any]) -> str:
     return found.removeprefix("v").replace("_", "-")
 
 
-def _typed(method: str, params: Mapping[str, Any]) -> Any:
-    record = dialect.methods.CLIENT_REQUESTS.get(method)
-    if record is None:
-        return dict(params)
+def typed(method: str, params: Any) -> Any:
+    """The parameters of a method of the dialect's, which may be given as a mapping.
+
+    Raises `DecodeError` for a mapping that is not what the method takes.
+    """
+    if not is_mapping(params):
+        return params
     own: Mapping[str, Any] = params.get("_meta", {})
     plain = {key: to_builtins(value) for key, value in params.items()}
-    return from_builtins({**plain, "_meta": {**_NOBODY, **own}}, record.params)
+    return from_builtins({**plain, "_meta": {**_NO_META, **own}}, dialect.methods.CLIENT_REQUESTS[method].params)
 
 
-_NOBODY: dict[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": DIALECT,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-"""Stands in for the `_meta` that a client adds."""
-
-
-@cache
-def _with_meta(kind: type[Any]) -> Callable[[Any, Any], Any]:
-    """A function that copies parameters with another `_meta`."""
-    if not issubclass(kind, msgspec.Struct):
-        return lambda params, meta: params if meta is UNSET else {**params, "_meta": meta}
-    names = [field.name for field in msgspec.structs.fields(kind)]
-    if "meta" not in names:
-        return lambda params, _meta: params
-    copied = ", ".join(f"{name}=params.{name}" for name in names if name != "meta")
-    scope: dict[str, Any] = {"Params": kind}
-    exec(f"def copy(params, meta): return Params(meta=meta, {copied})", scope)  # noqa: S102  # names of generated types
-    made: Callable[[Any, Any], Any] = scope["copy"]
-    return made
+NO_META: Any = D.RequestMetaObject(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities())
+"""Stands where the `_meta` of a call is going to be."""
+_NO_META: dict[str, Any] = to_builtins(NO_META)
 
 
 @cache
 def _older(method: str, revision: str) -> Callable[[Any, Any], Any]:
     record = methods(revision).CLIENT_REQUESTS.get(method)
     known = dialect.methods.CLIENT_REQUESTS.get(method)
-    if known is None:
-        return lambda params, meta: params if meta is UNSET else {**params, "_meta": meta}
-    if record is None:
+    if known is None or record is None:
         raise UsageError(f"{revision} does not have {method}")
     source: Any = known.params
     target: Any = record.params

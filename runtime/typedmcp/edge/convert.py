@@ -9,6 +9,7 @@ Members that need more than that have a rule (`typedmcp.edge.rules`), found by t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -18,7 +19,7 @@ from msgspec import UNSET, UnsetType
 from mcpspec._support.objects import leaves
 from mcpspec._support.structs import OpenObject
 
-__all__ = ["Compiler", "Converter", "Lost", "Rule"]
+__all__ = ["Compiler", "Converter", "Lost", "Rule", "with_meta"]
 
 Lost: TypeAlias = list[str]
 """Names of what did not fit, such as `Tool.icons`."""
@@ -136,6 +137,20 @@ class Compiler:
         exec(compile(text, f"<{name} to {target.__module__}>", "exec"), scope)  # noqa: S102  # names of generated types
         made: Converter = scope["convert"]
         return made
+
+
+@cache
+def with_meta(kind: type[msgspec.Struct]) -> Callable[[Any, Any], Any]:
+    """A function `(value, meta)` that copies a struct with another `_meta`; one without that member goes as it is."""
+    names = kind.__struct_fields__
+    if "meta" not in names:
+        return lambda value, _meta: value
+    copied = ", ".join(f"{name}=value.{name}" for name in names if name != "meta")
+    scope: dict[str, Any] = {"Kind": kind}
+    text = f"def copy(value, meta): return Kind(meta=meta, {copied})"
+    exec(compile(text, f"<{kind.__name__} with meta>", "exec"), scope)  # noqa: S102  # names of generated types
+    made: Callable[[Any, Any], Any] = scope["copy"]
+    return made
 
 
 class _Member:

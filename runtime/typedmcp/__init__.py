@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typedmcp.service import Service as Service
     from typedmcp.serving import serve as serve
     from typedmcp.serving import serve_async as serve_async
-    from typedmcp.state import Sealer as Sealer
+    from typedmcp.sealer import Sealer as Sealer
     from typedmcp.transports import Transport as Transport
     from typedmcp.transports.memory import memory_pair as memory_pair
     from typedmcp.transports.process import StdioServerParameters as StdioServerParameters
@@ -56,7 +56,7 @@ _MODULES = {
     "peer": ["Kind", "Report"],
     "service": ["Service"],
     "serving": ["serve", "serve_async"],
-    "state": ["Sealer"],
+    "sealer": ["Sealer"],
     "transports": ["Transport"],
     "transports.memory": ["memory_pair"],
     "transports.process": ["StdioServerParameters"],

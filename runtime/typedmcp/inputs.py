@@ -24,7 +24,7 @@ from typedmcp.edge.revisions import types
 from typedmcp.edge.rules import older_input
 from typedmcp.errors import INTERNAL_ERROR, DecodeError, InputUnavailable, MissingCapability, RemoteError, UsageError
 from typedmcp.peer import Report
-from typedmcp.state import binding
+from typedmcp.sealer import binding
 from typedmcp.wire import Frame
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
 from typedmcp.errors import UsageError
 from typedmcp.meta import SERVER_INFO
 from typedmcp.peer import Kind, Report
-from typedmcp.state import Sealer
+from typedmcp.sealer import Sealer
 from typedmcp.wire import DEFAULT_LIMIT
 
 __all__ = ["Service"]

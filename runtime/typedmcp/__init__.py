@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from typedmcp.errors import UsageError as UsageError
     from typedmcp.peer import Kind as Kind
     from typedmcp.peer import Report as Report
+    from typedmcp.sealer import Sealer as Sealer
     from typedmcp.service import Service as Service
     from typedmcp.serving import serve as serve
     from typedmcp.serving import serve_async as serve_async
-    from typedmcp.sealer import Sealer as Sealer
     from typedmcp.transports import Transport as Transport
     from typedmcp.transports.memory import memory_pair as memory_pair
     from typedmcp.transports.process import StdioServerParameters as StdioServerParameters

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from typedmcp.changes import Changes
     from typedmcp.codec import Entry
+    from typedmcp.engine import Channel, Engine
     from typedmcp.facts import Facts
-    from typedmcp.session import ServerSession
 
 __all__ = ["Context", "InputRequest", "LogLevel"]
 
@@ -38,14 +38,15 @@ InputRequest: TypeAlias = "D.ElicitRequest | D.CreateMessageRequest | D.ListRoot
 class _Drained:
     """Awaitable that waits while the peer does not keep up. Not awaiting it is allowed."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_ctx", "_engine")
 
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
+    def __init__(self, engine: Engine, ctx: Context) -> None:
+        self._engine = engine
+        self._ctx = ctx
 
     def __await__(self) -> Generator[Any, None, None]:
-        if self._session.congested:
-            yield from self._session.drain().__await__()
+        if self._engine.is_congested(self._ctx):
+            yield from self._engine.drain(self._ctx).__await__()
 
 
 class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
@@ -55,7 +56,7 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     since one is made for each message, and nothing is made faster.
     """
 
-    _session: ServerSession
+    _engine: Engine
     entry: Entry
     id: RequestId | None
     """The id of the request; None for a notification."""
@@ -65,11 +66,11 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     """The `_meta` of the message, as the dialect has it, trace context and members unknown here included."""
     raw: bytes
     """The line as it came: for forwarding it untouched."""
+    channel: Channel | None = None
     cancelled: bool = False
     """Whether the client gave the request up: a plain handler in a thread should look now and then."""
     params: Any = None
     task: asyncio.Task[Any] | None = None
-    batch: Any = None
     attempt: Attempt | None = None
     ended: bool = False
     """Whether the request has been answered: nothing more is sent for it."""
@@ -101,9 +102,14 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         return self.facts.capabilities
 
     @property
+    def principal(self) -> str | None:
+        """Who the client was authenticated as, if it was."""
+        return self._engine.principal if self.channel is None else self.channel.principal
+
+    @property
     def changes(self) -> Changes:
         """The hub to publish changes to."""
-        return self._session.service.changes
+        return self._engine.service.changes
 
     # Telling
 
@@ -121,7 +127,7 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
             params.total = total
         if message is not None:
             params.message = message
-        return self._told(lambda: self._session.notify(self, "notifications/progress", params))
+        return self._told(lambda: self._engine.notify(self, "notifications/progress", params))
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> Awaitable[None]:
         """Send a log message, if the client wants messages of this level. `data` is any JSON."""
@@ -130,22 +136,22 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
             raise ValueError(f"no log level {level!r}; there are {', '.join(LEVELS)}")
         wanted = self.facts.log_level
         if wanted is None:
-            self._session.unheard_log(self, level, data)
+            self._engine.unheard_log(self, level, data)
         if wanted is None or rank < LEVELS[wanted] or self.cancelled:
             return self._told(None)
         params = D.LoggingMessageNotificationParams(level=level, data=data)
         if logger is not None:
             params.logger = logger
-        return self._told(lambda: self._session.notify(self, "notifications/message", params))
+        return self._told(lambda: self._engine.notify(self, "notifications/message", params))
 
     def _told(self, tell: Callable[[], None] | None) -> Awaitable[None]:
-        session = self._session
-        if threading.get_ident() == session.thread:
+        engine = self._engine
+        if threading.get_ident() == engine.thread:
             if tell is not None:
                 tell()
         elif tell is not None:
-            session.from_thread(tell)
-        return _Drained(session)
+            engine.from_thread(self, tell)
+        return _Drained(engine, self)
 
     # Asking
 
@@ -184,7 +190,7 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         Raises `MissingCapability` where the client has not declared what it would need, and `InputUnavailable`
         outside `tools/call`, `prompts/get` and `resources/read`, or after too many rounds.
         """
-        return await self._session.inputs.ask(self, requests)
+        return await self._engine.inputs.ask(self, requests)
 
     async def _ask_one(self, request: Any, key: str | None) -> Any:
         if key is None:

@@ -25,11 +25,11 @@ from typedmcp.edge.rules import older_input
 from typedmcp.errors import INTERNAL_ERROR, DecodeError, InputUnavailable, MissingCapability, RemoteError, UsageError
 from typedmcp.peer import Report
 from typedmcp.sealer import binding
-from typedmcp.wire import Frame
+from typedmcp.wire import Frame, RequestId
 
 if TYPE_CHECKING:
     from typedmcp.context import Context
-    from typedmcp.session import ServerSession
+    from typedmcp.engine import Engine
 
 __all__ = ["Attempt", "InputRequested", "Inputs", "is_input_required"]
 
@@ -72,8 +72,8 @@ class Attempt:
 class Inputs:
     """Asks the client of one connection."""
 
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def begin(self, ctx: Context, params: Any) -> None:
         """A call that may ask begins: open the state that it brings back, and give the handler its own.
@@ -87,7 +87,7 @@ class Inputs:
             return
         attempt = ctx.attempt = Attempt()
         if isinstance(sealed, str):
-            service = self._session.service
+            service = self._engine.service
             content = service.sealer.open(sealed, self._binding(ctx), time.time())
             attempt.answers = content["answers"]
             attempt.rounds = content["rounds"]
@@ -98,7 +98,7 @@ class Inputs:
     def _binding(self, ctx: Context) -> bytes:
         # As the client wrote them: the handler may have changed its own.
         params = msgspec.json.decode(ctx.raw).get("params", {})
-        return binding(ctx.method, params, self._session.principal)
+        return binding(ctx.method, params, ctx.principal)
 
     def require(self, ctx: Context, request: Any) -> None:
         """Raise `MissingCapability` where the client has not declared what a request to it needs."""
@@ -127,7 +127,7 @@ class Inputs:
 
     def answer(self, ctx: Context, result: Any) -> None:
         """A handler needs input, by what it raised or returned: ask for it, the way of the wire."""
-        session = self._session
+        engine = self._engine
         try:
             result = as_struct(result)
             if not ctx.entry.takes_input:
@@ -135,16 +135,16 @@ class Inputs:
             for request in _requests(result).values():
                 self.require(ctx, request)
             if not ctx.is_modern:
-                session.spawn(ctx, self._ask_and_repeat(ctx, result))
+                engine.spawn(ctx, self._ask_and_repeat(ctx, result))
                 return
             encoded = self._sealed(ctx, result)
         except Exception as error:
-            session.failed(ctx, error)
+            engine.failed(ctx, error)
             return
-        session.send_result(ctx, encoded)
+        engine.send_result(ctx, encoded)
 
     def _sealed(self, ctx: Context, result: D.InputRequiredResult) -> D.InputRequiredResult:
-        service, attempt = self._session.service, ctx.attempt or Attempt()
+        service, attempt = self._engine.service, ctx.attempt or Attempt()
         if attempt.rounds >= service.rounds:
             raise RemoteError(INTERNAL_ERROR, f"no result after {service.rounds} rounds of input requests")
         own = None if result.request_state is UNSET else result.request_state
@@ -160,24 +160,24 @@ class Inputs:
 
     async def _ask_and_repeat(self, ctx: Context, result: D.InputRequiredResult) -> Any:
         """A handler returned what it wants to know: on an older wire ask for it, then enter the handler again."""
-        session = self._session
-        for _ in range(session.service.rounds):
+        engine = self._engine
+        for _ in range(engine.service.rounds):
             answers = await self._ask_all(ctx, _requests(result))
             params = ctx.params
-            if session.service.codec == "msgspec":
+            if engine.service.codec == "msgspec":
                 params.input_responses, params.request_state = answers, result.request_state
             else:
                 params.input_responses = {key: as_model(answer) for key, answer in answers.items()}
                 if result.request_state is not UNSET:
                     params.request_state = result.request_state
-            made: object = session.enter(ctx, params)
+            made: object = engine.enter(ctx, params)
             made = await made if is_awaitable(made) else made
             if not is_input_required(made):
                 return made
             result = as_struct(made)
             for request in _requests(result).values():
                 self.require(ctx, request)
-        raise RemoteError(INTERNAL_ERROR, f"no result after {session.service.rounds} rounds of input requests")
+        raise RemoteError(INTERNAL_ERROR, f"no result after {engine.service.rounds} rounds of input requests")
 
     async def _ask_all(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         if len(requests) == 1:
@@ -191,18 +191,19 @@ class Inputs:
 
     async def _ask(self, ctx: Context, request: Any) -> Any:
         """One request to a client of an older revision, and its answer in the dialect."""
-        session, method = self._session, request.method
+        engine, method = self._engine, request.method
         lost: Lost = []
         older = UNSET if request.params is UNSET else older_input(method, request.params, ctx.revision, lost)
-        session.report_lost(lost, method, ctx.revision)
+        engine.report_lost(lost, method, ctx.revision)
         loop = asyncio.get_running_loop()
-        call = session.peer.call(method, loop.create_future(), loop.time())
-        session.send(Notification("2.0", method, older, call.id))
+        call = engine.peer.call(method, loop.create_future(), loop.time())
+        id = engine.call_id(call.id)
+        engine.send(ctx, Notification("2.0", method, older, id))
         try:
             value = await call.owner
         except asyncio.CancelledError:
-            if session.peer.cancel(call.id):
-                session.send(Notification("2.0", "notifications/cancelled", {"requestId": call.id}))
+            if engine.peer.cancel(call.id):
+                engine.send(ctx, Notification("2.0", "notifications/cancelled", {"requestId": id}))
             raise
         result = RESULTS[method]
         exact = getattr(types(ctx.revision), result.__name__)
@@ -211,20 +212,21 @@ class Inputs:
         except DecodeError as error:
             raise RemoteError(INTERNAL_ERROR, f"{method}: the client answered wrongly: {error}") from error
 
-    def answered(self, frame: Frame) -> None:
-        """An answer of the client's."""
-        session = self._session
-        call, kind = session.peer.resolve(frame.id)
+    def answered(self, number: RequestId | None, frame: Frame) -> bool:
+        """An answer of the client's, to the call of that number. False if there is no such call."""
+        engine = self._engine
+        call, kind = engine.peer.resolve(number)
         if kind is not None:
             text = f"an answer with the id {frame.id!r}"
-            session.report(Report(kind, text, call.method if call else None, frame.id, frame.value))
+            engine.report(Report(kind, text, call.method if call else None, frame.id, frame.value))
         if call is None or call.owner.done():
-            return
+            return call is not None
         error = frame.value.get("error")
         if error is None:
             call.owner.set_result(frame.value["result"])
-            return
-        call.owner.set_exception(RemoteError.of_wire(error).of_call(call.method, call.id))
+        else:
+            call.owner.set_exception(RemoteError.of_wire(error).of_call(call.method, call.id))
+        return True
 
 
 def is_input_required(result: object) -> bool:

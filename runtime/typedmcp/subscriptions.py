@@ -21,7 +21,7 @@ from typedmcp.wire import RequestId
 
 if TYPE_CHECKING:
     from typedmcp.context import Context
-    from typedmcp.session import ServerSession
+    from typedmcp.engine import Engine
 
 __all__ = ["Subscriptions"]
 
@@ -38,13 +38,15 @@ _METHODS: dict[Change, str] = {
 class _Listener:
     """One listener: what it wants, and the subscription that its notifications name."""
 
-    __slots__ = ("ctx", "id", "uris", "wanted")
+    __slots__ = ("ctx", "held", "id", "uris", "wanted")
 
     def __init__(self, ctx: Context | None, wanted: set[Change], uris: set[str]) -> None:
         self.ctx = ctx
         self.id = None if ctx is None else ctx.id
         self.wanted = wanted
         self.uris = uris
+        self.held: dict[tuple[Change, str | None], None] = {}
+        """Changes that wait for a slow reader: each once, however often it happened."""
 
     def wants(self, change: Change, uri: str | None) -> bool:
         if self.ctx is not None and self.ctx.cancelled:  # its task has yet to learn that
@@ -55,12 +57,10 @@ class _Listener:
 class Subscriptions:
     """The listeners of one connection."""
 
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
-        self._listeners: list[_Listener] = []
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._listeners: dict[_Listener, None] = {}
         self._legacy: _Listener | None = None
-        self._held: dict[tuple[RequestId | None, Change, str | None], None] = {}
-        """Changes that wait for a slow reader: each once, however often it happened."""
         self._leave: Callable[[], None] | None = None
 
     async def listen(self, params: Any, ctx: Context) -> Any:
@@ -70,20 +70,20 @@ class Subscriptions:
         self._acknowledge(ctx, granted)
         self._add(listener)
         try:
-            await self._session.ending.wait()
+            await self._engine.ending.wait()
         finally:
-            self._listeners.remove(listener)
+            self._listeners.pop(listener, None)
         meta = {SUBSCRIPTION: ctx.id}
         ended = D.CancelledNotificationParams(request_id=_id(ctx), reason="the server ends the subscription")
-        self._session.notify(ctx, "notifications/cancelled", ended)
+        self._engine.notify(ctx, "notifications/cancelled", ended)
         result = D.SubscriptionsListenResult(
             meta=D.from_builtins(meta, D.SubscriptionsListenResultMetaObject), result_type="complete"
         )
-        return result if self._session.service.codec == "msgspec" else as_model(result)
+        return result if self._engine.service.codec == "msgspec" else as_model(result)
 
     def _granted(self, asked: D.SubscriptionFilter) -> D.SubscriptionFilter:
         """The part of a filter that the server's capabilities cover."""
-        has = self._session.service.capabilities
+        has = self._engine.service.capabilities
         granted = D.SubscriptionFilter()
         if asked.tools_list_changed and has.tools and has.tools.list_changed:
             granted.tools_list_changed = True
@@ -98,11 +98,11 @@ class Subscriptions:
     def _acknowledge(self, ctx: Context, granted: D.SubscriptionFilter) -> None:
         meta = D.from_builtins({SUBSCRIPTION: ctx.id}, D.NotificationMetaObject)
         params = D.SubscriptionsAcknowledgedNotificationParams(notifications=granted, meta=meta)
-        self._session.notify(ctx, "notifications/subscriptions/acknowledged", params)
+        self._engine.notify(ctx, "notifications/subscriptions/acknowledged", params)
 
     def begin_legacy(self) -> None:
         """An older session hears of every list that changes, as its capabilities say."""
-        has = self._session.service.capabilities
+        has = self._engine.service.capabilities
         wanted: set[Change] = set()
         if has.tools and has.tools.list_changed:
             wanted.add("tools")
@@ -128,46 +128,49 @@ class Subscriptions:
         return {}
 
     def _require(self, method: str) -> None:
-        has = self._session.service.capabilities.resources
+        has = self._engine.service.capabilities.resources
         if not (has and has.subscribe):
             raise MethodNotFound(method)
 
     def publish(self, change: Change, uri: str | None) -> None:
         """Tell whoever wants to hear of it; a slow reader later, and once."""
         for listener in self._listeners:
-            if listener.wants(change, uri):
-                if self._session.congested:
-                    self._held[(listener.id, change, uri)] = None
-                    self._session.drain_later()
-                else:
-                    self._tell(listener.id, change, uri)
+            if not listener.wants(change, uri):
+                continue
+            if self._engine.is_congested(listener.ctx):
+                listener.held[(change, uri)] = None
+                self._engine.drain_later(listener.ctx)
+            else:
+                self._tell(listener, change, uri)
 
     def resume(self) -> None:
-        """The reader keeps up again."""
-        held, self._held = self._held, {}
-        for id, change, uri in held:
-            if any(listener.id == id and listener.wants(change, uri) for listener in self._listeners):
-                self._tell(id, change, uri)
+        """The reader keeps up again, or one of them does."""
+        for listener in self._listeners:
+            if listener.held and not self._engine.is_congested(listener.ctx):
+                held, listener.held = listener.held, {}
+                for change, uri in held:
+                    if listener.wants(change, uri):
+                        self._tell(listener, change, uri)
 
     def close(self) -> None:
         """Stop hearing of changes."""
         self._listeners.clear()
-        self._held.clear()
         if self._leave is not None:
             self._leave()
             self._leave = None
 
     def _add(self, listener: _Listener) -> None:
-        self._listeners.append(listener)
+        self._listeners[listener] = None
         if self._leave is None:
-            self._leave = self._session.service.changes.listen(self._session.hear)
+            self._leave = self._engine.service.changes.listen(self._engine.hear)
 
-    def _tell(self, id: RequestId | None, change: Change, uri: str | None) -> None:
+    def _tell(self, listener: _Listener, change: Change, uri: str | None) -> None:
+        id = listener.id
         meta = UNSET if id is None else D.from_builtins({SUBSCRIPTION: id}, D.NotificationMetaObject)
         params = (
             D.NotificationParams(meta=meta) if uri is None else D.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
         )
-        self._session.notify(None, _METHODS[change], params, modern=id is not None)
+        self._engine.notify(listener.ctx, _METHODS[change], params)
 
 
 def _wanted(granted: D.SubscriptionFilter) -> set[Change]:

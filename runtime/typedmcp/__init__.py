@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from typedmcp.client import with_defaults as with_defaults
     from typedmcp.context import Context as Context
     from typedmcp.dispatch import in_thread as in_thread
+    from typedmcp.errors import CallLost as CallLost
     from typedmcp.errors import ConnectionLost as ConnectionLost
     from typedmcp.errors import DecodeError as DecodeError
     from typedmcp.errors import Error as Error
+    from typedmcp.errors import HeaderMismatch as HeaderMismatch
     from typedmcp.errors import InputUnavailable as InputUnavailable
+    from typedmcp.errors import InsufficientScope as InsufficientScope
     from typedmcp.errors import InvalidParams as InvalidParams
     from typedmcp.errors import MethodNotFound as MethodNotFound
     from typedmcp.errors import MissingCapability as MissingCapability
@@ -33,12 +36,18 @@ if TYPE_CHECKING:
     from typedmcp.errors import ResourceNotFound as ResourceNotFound
     from typedmcp.errors import UnsupportedVersion as UnsupportedVersion
     from typedmcp.errors import UsageError as UsageError
+    from typedmcp.http.access import Auth as Auth
+    from typedmcp.http.access import Principal as Principal
+    from typedmcp.http.asgi import asgi as asgi
     from typedmcp.peer import Kind as Kind
     from typedmcp.peer import Report as Report
     from typedmcp.sealer import Sealer as Sealer
     from typedmcp.service import Service as Service
     from typedmcp.serving import serve as serve
     from typedmcp.serving import serve_async as serve_async
+    from typedmcp.state import Store as Store
+    from typedmcp.state.memory import MemoryStore as MemoryStore
+    from typedmcp.state.redis import RedisStore as RedisStore
     from typedmcp.transports import Transport as Transport
     from typedmcp.transports.memory import memory_pair as memory_pair
     from typedmcp.transports.process import StdioServerParameters as StdioServerParameters
@@ -49,14 +58,19 @@ _MODULES = {
     "context": ["Context"],
     "dispatch": ["in_thread"],
     "errors": [
-        "ConnectionLost", "DecodeError", "Error", "InputUnavailable", "InvalidParams", "MethodNotFound",
-        "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound",
-        "UnsupportedVersion", "UsageError",
+        "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch", "InputUnavailable",
+        "InsufficientScope", "InvalidParams", "MethodNotFound", "MissingCapability", "ProtocolError", "RemoteError",
+        "RequestTimeout", "ResourceNotFound", "UnsupportedVersion", "UsageError",
     ],
+    "http.access": ["Auth", "Principal"],
+    "http.asgi": ["asgi"],
     "peer": ["Kind", "Report"],
+    "sealer": ["Sealer"],
     "service": ["Service"],
     "serving": ["serve", "serve_async"],
-    "sealer": ["Sealer"],
+    "state": ["Store"],
+    "state.memory": ["MemoryStore"],
+    "state.redis": ["RedisStore"],
     "transports": ["Transport"],
     "transports.memory": ["memory_pair"],
     "transports.process": ["StdioServerParameters"],
@@ -64,6 +78,8 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "Auth",
+    "CallLost",
     "CallOptions",
     "Changed",
     "Changes",
@@ -72,12 +88,17 @@ __all__ = [
     "Context",
     "DecodeError",
     "Error",
+    "HeaderMismatch",
     "InputUnavailable",
+    "InsufficientScope",
     "InvalidParams",
     "Kind",
+    "MemoryStore",
     "MethodNotFound",
     "MissingCapability",
+    "Principal",
     "ProtocolError",
+    "RedisStore",
     "RemoteError",
     "Report",
     "RequestTimeout",
@@ -85,11 +106,13 @@ __all__ = [
     "Sealer",
     "Service",
     "StdioServerParameters",
+    "Store",
     "Subscription",
     "Transport",
     "UnsupportedVersion",
     "UsageError",
     "__version__",
+    "asgi",
     "connect",
     "in_thread",
     "memory_pair",

@@ -43,6 +43,8 @@ class Entry:
 
     def __init__(self, method: Method[Any, Any], revision: str) -> None:
         self.method: str = method.name
+        self.header: bytes = method.name.encode()
+        """The method as the header of a request over HTTP has it."""
         self.handler: str = method.handler
         self.is_request: bool = method.kind == "request"
         self.takes_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in _results(method))

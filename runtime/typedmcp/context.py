@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -13,8 +14,6 @@ from typedmcp.inputs import Attempt
 from typedmcp.wire import RequestId
 
 if TYPE_CHECKING:
-    import asyncio
-
     from typedmcp.changes import Changes
     from typedmcp.codec import Entry
     from typedmcp.engine import Channel, Engine
@@ -143,6 +142,15 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         if logger is not None:
             params.logger = logger
         return self._told(lambda: self._engine.notify(self, "notifications/message", params))
+
+    async def hang_up(self, retry: float = 1.0) -> None:
+        """Let go of the HTTP connection of a long call: the client comes back for the answer after `retry` seconds.
+
+        Only sessions of older revisions over HTTP can do that; otherwise nothing happens.
+        """
+        await asyncio.sleep(0)  # a call that has waited has a stream
+        if self.channel is not None:
+            self.channel.hang_up(retry)
 
     def _told(self, tell: Callable[[], None] | None) -> Awaitable[None]:
         engine = self._engine

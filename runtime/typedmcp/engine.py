@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from types import CoroutineType, coroutine
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -85,8 +85,12 @@ class Channel(Protocol):
         """One of the answers is not going to come."""
         ...
 
-    def tell(self, line: bytes) -> None:
-        """A message that is no answer."""
+    def tell(self, ctx: Context, line: bytes) -> None:
+        """A message of a request that is no answer."""
+        ...
+
+    def hang_up(self, retry: float) -> None:
+        """Let go of the client, who comes back after so many seconds, where that is possible."""
         ...
 
 
@@ -126,10 +130,15 @@ class BatchAnswer:
         elif self.parent is not None:
             self.parent.dropped()
 
-    def tell(self, line: bytes) -> None:
+    def tell(self, ctx: Context, line: bytes) -> None:
         """Goes ahead of the answers."""
         if self.parent is not None:
-            self.parent.tell(line)
+            self.parent.tell(ctx, line)
+
+    def hang_up(self, retry: float) -> None:
+        """Let go of the client."""
+        if self.parent is not None:
+            self.parent.hang_up(retry)
 
 
 class Engine:
@@ -184,6 +193,9 @@ class Engine:
     def drain_later(self, ctx: Context | None) -> None:
         """Tell of what was held back as soon as it does."""
         raise NotImplementedError
+
+    def keep(self, fields: Mapping[str, str | None]) -> None:
+        """Remember something of an older session, where that outlives its connection; None to forget it."""
 
     def call_id(self, number: int) -> RequestId:
         """The id of a request to the client, of which this end knows the number."""
@@ -438,7 +450,7 @@ class Engine:
                 self._send_error(found.id, found.code, found.reason, channel=channel)
             return None
         if found.method is None:
-            self.answered(found)
+            self.answered(found, channel)
             return None
         if self._is_taken(channel, found.id, found.method):
             return None
@@ -476,7 +488,7 @@ class Engine:
     def unanswered(self, channel: Channel | None, code: int, text: str) -> None:
         """Something was refused that JSON-RPC has no answer for; a carrier may have one of its own."""
 
-    def answered(self, frame: Frame) -> None:
+    def answered(self, frame: Frame, channel: Channel | None) -> None:  # noqa: ARG002
         """The client answers a request of this end."""
         self.inputs.answered(frame.id, frame)
 
@@ -715,6 +727,7 @@ class Engine:
         if self.facts.session is not None:
             self.facts.session.log_level = params.level
             self.facts.clear()
+            self.keep({"level": params.level})
         return {}
 
     def _cancelled(self, params: Any, ctx: Context) -> Any:
@@ -744,6 +757,10 @@ class Engine:
     def unheard_log(self, ctx: Context, level: str, data: Any) -> None:
         """Nobody asked for log messages: whoever takes the reports may still want them."""
         self.report(Report(Kind.LOG, f"{level}: {data}", ctx.method, ctx.id, data))
+
+    def listen(self) -> Callable[[], None]:
+        """Begin to hear of changes; call what is returned to stop."""
+        return self.service.changes.listen(self.hear)
 
     def hear(self, change: Change, uri: str | None) -> None:
         """A change was published, in whatever thread."""

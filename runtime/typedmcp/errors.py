@@ -9,8 +9,11 @@ Error
 │   ├── MethodNotFound         -32601
 │   ├── InvalidParams          -32602
 │   │   └── ResourceNotFound   -32002 or -32602, as the revision says
+│   ├── HeaderMismatch         -32020
 │   ├── MissingCapability      -32021
-│   └── UnsupportedVersion     -32022
+│   ├── UnsupportedVersion     -32022
+│   ├── InsufficientScope      -31403
+│   └── CallLost               -31503
 └── ConnectionLost             what the connection did
     └── RequestTimeout
 ```
@@ -27,9 +30,9 @@ from typing import Any
 from mcpspec._support.errors import DecodeError
 
 __all__ = [
-    "ConnectionLost", "DecodeError", "Error", "InputUnavailable", "InvalidParams", "MethodNotFound",
-    "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound",
-    "UnsupportedVersion", "UsageError",
+    "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch", "InputUnavailable", "InsufficientScope",
+    "InvalidParams", "MethodNotFound", "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout",
+    "ResourceNotFound", "UnsupportedVersion", "UsageError",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700
@@ -175,8 +178,38 @@ class UnsupportedVersion(RemoteError):  # noqa: N818
         super().__init__(self.CODE, f"unsupported protocol version: {requested}", data)
 
 
+class HeaderMismatch(RemoteError):  # noqa: N818
+    """HTTP headers are not what the body says, or are missing, repeated or malformed."""
+
+    CODE = -32020
+
+    def __init__(self, message: str) -> None:
+        super().__init__(self.CODE, message)
+
+
+class InsufficientScope(RemoteError):  # noqa: N818
+    """The credentials of the request do not cover what it wants. Over HTTP it is answered with 403 and a challenge."""
+
+    CODE = -31403
+
+    def __init__(self, *scopes: str) -> None:
+        super().__init__(self.CODE, f"this needs the scopes: {' '.join(scopes)}", {"requiredScopes": list(scopes)})
+
+
+class CallLost(RemoteError):  # noqa: N818
+    """The process that worked on a call of a resumable session has died. Whether the call took effect is not known."""
+
+    CODE = -31503
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, "the process that worked on this has died; it may or may not have taken effect")
+
+
 def _kinds() -> dict[int, type[RemoteError]]:
     return {
+        HeaderMismatch.CODE: HeaderMismatch,
+        InsufficientScope.CODE: InsufficientScope,
+        CallLost.CODE: CallLost,
         METHOD_NOT_FOUND: MethodNotFound,
         INVALID_PARAMS: InvalidParams,
         ResourceNotFound.LEGACY_CODE: ResourceNotFound,

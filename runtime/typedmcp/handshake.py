@@ -32,14 +32,16 @@ class Handshake:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._agreed: Facts | None = None
+        self.agreed: Facts | None = None
+        """What `initialize` led to."""
         self.done: bool = False
+        """Whether the session is open."""
 
     def takes(self, frame: Frame) -> bool:
         """Whether a message without modern `_meta` is the handshake's affair."""
         if self.done:
             return False
-        return self._agreed is not None or frame.method in ("initialize", "ping", "notifications/initialized")
+        return self.agreed is not None or frame.method in ("initialize", "ping", "notifications/initialized")
 
     def answer(self, frame: Frame, lost: Lost) -> Any:
         """The result of a request that comes before the session is open.
@@ -48,7 +50,7 @@ class Handshake:
         """
         if frame.method == "ping":
             return {}
-        if frame.method == "initialize" and self._agreed is None:
+        if frame.method == "initialize" and self.agreed is None:
             return self._initialize(frame.value.get("params", {}), lost)
         if frame.method == "initialize":
             raise RemoteError(INVALID_REQUEST, "initialize: there was one before")
@@ -56,10 +58,10 @@ class Handshake:
 
     def notice(self, frame: Frame) -> Facts | None:
         """A notification that comes before the session is open: what was agreed, if this opens it."""
-        if frame.method != "notifications/initialized" or self._agreed is None:
+        if frame.method != "notifications/initialized" or self.agreed is None:
             return None
         self.done = True
-        return self._agreed
+        return self.agreed
 
     def _initialize(self, params: dict[str, Any], lost: Lost) -> Any:
         requested = params.get("protocolVersion")
@@ -67,7 +69,7 @@ class Handshake:
             raise UnsupportedVersion(str(requested), self._service.revisions)
         revision = requested if requested in self._service.legacy else self._service.legacy[0]
         exact = from_builtins(params, methods(revision).INITIALIZE.params)
-        self._agreed = _facts(revision, exact)
+        self.agreed = _facts(revision, exact)
         return self._result(revision, lost)
 
     def _result(self, revision: str, lost: Lost) -> Any:

@@ -42,8 +42,8 @@ class Service:
     `revisions` are the protocol revisions to speak, all by default. `codec` is the library whose types the handler
     takes and gives. `sealer` seals `requestState`; `changes` is the hub; `on_report` hears of everything that is not
     an error of a call. Limits: `limit` bytes a message, `in_flight` requests at a time, `batch` messages in a frame,
-    `threads` for handlers that block, `rounds` of input requests for one call, `grace` seconds for open requests when
-    the connection ends.
+    `subscriptions` to resources for one listener, `threads` for handlers that block, `rounds` of input requests for
+    one call, `grace` seconds for open requests when the connection ends.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Service:
         limit: int = DEFAULT_LIMIT,
         in_flight: int = 65_536,
         batch: int = 1000,
+        subscriptions: int = 10_000,
         threads: int = 32,
         rounds: int = 10,
         grace: float = 5.0,
@@ -73,7 +74,10 @@ class Service:
             raise UsageError(f"no revisions to speak; there are {', '.join(SUPPORTED)}")
         if codec not in ("msgspec", "pydantic"):
             raise UsageError(f"no codec {codec!r}; there are msgspec and pydantic")
-        limits = {"limit": limit, "in_flight": in_flight, "batch": batch, "threads": threads, "rounds": rounds}
+        limits = {
+            "limit": limit, "in_flight": in_flight, "batch": batch, "subscriptions": subscriptions, "threads": threads,
+            "rounds": rounds,
+        }  # fmt: skip
         for option, value in limits.items():
             if value < 1:
                 raise UsageError(f"{option} must be positive, not {value}")
@@ -97,6 +101,7 @@ class Service:
         self.limit = limit
         self.in_flight = in_flight
         self.batch = batch
+        self.subscriptions = subscriptions
         self.threads = threads
         self.rounds = rounds
         self.grace = grace

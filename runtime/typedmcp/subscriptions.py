@@ -15,7 +15,7 @@ from msgspec import UNSET
 from typedmcp import dialect
 from typedmcp.backends import as_model, as_struct
 from typedmcp.changes import Change
-from typedmcp.errors import MethodNotFound
+from typedmcp.errors import InvalidParams, MethodNotFound
 from typedmcp.meta import SUBSCRIPTION
 from typedmcp.wire import RequestId
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from typedmcp.context import Context
     from typedmcp.engine import Engine
 
-__all__ = ["Subscriptions"]
+__all__ = ["URI", "Subscriptions"]
+
+URI = "uri:"
+"""What the name of a field begins with that stands for a resource that an older session hears of."""
 
 D = dialect.structs
 
@@ -60,7 +63,8 @@ class Subscriptions:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._listeners: dict[_Listener, None] = {}
-        self._legacy: _Listener | None = None
+        self.uris: set[str] = set()
+        """The resources that an older session hears of."""
         self._leave: Callable[[], None] | None = None
 
     async def listen(self, params: Any, ctx: Context) -> Any:
@@ -73,6 +77,10 @@ class Subscriptions:
             await self._engine.ending.wait()
         finally:
             self._listeners.pop(listener, None)
+        return self.farewell(ctx)
+
+    def farewell(self, ctx: Context) -> Any:
+        """Tell a listener that this side ends: the answer to its request."""
         meta = {SUBSCRIPTION: ctx.id}
         ended = D.CancelledNotificationParams(request_id=_id(ctx), reason="the server ends the subscription")
         self._engine.notify(ctx, "notifications/cancelled", ended)
@@ -92,7 +100,7 @@ class Subscriptions:
         if asked.resources_list_changed and has.resources and has.resources.list_changed:
             granted.resources_list_changed = True
         if asked.resource_subscriptions and has.resources and has.resources.subscribe:
-            granted.resource_subscriptions = asked.resource_subscriptions
+            granted.resource_subscriptions = asked.resource_subscriptions[: self._engine.service.subscriptions]
         return granted
 
     def _acknowledge(self, ctx: Context, granted: D.SubscriptionFilter) -> None:
@@ -110,21 +118,23 @@ class Subscriptions:
             wanted.add("prompts")
         if has.resources and has.resources.list_changed:
             wanted.add("resources")
-        self._legacy = _Listener(None, wanted, set())
-        self._add(self._legacy)
+        self._add(_Listener(None, wanted, self.uris))
 
     def subscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
         """`resources/subscribe` of older revisions."""
         self._require("resources/subscribe")
-        if self._legacy is not None:
-            self._legacy.uris.add(params.uri)
+        most = self._engine.service.subscriptions
+        if len(self.uris) >= most and params.uri not in self.uris:
+            raise InvalidParams(f"more than {most} subscriptions", {"path": "params.uri"})
+        self.uris.add(params.uri)
+        self._engine.keep({URI + params.uri: ""})
         return {}
 
     def unsubscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
         """`resources/unsubscribe` of older revisions."""
         self._require("resources/unsubscribe")
-        if self._legacy is not None:
-            self._legacy.uris.discard(params.uri)
+        self.uris.discard(params.uri)
+        self._engine.keep({URI + params.uri: None})
         return {}
 
     def _require(self, method: str) -> None:
@@ -152,6 +162,12 @@ class Subscriptions:
                     if listener.wants(change, uri):
                         self._tell(listener, change, uri)
 
+    def publish_all(self) -> None:
+        """Anything may have changed."""
+        for change in _METHODS:
+            for uri in tuple(self.uris) if change == "resource" else (None,):
+                self.publish(change, uri)
+
     def close(self) -> None:
         """Stop hearing of changes."""
         self._listeners.clear()
@@ -162,7 +178,7 @@ class Subscriptions:
     def _add(self, listener: _Listener) -> None:
         self._listeners[listener] = None
         if self._leave is None:
-            self._leave = self._engine.service.changes.listen(self._engine.hear)
+            self._leave = self._engine.listen()
 
     def _tell(self, listener: _Listener, change: Change, uri: str | None) -> None:
         id = listener.id

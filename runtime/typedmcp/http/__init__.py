@@ -1,0 +1,1 @@
+"""MCP over HTTP: what both ends share, and the server's end."""

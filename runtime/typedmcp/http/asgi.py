@@ -1,0 +1,721 @@
+"""The server over HTTP, as an ASGI application.
+
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import secrets
+import sys
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from typedmcp.changes import Change
+from typedmcp.codec import error_bytes
+from typedmcp.edge.revisions import DIALECT, is_modern
+from typedmcp.errors import INVALID_REQUEST, UsageError
+from typedmcp.http.access import LOOPBACK, Access, Auth, Principal, Refused
+from typedmcp.http.engines import STANDALONE, HttpEngine, OlderStateless, SessionEngine, Stateless
+from typedmcp.http.exchange import (
+    OlderStatelessExchange,
+    Receive,
+    SessionExchange,
+    StatelessExchange,
+    respond,
+)
+from typedmcp.http.sse import event_bytes
+from typedmcp.http.streams import EventStream, Kept, Send
+from typedmcp.http.tools import ToolHeaders
+from typedmcp.http.two_endpoints import TwoEndpoints
+from typedmcp.meta import VERSION
+from typedmcp.peer import Kind, Report
+from typedmcp.sealer import Sealer
+from typedmcp.service import Service
+from typedmcp.state import Event, Gone, Store, TooMany
+from typedmcp.state.memory import MemoryStore
+from typedmcp.threads import Threads
+from typedmcp.wire import Frame, RequestId, examine
+
+__all__ = ["App", "asgi"]
+
+_log = logging.getLogger("typedmcp")
+
+_BODY_LIMIT = 4 << 20
+_HEADER_LIMIT = 64 << 10
+_HEADERS = 128
+_SINGLE = frozenset(
+    (b"host", b"origin", b"content-type", b"content-length", b"authorization", b"last-event-id", b"mcp-session-id",
+     b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+)  # fmt: skip
+"""Headers that must not be there twice: who reads the first and who reads the last would see different requests."""
+_REMEMBERED = 1024
+"""How many sessions that nothing goes on in are remembered here; the store has them all."""
+_DIALECT = DIALECT.encode()
+
+
+def asgi(handler: object, **options: Any) -> App:
+    """An ASGI application that serves a handler over HTTP, to clients of all revisions.
+
+    `handler` is a `Service`, or an object that becomes one with its options (`name`, `version`, …). All other options
+    are those of `App`.
+    """
+    own = {name: options.pop(name) for name in App.OPTIONS if name in options}
+    if isinstance(handler, Service):
+        if options:
+            raise TypeError(f"a Service has its options already: {', '.join(options)}")
+        return App(handler, **own)
+    return App(Service(handler, **options), **own)
+
+
+class News(msgspec.Struct, array_like=True):
+    """What workers tell each other."""
+
+    kind: str
+    what: list[Any]
+
+
+class App:
+    """An ASGI application. Raises `UsageError` for options that do not go together.
+
+    `path` is the endpoint. With `sse_path`, clients of 2024-11-05 are served there too, by two endpoints: it, and
+    `messages_path`. `hosts` and `origins` are those that are taken; loopback alone by default. `auth` has requests
+    bring a bearer token. `sessions=False` does without sessions, which older clients need to be asked anything and to
+    hear of changes. `store` is where sessions are; without one, in memory.
+
+    Limits: `body_limit` bytes of a request, `header_limit` bytes of its headers, `streams` that are open at once,
+    `high_water` bytes that may wait for a slow reader of one. `keep_alive` is after how many seconds a quiet stream
+    shows a sign of life, `retry` after how many milliseconds clients should come back to one that has broken.
+    """
+
+    OPTIONS = (
+        "path", "sse_path", "messages_path", "hosts", "origins", "auth", "sessions", "store", "body_limit",
+        "header_limit", "streams", "high_water", "keep_alive", "retry",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        path: str = "/mcp",
+        sse_path: str | None = None,
+        messages_path: str = "/messages",
+        hosts: Iterable[str] = LOOPBACK,
+        origins: Iterable[str] = (),
+        auth: Auth | None = None,
+        sessions: bool = True,
+        store: Store | None = None,
+        body_limit: int = _BODY_LIMIT,
+        header_limit: int = _HEADER_LIMIT,
+        streams: int = 10_000,
+        high_water: int = 256 << 10,
+        keep_alive: float = 15.0,
+        retry: int = 1000,
+    ) -> None:
+        self.service: Service = service
+        self.store: Store = MemoryStore() if store is None else store
+        self.auth: Auth | None = auth
+        self.retry: int = retry
+        self.number: int = 0
+        """The number of the last news."""
+        self.tools: ToolHeaders = ToolHeaders(service)
+        self._path = path.rstrip("/") or "/"
+        self._access = Access(hosts, origins)
+        self._sessions_on = sessions
+        self._body_limit, self._header_limit = body_limit, header_limit
+        self._most_streams, self._high_water = streams, high_water
+        self._keep_alive = keep_alive
+        self._streams: dict[EventStream, str | None] = {}
+        """Those that are open, each with the session that it keeps alive."""
+        self._sessions: OrderedDict[str, SessionEngine] = OrderedDict()
+        self._listening: dict[HttpEngine, None] = {}
+        self._numbers = itertools.count(1)
+        self._opening: asyncio.Lock | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._two_endpoints = None if sse_path is None else TwoEndpoints(self, sse_path, messages_path)
+        _check_limits(
+            body_limit=body_limit, header_limit=header_limit, streams=streams, high_water=high_water,
+            keep_alive=keep_alive,
+        )  # fmt: skip
+        _check_workers(service.sealer, self.store)
+
+    # Beginning and ending
+
+    async def open(self) -> None:
+        """Begin. It happens by itself with the first request, where the server has no lifespan."""
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self._opening = self._opening or asyncio.Lock()
+        async with self._opening:
+            if hasattr(self, "modern"):
+                return
+            self.threads: Threads = Threads(self.service.threads)
+            await self.store.open(self._hear)
+            self._leave = self.service.changes.listen(self._changed)
+            self.later(self._tick())
+            self.modern: Stateless = Stateless(self)
+
+    async def close(self) -> None:
+        """End: listeners are told, sessions end with what waits."""
+        if not hasattr(self, "modern"):
+            return
+        self._leave()
+        self.end_streams()
+        for engine in [*self._sessions.values()]:
+            engine.close()
+        for task in self._background:
+            task.cancel()
+        if self._streams:
+            await asyncio.sleep(0)
+        del self.modern
+        await self.store.close()
+
+    def end_streams(self) -> None:
+        """Have all streams that wait for nothing but changes end. A server that waits for its connections needs it."""
+        if hasattr(self, "modern"):
+            self.modern.ending.set()
+        for engine in self._sessions.values():
+            if engine.standalone is not None:
+                engine.standalone.end()
+        if self._two_endpoints is not None:
+            self._two_endpoints.end()
+
+    @asynccontextmanager
+    async def lifespan(self, _app: object = None) -> AsyncGenerator[None]:
+        """The lifespan, for a framework that this is mounted in."""
+        await self.open()
+        try:
+            yield
+        finally:
+            await self.close()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.open()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": f"{error}"})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    # Requests
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Serve one request, or the lifespan."""
+        if scope["type"] != "http":
+            await self._other(scope, receive, send)
+            return
+        if not hasattr(self, "modern"):
+            await self.open()
+        try:
+            await self._serve(scope, receive, send)
+        except Refused as refused:
+            body = error_bytes(None, INVALID_REQUEST, refused.text)[:-1]
+            await respond(send, refused.status, body, list(refused.headers))
+        except ConnectionError as error:
+            self.report(Report(Kind.BROKEN, f"the store cannot be reached: {error}", error=error))
+            await self._unavailable(send, "try again later")
+
+    async def _other(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close"})
+
+    async def _serve(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        headers = self._read_headers(scope["headers"])
+        self._access.check(headers)
+        path = _path_of(scope)
+        if path != self._path:
+            await self._elsewhere(path, scope, headers, receive, send)
+            return
+        who = None if self.auth is None else await self.auth.principal(headers)
+        method = scope["method"]
+        if method == "POST":
+            await self._post(headers, who, receive, send)
+        elif method in ("GET", "DELETE") and self.service.legacy and self._sessions_on:
+            session = await self._session(headers, who)
+            await (self._get if method == "GET" else self._delete)(session, headers, receive, send)
+        else:
+            raise self._not_allowed(method)
+
+    def _not_allowed(self, method: str) -> Refused:
+        allowed = "GET, POST, DELETE" if self.service.legacy and self._sessions_on else "POST"
+        return Refused(405, f"{method} is not for this; {allowed} is", [(b"allow", allowed.encode())])
+
+    async def _elsewhere(
+        self, path: str, scope: dict[str, Any], headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
+        if self.auth is not None and path in self.auth.metadata_paths and scope["method"] == "GET":
+            await respond(send, 200, self.auth.metadata)
+        elif self._two_endpoints is not None and path in self._two_endpoints.paths:
+            who = None if self.auth is None else await self.auth.principal(headers)
+            await self._two_endpoints.serve(path, scope, headers, who, receive, send)
+        else:
+            raise Refused(404, f"there is nothing here; MCP is at {self._path}")
+
+    def _read_headers(self, given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+        headers = dict(given)
+        if len(given) > _HEADERS or sum(map(len, headers.values())) > self._header_limit:
+            raise Refused(431, f"there are more than {_HEADERS} headers or {self._header_limit} bytes of them")
+        if len(headers) != len(given):
+            names = [name for name, _ in given]
+            twice = next((name for name in names if _is_single(name) and names.count(name) > 1), None)
+            if twice is not None:
+                raise Refused(400, f"the header {twice.decode('latin-1')} is there twice")
+        return headers
+
+    # POST
+
+    async def _post(self, headers: Mapping[bytes, bytes], who: Principal | None, receive: Receive, send: Send) -> None:
+        if not _accepts(headers.get(b"accept", b"*/*"), both=True):
+            raise Refused(406, "Accept: application/json, text/event-stream is needed")
+        body = await self.read(headers, receive)
+        if body is None:
+            return
+        said = headers.get(b"mcp-protocol-version")
+        if said == _DIALECT or _is_for_newer(said, body):
+            await self._post_stateless(headers, who, body, receive, send)
+        else:
+            await self._post_older(headers, who, body, receive, send)
+
+    async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | None:
+        """The body of a POST; None if the client has left meanwhile. Raises `Refused`."""
+        if not _is_json(headers.get(b"content-type", b"")):
+            raise Refused(415, "Content-Type: application/json is what is taken")
+        return await read_body(headers, receive, self._body_limit)
+
+    async def _post_stateless(
+        self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        method = headers.get(b"mcp-method")
+        if method == b"tools/call" and self.tools.is_stale(None if who is None else who.name):
+            await self.tools.learn(self.modern, None if who is None else who.name)
+        elif method == b"subscriptions/listen" and len(self._streams) >= self._most_streams:
+            await self._unavailable(send, "there are as many streams as there may be")
+            return
+        await StatelessExchange(self, self.modern, headers, who, send).run(body, receive)
+
+    async def _post_older(
+        self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        if not self._sessions_on or not self.service.legacy:
+            await self._post_without_session(headers, who, body, receive, send)
+        elif b"mcp-session-id" in headers:
+            engine = await self._session(headers, who)
+            await self._run_in_session(SessionExchange(self, engine, headers, who, send), body, receive)
+        else:
+            await self._begin_session(headers, who, body, receive, send)
+
+    async def _run_in_session(self, exchange: SessionExchange, body: bytes, receive: Receive) -> None:
+        await exchange.run(body, receive)
+        await self._forget_idle()
+
+    async def _post_without_session(
+        self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        frame = examine(body)
+        is_first = isinstance(frame, Frame) and frame.method == "initialize"
+        said = headers.get(b"mcp-protocol-version", b"2025-03-26").decode("latin-1")
+        revision = None if is_first or said not in self.service.legacy else said
+        engine = OlderStateless(self, revision)
+        await OlderStatelessExchange(self, engine, headers, who, send).run(body, receive)
+
+    async def _begin_session(
+        self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        frame = examine(body)
+        if isinstance(frame, Frame) and frame.method != "initialize":
+            raise Refused(400, "Mcp-Session-Id: required, but missing; it is given with the answer to initialize")
+        engine = SessionEngine(self, secrets.token_urlsafe(24))
+        exchange = SessionExchange(self, engine, headers, who, send)
+        exchange.begins = self._create
+        await exchange.run(body, receive)
+
+    async def _create(self, exchange: SessionExchange) -> None:
+        """The handshake has begun: the session is there. Raises `Refused` where there are too many."""
+        engine = exchange.session
+        fields = engine.opening()
+        if exchange.principal is not None:
+            fields["principal"] = exchange.principal
+        try:
+            await self.store.create(engine.id, fields)
+        except TooMany as error:
+            raise Refused(503, f"{error}", [(b"retry-after", b"60")]) from error
+        self._sessions[engine.id] = engine
+        await self._forget_idle()
+
+    # Sessions
+
+    async def _session(self, headers: Mapping[bytes, bytes], who: Principal | None) -> SessionEngine:
+        """The session of a request. Raises `Refused` for one that is not there, or is somebody else's."""
+        said = headers.get(b"mcp-session-id")
+        if said is None:
+            raise Refused(400, "Mcp-Session-Id: required, but missing")
+        version = headers.get(b"mcp-protocol-version")
+        if version is not None and version.decode("latin-1") not in self.service.legacy:
+            raise Refused(400, f"MCP-Protocol-Version: {version.decode('latin-1')[:50]!a} has no sessions here")
+        id = said.decode("latin-1")
+        fields = await self.store.load(id)
+        if fields is None or fields.get("principal") != (None if who is None else who.name):
+            self._drop(id) if fields is None else None
+            raise Refused(404, "the session is not there, or not any more")
+        return self._known(id, fields)
+
+    def _known(self, id: str, fields: dict[str, str]) -> SessionEngine:
+        engine = self._sessions.get(id)
+        if engine is None:
+            engine = self._sessions[id] = SessionEngine(self, id)
+        else:
+            self._sessions.move_to_end(id)
+        engine.refresh(fields)
+        return engine
+
+    def _drop(self, id: str) -> None:
+        engine = self._sessions.pop(id, None)
+        if engine is not None:
+            engine.close()
+
+    async def _forget_idle(self) -> None:
+        while len(self._sessions) > _REMEMBERED:
+            idle = next((id for id, engine in itertools.islice(self._sessions.items(), 8) if engine.is_idle), None)
+            if idle is None:
+                return
+            del self._sessions[idle]
+
+    async def _delete(
+        self, session: SessionEngine, _headers: Mapping[bytes, bytes], _receive: Receive, send: Send
+    ) -> None:
+        await self.store.delete(session.id)
+        self._drop(session.id)
+        if self.store.is_shared:
+            await self.publish("ended", session.id)
+        await respond(send, 204)
+
+    # GET
+
+    async def _get(self, session: SessionEngine, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        if not _accepts(headers.get(b"accept", b"*/*"), both=False):
+            raise Refused(406, "Accept: text/event-stream is needed")
+        name, _, number = headers.get(b"last-event-id", b"").decode("latin-1").rpartition(".")
+        if name in ("", STANDALONE):
+            await self._listen(session, int(number) if name and number.isdecimal() else None, receive, send)
+        elif number.isdecimal() and len(number) < 16:
+            await self._resume(session, name, int(number), receive, send)
+        else:
+            raise Refused(400, "Last-Event-ID: there is no such event")
+
+    async def _listen(self, session: SessionEngine, after: int | None, receive: Receive, send: Send) -> None:
+        """The stream for what belongs to no request."""
+        if not session.handshake.done:
+            raise Refused(400, "the stream for changes begins after notifications/initialized")
+        stream = self.stream(send, None, session.id)
+        if stream is None:
+            await self._unavailable(send, "there are as many streams as there may be")
+            return
+        missed = None if after is None else await self.store.published(after)
+        before = session.fields.get("stream")
+        session.begin_standalone(stream)
+        session.fields["stream"] = self.store.worker
+        await self.store.change(session.id, {"stream": self.store.worker})
+        if before not in (None, self.store.worker):
+            await self.tell(str(before), "taken", session.id)
+        if after is not None:
+            self._replay(session, missed)
+        first = event_bytes(b"", id=f"{STANDALONE}.{self.number}", retry=self.retry)
+        try:
+            await self.pump(stream, first if session.revision >= "2025-11-25" else b"", receive)
+        finally:
+            session.end_standalone(stream)
+
+    def _replay(self, session: SessionEngine, missed: Sequence[tuple[int, bytes]] | None) -> None:
+        """Tell of what happened while nobody listened; of everything that may have, where that is not known."""
+        if missed is None:
+            session.subscriptions.publish_all()
+            return
+        for number, data in missed:
+            news = msgspec.json.decode(data, type=News)
+            if news.kind == "change":
+                session.subscriptions.publish(*news.what)
+            session.heard = number
+
+    async def _resume(self, session: SessionEngine, name: str, after: int, receive: Receive, send: Send) -> None:
+        """Go on with a stream that was broken."""
+        following = self.store.follow(session.id, name, after)
+        try:
+            first: Sequence[Event] = await anext(following, ())
+        except Gone as error:
+            raise Refused(400, f"Last-Event-ID: {error}") from error
+        stream = self.stream(send, None, session.id)
+        if stream is None:
+            await self._unavailable(send, "there are as many streams as there may be")
+            return
+
+        async def feed() -> None:
+            try:
+                for number, data in first:
+                    stream.put(data, f"{name}.{number}")
+                async for events in following:
+                    for number, data in events:
+                        stream.put(data, f"{name}.{number}")
+                    await stream.drain()
+            except (Gone, ConnectionError):
+                pass
+            finally:
+                stream.end()
+
+        feeding = self.later(feed())
+        try:
+            await self.pump(stream, b"", receive)
+        finally:
+            feeding.cancel()
+
+    async def pump(self, stream: EventStream, first: bytes, receive: Receive) -> None:
+        """Send a stream until it ends, or the client leaves."""
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            stream.detach()
+
+        watching = self.later(watch())
+        try:
+            await stream.pump(first)
+        finally:
+            watching.cancel()
+
+    async def _unavailable(self, send: Send, text: str) -> None:
+        await respond(send, 503, error_bytes(None, INVALID_REQUEST, text)[:-1], [(b"retry-after", b"10")])
+
+    # Streams
+
+    def stream(self, send: Send, kept: Kept | None = None, session: str | None = None) -> EventStream | None:
+        """A new stream of events; None if there are too many. `session` is kept alive by it."""
+        if len(self._streams) >= self._most_streams:
+            return None
+        stream = EventStream(send, self._high_water, kept)
+        self._streams[stream] = session
+        stream.hear_end = self._stream_ended
+        return stream
+
+    def _stream_ended(self, stream: EventStream) -> None:
+        self._streams.pop(stream, None)
+
+    async def _tick(self) -> None:
+        """Now and then, show that streams are alive, and that their sessions are in use."""
+        while True:
+            await asyncio.sleep(self._keep_alive)
+            for stream, session in list(self._streams.items()):
+                stream.ping()
+                try:
+                    if session is not None and await self.store.load(session) is None:
+                        stream.end()
+                except ConnectionError as error:
+                    self.report(Report(Kind.BROKEN, f"the store cannot be reached: {error}", error=error))
+
+    def nonce(self) -> str:
+        """A short name that nothing else of this application has, on whatever worker."""
+        return f"{self.store.worker}-{next(self._numbers)}"
+
+    # News
+
+    def listen(self, engine: HttpEngine) -> Callable[[], None]:
+        """Have an engine hear of changes; call what is returned to stop."""
+        self._listening[engine] = None
+        return lambda: (self._listening.pop(engine, None), None)[1]
+
+    def _changed(self, change: Change, uri: str | None) -> None:
+        """A handler has published a change, in whatever thread: every worker should hear of it."""
+        self.loop.call_soon_threadsafe(lambda: self.later(self.publish("change", change, uri)))
+
+    async def publish(self, kind: str, *what: Any) -> None:
+        """Tell all workers."""
+        await self.store.publish(msgspec.json.encode(News(kind, list(what))))
+
+    async def tell(self, worker: str, kind: str, *what: Any) -> None:
+        """Tell one worker."""
+        await self.store.tell(worker, msgspec.json.encode(News(kind, list(what))))
+
+    def _hear(self, number: int | None, data: bytes) -> None:
+        news = msgspec.json.decode(data, type=News)
+        self.number = number or self.number
+        getattr(self, f"_hear_{news.kind}")(*news.what)
+
+    def _hear_change(self, change: Change, uri: str | None) -> None:
+        if change == "tools":
+            self.tools.forget()
+        for engine in list(self._listening):
+            if isinstance(engine, SessionEngine):
+                engine.hear_news(self.number, change, uri)
+            else:
+                engine.subscriptions.publish(change, uri)
+
+    def _hear_cancel(self, session: str, id: RequestId) -> None:
+        engine = self._sessions.get(session)
+        if engine is not None and id in engine.in_flight:
+            engine.cancel(id)
+
+    def _hear_answer(self, session: str, id: str, value: dict[str, Any]) -> None:
+        engine = self._sessions.get(session)
+        if engine is not None:
+            engine.answered(Frame(None, id, value), None)
+
+    def _hear_ended(self, session: str) -> None:
+        self._drop(session)
+
+    def _hear_taken(self, session: str) -> None:
+        engine = self._sessions.get(session)
+        if engine is not None and engine.standalone is not None:
+            engine.standalone.end()
+
+    def _hear_refresh(self, session: str) -> None:
+        self.later(self._refresh(session))
+
+    async def _refresh(self, session: str) -> None:
+        engine, fields = self._sessions.get(session), await self.store.load(session)
+        if engine is not None and fields is not None:
+            engine.refresh(fields)
+
+    def _hear_post(self, session: str, body: str, principal: str | None) -> None:
+        if self._two_endpoints is not None:
+            self._two_endpoints.deliver(session, body.encode(), principal)
+
+    # Reporting and the like
+
+    def report(self, report: Report) -> None:
+        """Tell whoever takes the reports; what that raises is its own affair."""
+        try:
+            self.service.on_report(report)
+        except Exception:
+            _log.exception("on_report failed")
+
+    def later(self, work: Any) -> asyncio.Task[Any]:
+        """Do something beside the requests."""
+        task: asyncio.Task[Any] = self.loop.create_task(self._guarded(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+    async def _guarded(self, work: Any) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.report(Report(Kind.BROKEN, f"{error!r}", error=error))
+
+
+# Reading requests
+
+
+def _path_of(scope: Mapping[str, Any]) -> str:
+    """The path below where the application is mounted, without a slash at its end."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    if root and path.startswith(root):
+        path = path[len(root) :]
+    return path.rstrip("/") or "/"
+
+
+@lru_cache(256)
+def _is_json(content_type: bytes) -> bool:
+    return content_type.partition(b";")[0].strip().lower() == b"application/json"
+
+
+@lru_cache(256)
+def _accepts(accept: bytes, *, both: bool) -> bool:
+    """Whether a client takes events, and JSON too."""
+    taken = {_range(each) for each in accept.lower().split(b",")}
+    events = bool(taken & {b"*/*", b"text/*", b"text/event-stream"})
+    return events and (not both or bool(taken & {b"*/*", b"application/*", b"application/json"}))
+
+
+def _range(accepted: bytes) -> bytes:
+    media, *parameters = (part.strip() for part in accepted.split(b";"))
+    return b"" if any(p.replace(b" ", b"") in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000") for p in parameters) else media
+
+
+def _is_single(name: bytes) -> bool:
+    return name in _SINGLE or name.startswith(b"mcp-param-")
+
+
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes | None:
+    """The body of a request; None if the client has left. Raises `Refused` for one beyond the limit."""
+    length = headers.get(b"content-length", b"0")
+    if length.isdigit() and int(length[:20]) > limit:
+        raise _too_long(limit)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts = [body]
+        size = len(body)
+        while message.get("more_body") and size <= limit:
+            message = await receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
+    if message["type"] == "http.disconnect":
+        return None
+    if len(body) > limit:
+        raise _too_long(limit)
+    return body
+
+
+def _too_long(limit: int) -> Refused:
+    return Refused(413, f"the body is longer than {limit} bytes", [(b"connection", b"close")])
+
+
+def _is_for_newer(said: bytes | None, body: bytes) -> bool:
+    """Whether a message is one of a revision without sessions, by what its headers say, or itself where they do not."""
+    if said is not None:
+        return is_modern(said.decode("latin-1"))
+    return VERSION.encode() in body and _has_version(body)
+
+
+def _has_version(body: bytes) -> bool:
+    """Whether a message says its revision itself."""
+    frame = examine(body)
+    if not isinstance(frame, Frame):
+        return False
+    params: Any = frame.value.get("params", {})
+    meta: Any = params.get("_meta")
+    return isinstance(meta, dict) and VERSION in meta
+
+
+# Checking options
+
+
+def _check_limits(**limits: float) -> None:
+    for option, value in limits.items():
+        if not value > 0:
+            raise UsageError(f"{option} must be positive, not {value:g}")
+
+
+def _check_workers(sealer: Sealer, store: Store) -> None:
+    """What one worker has sealed, another has to open."""
+    if sealer.is_shared:
+        return
+    why = "a shared store" if store.is_shared else _more_workers()
+    if why:
+        raise UsageError(f"with {why}, all workers need one key: give each of them sealer=Sealer(key)")
+
+
+def _more_workers() -> str | None:
+    """What says that this process is one of several, as far as that can be known."""
+    said = os.environ.get("WEB_CONCURRENCY", "1")
+    if said.isdigit() and int(said) > 1:
+        return f"WEB_CONCURRENCY={said}"
+    for option, value in itertools.pairwise([part for each in sys.argv for part in each.split("=", 1)]):
+        if option in ("--workers", "-w") and value.isdigit() and int(value) > 1:
+            return f"{option} {value}"
+    return None

@@ -1,0 +1,342 @@
+"""What serves requests of HTTP: without sessions, as newer revisions have it, and in the sessions of older ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mcpspec._support.objects import is_object
+from mcpspec._support.structs import from_builtins, to_builtins
+from typedmcp import dialect
+from typedmcp.changes import Change
+from typedmcp.codec import codec_for
+from typedmcp.context import Context
+from typedmcp.edge.revisions import SUPPORTED
+from typedmcp.engine import BatchAnswer, Channel, Engine
+from typedmcp.errors import INVALID_REQUEST, HeaderMismatch, UnsupportedVersion
+from typedmcp.facts import Facts
+from typedmcp.http import headers as names
+from typedmcp.http.streams import EventStream
+from typedmcp.meta import VERSION
+from typedmcp.peer import Kind, Report
+from typedmcp.subscriptions import URI
+from typedmcp.wire import Frame, RequestId
+
+if TYPE_CHECKING:
+    from typedmcp.http.asgi import App
+    from typedmcp.http.exchange import Exchange
+
+__all__ = ["HttpEngine", "OlderStateless", "SessionEngine", "Stateless"]
+
+D = dialect.structs
+
+
+def _exchange(channel: Channel | None) -> Exchange:
+    """The request that a message came in."""
+    while isinstance(channel, BatchAnswer):
+        channel = channel.parent
+    assert channel is not None
+    return channel  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+class HttpEngine(Engine):
+    """An engine whose answers go to the requests that they answer."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app.service, threads=app.threads)
+        self.app: App = app
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that the application runs in."""
+        return self.app.loop
+
+    def tell(self, ctx: Context | None, line: bytes) -> None:
+        """Send a message ahead of the answer to a request."""
+        if ctx is not None and ctx.channel is not None:
+            ctx.channel.tell(ctx, line)
+
+    def reply(self, channel: Channel | None, line: bytes, code: int | None = None) -> None:
+        """Send an answer."""
+        if channel is not None:
+            channel.reply(line, code)
+
+    def _stream(self, ctx: Context | None) -> EventStream | None:
+        return None if ctx is None else _exchange(ctx.channel).stream
+
+    def is_congested(self, ctx: Context | None) -> bool:
+        """Whether the client does not read what it is sent."""
+        stream = self._stream(ctx)
+        return stream is not None and stream.is_congested
+
+    async def drain(self, ctx: Context | None) -> None:
+        """Wait until it does."""
+        stream = self._stream(ctx)
+        if stream is not None:
+            await stream.drain()
+
+    def drain_later(self, ctx: Context | None) -> None:
+        """Tell of what was held back as soon as it does."""
+        stream = self._stream(ctx)
+        if stream is not None:
+            stream.hear_drained = self.subscriptions.resume
+
+    def unanswered(self, channel: Channel | None, code: int, text: str) -> None:
+        """Something was refused that JSON-RPC has no answer for; HTTP has."""
+        if channel is not None and not isinstance(channel, BatchAnswer):
+            _exchange(channel).refused = (code, text)
+
+    def listen(self) -> Callable[[], None]:
+        """Begin to hear of changes, which come through the application's store."""
+        return self.app.listen(self)
+
+
+class Stateless(HttpEngine):
+    """Serves requests of clients that have no sessions: each is alone, whatever its id."""
+
+    def begin(self, ctx: Context) -> bool:
+        """A request is in flight from now on."""
+        self.in_flight[ctx] = ctx
+        if ctx.channel is not None:
+            ctx.channel.opened()
+        return True
+
+    def end(self, ctx: Context) -> bool:
+        """A request is to be answered."""
+        return self.in_flight.pop(ctx, None) is not None
+
+    def _note(self, ctx: Context) -> None:
+        if ctx.id is not None and ctx not in self.in_flight:
+            self.begin(ctx)
+
+    def give_up(self, ctx: Context) -> None:
+        """The client has left."""
+        self.in_flight.pop(ctx, None)
+
+    def answered(self, frame: Frame, channel: Channel | None) -> None:
+        """Nobody was asked anything."""
+        text = "an answer to nothing: there are no requests to clients on this revision"
+        self.report(Report(Kind.STRAY, text, id=frame.id, params=frame.value))
+        self.unanswered(channel, INVALID_REQUEST, text)
+
+    def admit(self, frame: Frame, channel: Channel | None) -> None:
+        """Headers have to say what the body says. Raises `HeaderMismatch`, or `UnsupportedVersion`."""
+        headers = _exchange(channel).headers
+        _check_version(headers, frame, self.service.revisions)
+        if frame.id is not None:
+            _check_method(headers, str(frame.method), frame.value.get("params", {}))
+            _exchange(channel).check_arguments(frame)
+
+
+def _check_version(headers: Mapping[bytes, bytes], frame: Frame, served: list[str]) -> None:
+    said = headers.get(b"mcp-protocol-version")
+    if said is None:
+        raise HeaderMismatch("MCP-Protocol-Version: required, but missing")
+    version = said.decode("latin-1")
+    params: Any = frame.value.get("params", {})
+    meta: Any = params.get("_meta", {})
+    inside = meta.get(VERSION, version) if is_object(meta) else version
+    if inside != version:
+        raise HeaderMismatch(f"MCP-Protocol-Version is {version!r}, the body says {inside!r}")
+    if version not in served or version not in SUPPORTED:
+        raise UnsupportedVersion(version, served)
+
+
+def _check_method(headers: Mapping[bytes, bytes], method: str, params: Mapping[str, Any]) -> None:
+    _compare("Mcp-Method", headers.get(b"mcp-method"), method, coded=False)
+    member = names.NAMED.get(method)
+    if member is not None and isinstance(params.get(member), str):
+        _compare("Mcp-Name", headers.get(b"mcp-name"), params[member], coded=True)
+
+
+def _compare(name: str, header: bytes | None, value: str, *, coded: bool) -> None:
+    if header is None:
+        raise HeaderMismatch(f"{name}: required, but missing")
+    text = header.decode("latin-1")
+    if coded:
+        try:
+            text = names.decode_value(text)
+        except ValueError as error:
+            raise HeaderMismatch(f"{name}: {error}") from error
+    if text != value:
+        raise HeaderMismatch(f"{name} is {text!r}, the body says {value!r}")
+
+
+class OlderStateless(Stateless):
+    """Serves an older revision without sessions: nothing is known of clients, and nothing can be asked of them."""
+
+    def __init__(self, app: App, revision: str | None) -> None:
+        super().__init__(app)
+        if revision is not None:
+            meta = D.RequestMetaObject(protocol_version=revision, client_capabilities=D.ClientCapabilities())
+            self.facts.session = Facts(revision, meta)
+            self.handshake.done = True
+            self._codec = codec_for(revision, self.service.codec)
+
+    def admit(self, frame: Frame, channel: Channel | None) -> None:  # noqa: ARG002
+        """A body must not be of another revision than its headers. Raises `HeaderMismatch`."""
+        _check_older(frame)
+
+    def begin_legacy(self, facts: Facts) -> None:
+        """The handshake leaves nothing behind."""
+
+
+def _check_older(frame: Frame) -> None:
+    params: Any = frame.value.get("params", {})
+    meta: Any = params.get("_meta", {})
+    if is_object(meta) and VERSION in meta:
+        raise HeaderMismatch(f"the body says {VERSION}: {meta[VERSION]!r}, the headers an older revision")
+
+
+class SessionEngine(HttpEngine):
+    """Serves one session of an older revision, as far as it comes to this worker.
+
+    What has to be known of it elsewhere is in the store: `fields` is what was read from there.
+    """
+
+    def __init__(self, app: App, id: str) -> None:
+        super().__init__(app)
+        self.id: str = id
+        self.fields: dict[str, str] = {}
+        self.standalone: EventStream | None = None
+        """The stream for what belongs to no request."""
+        self.heard: int = 0
+        """The number of the last news that were replayed on it."""
+        self.todo: list[Coroutine[Any, Any, Any]] = []
+        """What has to be done before anything is answered."""
+        self._nonce = app.nonce()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing would be lost with this object."""
+        return not (self.in_flight or self.peer.pending or self.tasks or self.standalone or self.todo)
+
+    @property
+    def revision(self) -> str:
+        """The revision that was agreed on."""
+        return self.handshake.agreed.revision if self.handshake.agreed is not None else ""
+
+    # What is kept
+
+    def opening(self) -> dict[str, str]:
+        """The fields of a session that was just agreed on."""
+        facts = self.handshake.agreed
+        assert facts is not None
+        client = {"revision": facts.revision, "meta": to_builtins(facts.meta)}
+        self.fields = {"client": msgspec.json.encode(client).decode(), "level": facts.log_level or ""}
+        return self.fields
+
+    def refresh(self, fields: dict[str, str]) -> None:
+        """Take in what others have changed."""
+        if fields == self.fields:
+            return
+        self.fields = fields
+        client = msgspec.json.decode(fields["client"])
+        facts = Facts(client["revision"], from_builtins(client["meta"], D.RequestMetaObject))
+        facts.log_level = fields.get("level")
+        self.handshake.agreed, self.handshake.done = facts, "ready" in fields
+        self._codec = codec_for(facts.revision, self.service.codec)
+        self.facts.session = facts if self.handshake.done else None
+        self.facts.clear()
+        self.subscriptions.uris.clear()
+        self.subscriptions.uris.update(name.removeprefix(URI) for name in fields if name.startswith(URI))
+
+    def begin_legacy(self, facts: Facts) -> None:
+        """The handshake is complete. Whoever wants to hear of changes opens a stream for that."""
+        self.facts.session = facts
+        self.facts.clear()
+        self._codec = codec_for(facts.revision, self.service.codec)
+        self.keep({"ready": ""})
+
+    def keep(self, fields: Mapping[str, str | None]) -> None:
+        """Have all workers know something of the session."""
+        for name, value in fields.items():
+            if value is None:
+                self.fields.pop(name, None)
+            else:
+                self.fields[name] = value
+        self.todo.append(self.app.store.change(self.id, fields))
+        elsewhere = self.fields.get("stream")
+        if elsewhere not in (None, self.app.store.worker):
+            self.todo.append(self.app.tell(str(elsewhere), "refresh", self.id))
+
+    async def settle(self) -> None:
+        """Do what has to be done."""
+        while self.todo:
+            await self.todo.pop(0)
+
+    # Messages
+
+    def admit(self, frame: Frame, channel: Channel | None) -> None:  # noqa: ARG002
+        """A session's messages are of its revision. Raises `HeaderMismatch`."""
+        _check_older(frame)
+
+    def _stream(self, ctx: Context | None) -> EventStream | None:
+        return self.standalone if ctx is None else super()._stream(ctx)
+
+    def tell(self, ctx: Context | None, line: bytes) -> None:
+        """Send a message, of a request or on the stream for all others."""
+        if ctx is not None:
+            super().tell(ctx, line)
+        elif self.standalone is not None:
+            self.standalone.put(line[:-1], f"{STANDALONE}.{self.app.number}")
+
+    def call_id(self, number: int) -> RequestId:
+        """An id that leads the answer to the worker that waits for it."""
+        return f"{self.app.store.worker}.{self._nonce}.{number}"
+
+    def answered(self, frame: Frame, channel: Channel | None) -> None:  # noqa: ARG002
+        """The client answers a request of this worker's, or of another's."""
+        worker, _, rest = str(frame.id).partition(".")
+        nonce, _, number = rest.partition(".")
+        if worker == self.app.store.worker and nonce == str(self._nonce) and number.isdecimal():
+            self.inputs.answered(int(number), frame)
+        elif rest and worker != self.app.store.worker and self.app.store.is_shared:
+            self.todo.append(self.app.tell(worker, "answer", self.id, frame.id, frame.value))
+        else:
+            self.report(Report(Kind.STRAY, "an answer to nothing", id=frame.id, params=frame.value))
+
+    def cancel(self, id: RequestId) -> bool:
+        """The client gave a request up, which may be another worker's."""
+        if super().cancel(id):
+            return True
+        if self.app.store.is_shared:
+            self.todo.append(self.app.publish("cancel", self.id, id))
+        return self.app.store.is_shared
+
+    # Listening
+
+    def begin_standalone(self, stream: EventStream) -> None:
+        """From now on this is the stream for what belongs to no request; the one before it ends."""
+        if self.standalone is not None:
+            self.standalone.end()
+        self.standalone = stream
+        self.subscriptions.close()
+        self.subscriptions.begin_legacy()
+
+    def end_standalone(self, stream: EventStream) -> None:
+        """The client has left it."""
+        if self.standalone is stream:
+            self.standalone = None
+            self.subscriptions.close()
+
+    def hear_news(self, number: int, change: Change, uri: str | None) -> None:
+        """A change was published; those that were replayed are known."""
+        if number > self.heard:
+            self.subscriptions.publish(change, uri)
+
+    def close(self) -> None:
+        """The session is over."""
+        self.ended = True
+        for id in list(self.in_flight):
+            super().cancel(id)
+        if self.standalone is not None:
+            self.standalone.end()
+        self.subscriptions.close()
+
+
+STANDALONE = "all"
+"""The name of the stream for what belongs to no request, in the ids of its events."""

@@ -1,0 +1,398 @@
+"""One POST, and what becomes of it: an answer, a stream of events that ends with one, or just a status."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from mcpspec._support.objects import is_object
+from typedmcp.codec import Entry, error_bytes
+from typedmcp.context import Context
+from typedmcp.engine import resumed
+from typedmcp.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    CallLost,
+    HeaderMismatch,
+    InsufficientScope,
+    MissingCapability,
+    UnsupportedVersion,
+)
+from typedmcp.http import headers as names
+from typedmcp.http.sse import event_bytes
+from typedmcp.http.streams import EventStream, Kept, Send
+from typedmcp.peer import Kind, Report
+from typedmcp.wire import Frame
+
+if TYPE_CHECKING:
+    from typedmcp.http.access import Principal
+    from typedmcp.http.asgi import App
+    from typedmcp.http.engines import HttpEngine, SessionEngine
+
+__all__ = ["Exchange", "Receive", "SessionExchange", "StatelessExchange", "respond"]
+
+Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+
+_JSON = (b"content-type", b"application/json")
+
+_STATUS = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    METHOD_NOT_FOUND: 404,
+    HeaderMismatch.CODE: 400,
+    MissingCapability.CODE: 400,
+    UnsupportedVersion.CODE: 400,
+    InsufficientScope.CODE: 403,
+}
+"""The statuses of error answers of newer revisions; all other answers have 200."""
+
+_OLDER_STATUS = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    HeaderMismatch.CODE: 400,
+    UnsupportedVersion.CODE: 400,
+    InsufficientScope.CODE: 403,
+}
+"""Those of older ones, whose clients take other statuses for the end of a session or connection."""
+
+
+async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    """Send a whole response, whose body is JSON."""
+    head = [_JSON, (b"content-length", b"%d" % len(body))] if body else [(b"content-length", b"0")]
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})
+        await send({"type": "http.response.body", "body": body})
+    except OSError:  # the client has left meanwhile
+        pass
+
+
+class Exchange:
+    """A `Channel` for the message, or the batch, in one POST."""
+
+    # Most requests need none of these, so they are made where they are needed.
+    statuses: Mapping[int, int] = _STATUS
+    stream: EventStream | None = None
+    """The response, once it is one of events."""
+    refused: tuple[int, str] | None = None
+    """Why a message was refused that has no answer."""
+    in_session: bool = False
+    """Whether there may be something to do before the answer goes out."""
+    _line: bytes | None = None
+    _code: int | None = None
+    _owed: int = 0
+    _settled: asyncio.Future[None] | None = None
+    _pumping: asyncio.Task[None] | None = None
+
+    def __init__(
+        self, app: App, engine: HttpEngine, headers: Mapping[bytes, bytes], who: Principal | None, send: Send
+    ) -> None:
+        self.app: App = app
+        self.engine: HttpEngine = engine
+        self.headers: Mapping[bytes, bytes] = headers
+        self.who: Principal | None = who
+        self.principal: str | None = None if who is None else who.name
+        self._send = send
+
+    # As a channel
+
+    def check(self, entry: Entry, params: Any) -> None:
+        """Headers say nothing of what is in the body."""
+
+    def opened(self) -> None:
+        """One more answer is going to come."""
+        self._owed += 1
+
+    def reply(self, line: bytes, code: int | None) -> None:
+        """The answer came."""
+        self._line, self._code = line[:-1], code
+        if self.stream is not None:
+            self.stream.put(self._line, last=True)
+        self.dropped()
+
+    def dropped(self) -> None:
+        """Nothing more is going to come."""
+        self._owed -= 1
+        if self._line is None and self.stream is not None:
+            self.stream.end()
+        if self._settled is not None and not self._settled.done():
+            self._settled.set_result(None)
+
+    def tell(self, ctx: Context, line: bytes) -> None:  # noqa: ARG002
+        """Send a message ahead of the answer: the response becomes a stream of events."""
+        if self.stream is None and not self.open_stream():
+            self.app.report(Report(Kind.LOST, "a message: there are as many streams as there may be"))
+            return
+        assert self.stream is not None
+        if self.stream.size > 2 * self.stream.high_water:
+            self.app.report(Report(Kind.LOST, "a message: the client does not read"))
+        else:
+            self.stream.put(line[:-1])
+
+    def hang_up(self, retry: float) -> None:
+        """Without a session nobody could come back."""
+
+    def open_stream(self, kept: Kept | None = None, first: bytes = b"") -> bool:
+        """Make the response a stream of events. False if there are too many."""
+        self.stream = self.app.stream(self._send, kept)
+        if self.stream is None:
+            return False
+        self._pumping = self.app.loop.create_task(self.stream.pump(first))
+        return True
+
+    # Running
+
+    async def run(self, body: bytes, receive: Receive) -> None:
+        """Take the message in, and respond."""
+        started = self.engine.start(body, self)
+        if started is not None:
+            ctx, handling = started
+            try:
+                waits_for = handling.send(None)
+            except StopIteration as stop:
+                self.engine.answer_at_once(ctx, stop.value)
+            except BaseException as error:
+                self.engine._note(ctx)  # pyright: ignore[reportPrivateUsage]
+                self.engine.failed(ctx, error)
+            else:
+                await self._wait(ctx, handling, waits_for, receive)
+        if self._line is None and self._owed > 0:
+            await self._settle()
+        if self.in_session:
+            await self.settle()
+        if self.stream is not None:
+            await self._finish_stream()
+        else:
+            await self._respond()
+
+    async def _wait(self, ctx: Context, handling: Coroutine[Any, Any, Any], waits_for: Any, receive: Receive) -> None:
+        """Wait for a handler. It is in this task from its first step to its last."""
+        self.engine._note(ctx)  # pyright: ignore[reportPrivateUsage]
+        ctx.task = task = asyncio.current_task()
+        assert task is not None
+        self.takes_time(ctx)
+        watching = self.app.loop.create_task(self._watch(receive, ctx))
+        outside = task.cancelling()
+        try:
+            result = await resumed(handling, waits_for)
+        except asyncio.CancelledError as error:
+            self.interrupted(ctx, error)
+            if not ctx.cancelled:
+                await self._say_goodbye(ctx)
+                raise
+        except BaseException as error:
+            self.engine.failed(ctx, error)
+        else:
+            self.engine.answer(ctx, result)
+        finally:
+            watching.cancel()
+        if task.cancelling() > outside:
+            await _take_cancellation(task, outside)
+
+    def interrupted(self, ctx: Context, error: asyncio.CancelledError) -> None:
+        """The handler was cancelled: by the client, or by the end of the server."""
+        if ctx.method == "subscriptions/listen" and not ctx.cancelled:
+            self.engine.answer(ctx, self.engine.subscriptions.farewell(ctx))
+        else:
+            self.engine.failed(ctx, error)
+
+    async def _say_goodbye(self, ctx: Context) -> None:
+        """The server ends: the client should hear of it."""
+        if self.stream is not None and self._pumping is not None:
+            self.stream.end()
+            await asyncio.wait([self._pumping], timeout=self.app.service.grace)
+        elif not ctx.cancelled:
+            await self._respond()
+
+    async def settle(self) -> None:
+        """Do what has to be done before the answer goes out."""
+
+    def takes_time(self, ctx: Context) -> None:
+        """The handler waits for something."""
+
+    async def _watch(self, receive: Receive, ctx: Context) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.left(ctx)
+
+    def left(self, ctx: Context) -> None:
+        """The client has closed the connection."""
+        raise NotImplementedError
+
+    async def _settle(self) -> None:
+        self._settled = self.app.loop.create_future()
+        await self._settled
+
+    async def _finish_stream(self) -> None:
+        assert self.stream is not None
+        assert self._pumping is not None
+        if self._line is None:
+            self.stream.end()
+        await self._pumping
+
+    async def _respond(self) -> None:
+        status, body = 200, self._line or b""
+        if self._line is None:
+            status, body = self._acknowledgement()
+        elif self._code is not None:
+            status = self.statuses.get(self._code, 200)
+        await respond(self._send, status, body, self.extra_headers(status))
+
+    def _acknowledgement(self) -> tuple[int, bytes]:
+        """What is said to a message that has no answer."""
+        if self.refused is None:
+            return 202, b""
+        code, text = self.refused
+        return 400, error_bytes(None, code, text)[:-1]
+
+    def extra_headers(self, status: int) -> list[tuple[bytes, bytes]] | None:
+        """Further headers of the response."""
+        if status == 403 and self.app.auth is not None:
+            error = msgspec.json.decode(self._line or b"{}").get("error", {})
+            return list(self.app.auth.lacking(error.get("data", {}).get("requiredScopes", [])).headers)
+        return None
+
+    @cached_property
+    def said(self) -> Mapping[str, str]:
+        """The headers of the request as text."""
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
+
+    # Of the revisions that have no sessions
+
+    def check_arguments(self, frame: Frame) -> None:
+        """Raises `HeaderMismatch` where headers say something else of the arguments of a tool than the body."""
+
+
+async def _take_cancellation(task: asyncio.Task[Any], outside: int) -> None:
+    """The task was to be cancelled when the handler had ended already: that is nothing to whoever comes next."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    while task.cancelling() > outside:
+        task.uncancel()
+
+
+class StatelessExchange(Exchange):
+    """A POST without a session: who closes the connection gives the request up."""
+
+    def check(self, entry: Entry, params: Any) -> None:
+        """Raises `ValueError` where headers may not say what the body says; `Stateless.admit` knows for sure."""
+        headers = self.headers
+        if headers.get(b"mcp-method") != entry.header:
+            raise ValueError
+        member = names.NAMED.get(entry.method)
+        if member is None:
+            return
+        value = getattr(params, member)
+        if headers.get(b"mcp-name") != value.encode() or (
+            entry.method == "tools/call" and value in self.app.tools.of(self.principal)
+        ):
+            raise ValueError
+
+    def check_arguments(self, frame: Frame) -> None:
+        """Raises `HeaderMismatch` where headers say something else of the arguments of a tool than the body."""
+        params: Any = frame.value.get("params", {})
+        if frame.method != "tools/call" or not isinstance(params.get("name"), str):
+            return
+        for param in self.app.tools.of(self.principal).get(params["name"], ()):
+            _check_argument(param, self.headers.get(param.header.encode("latin-1")), params.get("arguments", {}))
+
+    def left(self, ctx: Context) -> None:
+        """The client has closed the connection: it wants no answer any more."""
+        ctx.cancelled = True
+        self.engine.in_flight.pop(ctx, None)
+        if self.stream is not None:
+            self.stream.detach()
+        if ctx.task is not None:
+            ctx.task.cancel()
+
+
+class OlderStatelessExchange(Exchange):
+    """A POST of an older revision to a server without sessions."""
+
+    statuses: Mapping[int, int] = _OLDER_STATUS
+
+    left = StatelessExchange.left
+
+
+def _check_argument(param: names.HeaderParam, header: bytes | None, arguments: Any) -> None:
+    value = names.value_at(arguments, param.path) if is_object(arguments) else None
+    if value is None and header is None:
+        return
+    name = param.header.title()
+    if header is None:
+        raise HeaderMismatch(f"{name}: required, but missing")
+    text = header.decode("latin-1")
+    try:
+        agrees = value is not None and names.same(text, value)
+    except ValueError as error:
+        raise HeaderMismatch(f"{name}: {error}") from error
+    if not agrees:
+        place = ".".join(param.path)
+        raise HeaderMismatch(f"{name} is {text!r}, which is not what the body has at arguments.{place}")
+
+
+class SessionExchange(Exchange):
+    """A POST in a session: a lost connection is no reason to give the request up."""
+
+    in_session = True
+    statuses: Mapping[int, int] = _OLDER_STATUS
+
+    def __init__(
+        self, app: App, engine: SessionEngine, headers: Mapping[bytes, bytes], who: Principal | None, send: Send
+    ) -> None:
+        super().__init__(app, engine, headers, who, send)
+        self.session: SessionEngine = engine
+        self.begins: Callable[[SessionExchange], Awaitable[None]] | None = None
+        """Called where the session begins with this request."""
+        self._is_new = False
+
+    async def settle(self) -> None:
+        """Keep what has changed of the session, or that it has begun."""
+        if self.begins is not None and self.session.handshake.agreed is not None and self._code is None:
+            await self.begins(self)
+            self._is_new = True
+        await self.session.settle()
+
+    def takes_time(self, ctx: Context) -> None:
+        """Whoever waits gets a stream that can be resumed, where the revision knows how to begin one."""
+        if ctx.revision >= _PRIMED and self.stream is None and ctx.id is not None:
+            self._open_kept(ctx)
+
+    def tell(self, ctx: Context, line: bytes) -> None:
+        """Send a message ahead of the answer."""
+        if self.stream is None:
+            self._open_kept(ctx)
+        super().tell(ctx, line)
+
+    def _open_kept(self, ctx: Context) -> None:
+        will = error_bytes(ctx.id, CallLost.CODE, CallLost().message)[:-1]
+        kept = Kept(self.app.store, self.session.id, self.app.nonce(), will)
+        first = event_bytes(b"", id=f"{kept.name}.0", retry=self.app.retry) if ctx.revision >= _PRIMED else b""
+        self.open_stream(kept, first)
+
+    def left(self, ctx: Context) -> None:  # noqa: ARG002  # the call goes on
+        """The client has closed the connection; it may come back for the answer."""
+        if self.stream is not None:
+            self.stream.detach()
+
+    def hang_up(self, retry: float) -> None:
+        """Close the connection; the client comes back for the answer."""
+        if self.stream is not None:
+            self.stream.hang_up(round(retry * 1000))
+
+    def extra_headers(self, status: int) -> list[tuple[bytes, bytes]] | None:
+        """A new session is named."""
+        if self._is_new:
+            return [(b"mcp-session-id", self.session.id.encode())]
+        return super().extra_headers(status)
+
+
+_PRIMED = "2025-11-25"
+"""From which revision on clients take an event without data: a stream can be resumed before its first message."""

@@ -58,6 +58,8 @@ _SINGLE = frozenset(
      b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 )  # fmt: skip
 """Headers that must not be there twice: who reads the first and who reads the last would see different requests."""
+_DIGITS = 18
+"""How many digits a length may have."""
 _REMEMBERED = 1024
 """How many sessions that nothing goes on in are remembered here; the store has them all."""
 _DIALECT = DIALECT.encode()
@@ -131,7 +133,7 @@ class App:
         self._path = path.rstrip("/") or "/"
         self._access = Access(hosts, origins)
         self._sessions_on = sessions
-        self._body_limit, self._header_limit = body_limit, header_limit
+        self._body_limit, self._head_limit = body_limit, header_limit
         self._most_streams, self._high_water = streams, high_water
         self._keep_alive = keep_alive
         self._streams: dict[EventStream, str | None] = {}
@@ -139,6 +141,9 @@ class App:
         self._sessions: OrderedDict[str, SessionEngine] = OrderedDict()
         self._listening: dict[HttpEngine, None] = {}
         self._numbers = itertools.count(1)
+        self._usual: set[Any] = set()
+        """The kinds of requests that passed all checks before their bodies."""
+        self._is_open = False
         self._opening: asyncio.Lock | None = None
         self._background: set[asyncio.Task[Any]] = set()
         self._two_endpoints = None if sse_path is None else TwoEndpoints(self, sse_path, messages_path)
@@ -155,18 +160,20 @@ class App:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._opening = self._opening or asyncio.Lock()
         async with self._opening:
-            if hasattr(self, "modern"):
+            if self._is_open:
                 return
             self.threads: Threads = Threads(self.service.threads)
             await self.store.open(self._hear)
             self._leave = self.service.changes.listen(self._changed)
             self.later(self._tick())
             self.modern: Stateless = Stateless(self)
+            self._is_open = True
 
     async def close(self) -> None:
         """End: listeners are told, sessions end with what waits."""
-        if not hasattr(self, "modern"):
+        if not self._is_open:
             return
+        self._is_open = False
         self._leave()
         self.end_streams()
         for engine in [*self._sessions.values()]:
@@ -175,12 +182,11 @@ class App:
             task.cancel()
         if self._streams:
             await asyncio.sleep(0)
-        del self.modern
         await self.store.close()
 
     def end_streams(self) -> None:
         """Have all streams that wait for nothing but changes end. A server that waits for its connections needs it."""
-        if hasattr(self, "modern"):
+        if self._is_open:
             self.modern.ending.set()
         for engine in self._sessions.values():
             if engine.standalone is not None:
@@ -216,10 +222,24 @@ class App:
         if scope["type"] != "http":
             await self._other(scope, receive, send)
             return
-        if not hasattr(self, "modern"):
+        if not self._is_open:
             await self.open()
         try:
-            await self._serve(scope, receive, send)
+            given = scope["headers"]
+            headers = dict(given)
+            if (
+                len(given) != len(headers)
+                or len(given) > _HEADERS
+                or len(b"".join(headers.values())) > self._head_limit
+            ):
+                self._check_headers(given)
+            kind = _kind(scope, headers)
+            if kind in self._usual:
+                await self._post_stateless(headers, await self._who(headers), receive, send)
+            else:
+                await self._serve(scope, kind, headers, receive, send)
+        except _Left:
+            pass
         except Refused as refused:
             body = error_bytes(None, INVALID_REQUEST, refused.text)[:-1]
             await respond(send, refused.status, body, list(refused.headers))
@@ -234,22 +254,36 @@ class App:
             await receive()
             await send({"type": "websocket.close"})
 
-    async def _serve(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        headers = self._read_headers(scope["headers"])
+    async def _serve(
+        self, scope: dict[str, Any], kind: Any, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
+        """Look at a request whose likes have not been seen lately."""
         self._access.check(headers)
         path = _path_of(scope)
         if path != self._path:
             await self._elsewhere(path, scope, headers, receive, send)
             return
-        who = None if self.auth is None else await self.auth.principal(headers)
+        who = await self._who(headers)
         method = scope["method"]
         if method == "POST":
+            _check_accept(headers, b"application/json", b"text/event-stream")
+            if headers.get(b"mcp-protocol-version") == _DIALECT and _is_json(headers.get(b"content-type", b"")):
+                self._note_usual(kind)
             await self._post(headers, who, receive, send)
         elif method in ("GET", "DELETE") and self.service.legacy and self._sessions_on:
             session = await self._session(headers, who)
             await (self._get if method == "GET" else self._delete)(session, headers, receive, send)
         else:
             raise self._not_allowed(method)
+
+    def _note_usual(self, kind: Any) -> None:
+        if len(self._usual) >= _REMEMBERED:
+            self._usual.clear()
+        self._usual.add(kind)
+
+    async def _who(self, headers: Mapping[bytes, bytes]) -> Principal | None:
+        """Who makes a request. Raises `Refused` for one without credentials, where these are needed."""
+        return None if self.auth is None else await self.auth.principal(headers)
 
     def _not_allowed(self, method: str) -> Refused:
         allowed = "GET, POST, DELETE" if self.service.legacy and self._sessions_on else "POST"
@@ -261,52 +295,50 @@ class App:
         if self.auth is not None and path in self.auth.metadata_paths and scope["method"] == "GET":
             await respond(send, 200, self.auth.metadata)
         elif self._two_endpoints is not None and path in self._two_endpoints.paths:
-            who = None if self.auth is None else await self.auth.principal(headers)
+            who = await self._who(headers)
             await self._two_endpoints.serve(path, scope, headers, who, receive, send)
         else:
             raise Refused(404, f"there is nothing here; MCP is at {self._path}")
 
-    def _read_headers(self, given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-        headers = dict(given)
-        if len(given) > _HEADERS or sum(map(len, headers.values())) > self._header_limit:
-            raise Refused(431, f"there are more than {_HEADERS} headers or {self._header_limit} bytes of them")
-        if len(headers) != len(given):
-            names = [name for name, _ in given]
-            twice = next((name for name in names if _is_single(name) and names.count(name) > 1), None)
-            if twice is not None:
-                raise Refused(400, f"the header {twice.decode('latin-1')} is there twice")
-        return headers
+    def _check_headers(self, given: Sequence[tuple[bytes, bytes]]) -> None:
+        if len(given) > _HEADERS or sum(len(name) + len(value) for name, value in given) > self._head_limit:
+            raise Refused(431, f"there are more than {_HEADERS} headers or {self._head_limit} bytes of them")
+        names = [name for name, _ in given]
+        twice = next((name for name in names if _is_single(name) and names.count(name) > 1), None)
+        if twice is not None:
+            raise Refused(400, f"the header {twice.decode('latin-1')} is there twice")
 
     # POST
 
     async def _post(self, headers: Mapping[bytes, bytes], who: Principal | None, receive: Receive, send: Send) -> None:
-        if not _accepts(headers.get(b"accept", b"*/*"), both=True):
-            raise Refused(406, "Accept: application/json, text/event-stream is needed")
-        body = await self.read(headers, receive)
-        if body is None:
-            return
         said = headers.get(b"mcp-protocol-version")
-        if said == _DIALECT or _is_for_newer(said, body):
-            await self._post_stateless(headers, who, body, receive, send)
+        if said is not None and is_modern(said.decode("latin-1")):
+            await self._post_stateless(headers, who, receive, send)
+            return
+        body = await self.read(headers, receive)
+        if said is None and VERSION.encode() in body and _has_version(body):
+            await StatelessExchange(self, self.modern, headers, who, send, {}).run(body, receive)
         else:
             await self._post_older(headers, who, body, receive, send)
 
-    async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | None:
-        """The body of a POST; None if the client has left meanwhile. Raises `Refused`."""
+    async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """The body of a POST. Raises `Refused`, or `_Left`."""
         if not _is_json(headers.get(b"content-type", b"")):
             raise Refused(415, "Content-Type: application/json is what is taken")
         return await read_body(headers, receive, self._body_limit)
 
     async def _post_stateless(
-        self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
+        self, headers: Mapping[bytes, bytes], who: Principal | None, receive: Receive, send: Send
     ) -> None:
-        method = headers.get(b"mcp-method")
-        if method == b"tools/call" and self.tools.is_stale(None if who is None else who.name):
-            await self.tools.learn(self.modern, None if who is None else who.name)
+        body = await self.read(headers, receive)
+        method, name = headers.get(b"mcp-method"), None if who is None else who.name
+        tools = self.tools.of(name)
+        if method == b"tools/call" and tools is None:
+            tools = await self.tools.learn(self.modern, name)
         elif method == b"subscriptions/listen" and len(self._streams) >= self._most_streams:
             await self._unavailable(send, "there are as many streams as there may be")
             return
-        await StatelessExchange(self, self.modern, headers, who, send).run(body, receive)
+        await StatelessExchange(self, self.modern, headers, who, send, tools or {}).run(body, receive)
 
     async def _post_older(
         self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
@@ -407,8 +439,7 @@ class App:
     # GET
 
     async def _get(self, session: SessionEngine, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        if not _accepts(headers.get(b"accept", b"*/*"), both=False):
-            raise Refused(406, "Accept: text/event-stream is needed")
+        _check_accept(headers, b"text/event-stream")
         name, _, number = headers.get(b"last-event-id", b"").decode("latin-1").rpartition(".")
         if name in ("", STANDALONE):
             await self._listen(session, int(number) if name and number.isdecimal() else None, receive, send)
@@ -632,12 +663,21 @@ def _is_json(content_type: bytes) -> bool:
     return content_type.partition(b";")[0].strip().lower() == b"application/json"
 
 
-@lru_cache(256)
-def _accepts(accept: bytes, *, both: bool) -> bool:
-    """Whether a client takes events, and JSON too."""
-    taken = {_range(each) for each in accept.lower().split(b",")}
-    events = bool(taken & {b"*/*", b"text/*", b"text/event-stream"})
-    return events and (not both or bool(taken & {b"*/*", b"application/*", b"application/json"}))
+def _kind(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Any:
+    """What the checks before the body depend on: most requests are like one before."""
+    get = headers.get
+    return (
+        scope["method"], scope["path"], scope.get("root_path"), get(b"host"), get(b"origin"), get(b"accept"),
+        get(b"content-type"), get(b"mcp-protocol-version"),
+    )  # fmt: skip
+
+
+def _check_accept(headers: Mapping[bytes, bytes], *needed: bytes) -> None:
+    """Raises `Refused` where a client does not take what it may be sent."""
+    taken = {_range(each) for each in headers.get(b"accept", b"*/*").lower().split(b",")}
+    for media in needed:
+        if not taken & {b"*/*", media.partition(b"/")[0] + b"/*", media}:
+            raise Refused(406, f"Accept: {', '.join(each.decode() for each in needed)} is needed")
 
 
 def _range(accepted: bytes) -> bytes:
@@ -649,37 +689,37 @@ def _is_single(name: bytes) -> bool:
     return name in _SINGLE or name.startswith(b"mcp-param-")
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes | None:
-    """The body of a request; None if the client has left. Raises `Refused` for one beyond the limit."""
+class _Left(Exception):  # noqa: N818  # named for the state
+    """The client has left before it had sent all."""
+
+
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
+    """The body of a request. Raises `Refused` for one beyond the limit, and `_Left`."""
     length = headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length[:20]) > limit:
+    if len(length) > _DIGITS or (length.isdigit() and int(length) > limit):
         raise _too_long(limit)
     message = await receive()
     body: bytes = message.get("body", b"")
-    if message.get("more_body"):
-        parts = [body]
-        size = len(body)
-        while message.get("more_body") and size <= limit:
-            message = await receive()
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-        body = b"".join(parts)
-    if message["type"] == "http.disconnect":
-        return None
+    if message.get("more_body") or message["type"] == "http.disconnect":
+        body = await _read_on(message, body, receive, limit)
     if len(body) > limit:
         raise _too_long(limit)
     return body
 
 
+async def _read_on(message: dict[str, Any], body: bytes, receive: Receive, limit: int) -> bytes:
+    parts, size = [body], len(body)
+    while message.get("more_body") and size <= limit:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+    if message["type"] == "http.disconnect":
+        raise _Left
+    return b"".join(parts)
+
+
 def _too_long(limit: int) -> Refused:
     return Refused(413, f"the body is longer than {limit} bytes", [(b"connection", b"close")])
-
-
-def _is_for_newer(said: bytes | None, body: bytes) -> bool:
-    """Whether a message is one of a revision without sessions, by what its headers say, or itself where they do not."""
-    if said is not None:
-        return is_modern(said.decode("latin-1"))
-    return VERSION.encode() in body and _has_version(body)
 
 
 def _has_version(body: bytes) -> bool:

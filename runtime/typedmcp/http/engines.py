@@ -12,8 +12,9 @@ from mcpspec._support.objects import is_object
 from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.changes import Change
-from typedmcp.codec import codec_for
+from typedmcp.codec import Response, codec_for, encoder
 from typedmcp.context import Context
+from typedmcp.edge.convert import Lost
 from typedmcp.edge.revisions import SUPPORTED
 from typedmcp.engine import BatchAnswer, Channel, Engine
 from typedmcp.errors import INVALID_REQUEST, HeaderMismatch, UnsupportedVersion
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["HttpEngine", "OlderStateless", "SessionEngine", "Stateless"]
 
 D = dialect.structs
+
+_encode = encoder.encode
+_ABSENT: Any = object()
 
 
 def _exchange(channel: Channel | None) -> Exchange:
@@ -63,6 +67,29 @@ class HttpEngine(Engine):
         """Send an answer."""
         if channel is not None:
             channel.reply(line, code)
+
+    def answer_at_once(self, ctx: Context, result: object) -> None:
+        """`answer`, for a handler that did not wait: the hot path's second half."""
+        convert = ctx.entry.downs.get(type(result), _ABSENT)
+        channel: Any = ctx.channel
+        if convert is _ABSENT or ctx.id is None or ctx.id in self.in_flight or channel.__class__ is BatchAnswer:
+            super().answer_at_once(ctx, result)
+            return
+        lost: Lost = []
+        try:
+            encoded = result if convert is None else convert(result, lost)
+            if ctx.facts.is_modern:
+                encoded = self.service.named(encoded)
+            line = _encode(Response("2.0", ctx.id, encoded))
+            if b"null" in line or b"\n" in line:
+                raise ValueError("perhaps NaN, or JSON that was encoded already")
+        except Exception:
+            super().answer_at_once(ctx, result)
+            return
+        ctx.ended = True
+        channel.reply_at_once(line)
+        if lost:
+            self.report_lost(lost, ctx.method, ctx.revision)
 
     def _stream(self, ctx: Context | None) -> EventStream | None:
         return None if ctx is None else _exchange(ctx.channel).stream

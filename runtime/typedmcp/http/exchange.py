@@ -110,6 +110,12 @@ class Exchange:
         """One more answer is going to come."""
         self._owed += 1
 
+    def reply_at_once(self, line: bytes) -> None:
+        """The answer came before anything else could; without a newline."""
+        self._line = line
+        if self.stream is not None:
+            self.stream.put(line, last=True)
+
     def reply(self, line: bytes, code: int | None) -> None:
         """The answer came."""
         self._line, self._code = line[:-1], code
@@ -169,6 +175,8 @@ class Exchange:
             await self.settle()
         if self.stream is not None:
             await self._finish_stream()
+        elif self._code is None and self._line is not None and not self.in_session:
+            await respond(self._send, 200, self._line)
         else:
             await self._respond()
 
@@ -279,7 +287,22 @@ async def _take_cancellation(task: asyncio.Task[Any], outside: int) -> None:
 
 
 class StatelessExchange(Exchange):
-    """A POST without a session: who closes the connection gives the request up."""
+    """A POST without a session: who closes the connection gives the request up.
+
+    `tools` are those that have arguments in headers.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        engine: HttpEngine,
+        headers: Mapping[bytes, bytes],
+        who: Principal | None,
+        send: Send,
+        tools: Mapping[str, tuple[names.HeaderParam, ...]],
+    ) -> None:
+        super().__init__(app, engine, headers, who, send)
+        self.tools: Mapping[str, tuple[names.HeaderParam, ...]] = tools
 
     def check(self, entry: Entry, params: Any) -> None:
         """Raises `ValueError` where headers may not say what the body says; `Stateless.admit` knows for sure."""
@@ -290,9 +313,7 @@ class StatelessExchange(Exchange):
         if member is None:
             return
         value = getattr(params, member)
-        if headers.get(b"mcp-name") != value.encode() or (
-            entry.method == "tools/call" and value in self.app.tools.of(self.principal)
-        ):
+        if headers.get(b"mcp-name") != value.encode() or (value in self.tools and entry.method == "tools/call"):
             raise ValueError
 
     def check_arguments(self, frame: Frame) -> None:
@@ -300,7 +321,7 @@ class StatelessExchange(Exchange):
         params: Any = frame.value.get("params", {})
         if frame.method != "tools/call" or not isinstance(params.get("name"), str):
             return
-        for param in self.app.tools.of(self.principal).get(params["name"], ()):
+        for param in self.tools.get(params["name"], ()):
             _check_argument(param, self.headers.get(param.header.encode("latin-1")), params.get("arguments", {}))
 
     def left(self, ctx: Context) -> None:

@@ -44,21 +44,18 @@ class ToolHeaders:
         self._known: OrderedDict[str | None, tuple[float, Mapping[str, tuple[HeaderParam, ...]]]] = OrderedDict()
         self._is_listed = "list_tools" in service.functions
 
-    def of(self, principal: str | None) -> Mapping[str, tuple[HeaderParam, ...]]:
-        """The tools by name, each with those arguments."""
+    def of(self, principal: str | None) -> Mapping[str, tuple[HeaderParam, ...]] | None:
+        """The tools by name, each with those arguments. None where the list has to be read first."""
         known = self._known.get(principal)
-        return _NONE if known is None else known[1]
-
-    def is_stale(self, principal: str | None) -> bool:
-        """Whether the list has to be read first."""
-        known = self._known.get(principal)
-        return self._is_listed and (known is None or known[0] < time.monotonic())
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        return None if self._is_listed else _NONE
 
     def forget(self) -> None:
         """The tools have changed."""
         self._known.clear()
 
-    async def learn(self, engine: Engine, principal: str | None) -> None:
+    async def learn(self, engine: Engine, principal: str | None) -> Mapping[str, tuple[HeaderParam, ...]]:
         """Read the list. Where that fails, headers are not compared for a while, which is reported."""
         found: dict[str, tuple[HeaderParam, ...]] = {}
         seconds = _TTL
@@ -70,6 +67,7 @@ class ToolHeaders:
         self._known[principal] = time.monotonic() + seconds, found
         if len(self._known) > _PRINCIPALS:
             self._known.popitem(last=False)
+        return found
 
     async def _read(self, engine: Engine, principal: str | None, found: dict[str, tuple[HeaderParam, ...]]) -> float:
         seconds, cursor = _TTL, None

@@ -146,8 +146,6 @@ class TwoEndpoints:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         id = query.get("session_id", [""])[0]
         body = await self._app.read(headers, receive)
-        if body is None:
-            return
         worker = id.partition(".")[0]
         if id in self._open:
             if not self.deliver(id, body, principal):

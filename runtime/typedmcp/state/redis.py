@@ -85,9 +85,7 @@ class RedisStore:
 
     async def close(self) -> None:
         """End the streams that are open with their wills. Where Redis cannot be reached, they end with the lease."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await _ended(self._tasks)
         try:
             await self._bury(self.worker, is_over=True)
         except ConnectionError as error:
@@ -351,6 +349,15 @@ class _Attempts:
             self.pause = min(_LONGEST, max(_SHORTEST, self.pause * 2))
         else:
             self.pause = 0.0
+
+
+async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    # Where the library is about to connect, a cancellation may be lost.
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_SHORTEST)
 
 
 def _library(name: str) -> Any:

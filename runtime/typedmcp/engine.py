@@ -81,6 +81,10 @@ class Channel(Protocol):
         """An answer came; `code` is that of an error."""
         ...
 
+    def refuse(self, line: bytes, code: int) -> None:
+        """The error came with which a message is answered that nothing was done about."""
+        ...
+
     def dropped(self) -> None:
         """One of the answers is not going to come."""
         ...
@@ -119,6 +123,11 @@ class BatchAnswer:
         """An answer came."""
         self._answers.append(line[:-1])
         self.dropped()
+
+    def refuse(self, line: bytes, code: int) -> None:
+        """The error came for a message that nothing was done about."""
+        self.opened()
+        self.reply(line, code)
 
     def dropped(self) -> None:
         """One less is open; the last one sends what there is."""
@@ -685,8 +694,9 @@ class Engine:
         """Send an error. `opened` says that the channel, if any, waits for this answer."""
         line = error_bytes(id, code, text, data)
         if channel is not None and not opened:
-            channel.opened()
-        self.reply(channel, line, code)
+            channel.refuse(line, code)
+        else:
+            self.reply(channel, line, code)
 
     # What the runtime does itself
 

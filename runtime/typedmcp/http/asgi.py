@@ -258,6 +258,7 @@ class App:
         self, scope: dict[str, Any], kind: Any, headers: Mapping[bytes, bytes], receive: Receive, send: Send
     ) -> None:
         """Look at a request whose likes have not been seen lately."""
+        headers = {name: value.strip(b" \t") for name, value in headers.items()}
         self._access.check(headers)
         path = _path_of(scope)
         if path != self._path:

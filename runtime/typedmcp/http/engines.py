@@ -162,7 +162,7 @@ def _check_version(headers: Mapping[bytes, bytes], frame: Frame, served: list[st
     said = headers.get(b"mcp-protocol-version")
     if said is None:
         raise HeaderMismatch("MCP-Protocol-Version: required, but missing")
-    version = said.decode("latin-1")
+    version = names.text_of(said)
     params: Any = frame.value.get("params", {})
     meta: Any = params.get("_meta", {})
     inside = meta.get(VERSION, version) if is_object(meta) else version
@@ -182,7 +182,7 @@ def _check_method(headers: Mapping[bytes, bytes], method: str, params: Mapping[s
 def _compare(name: str, header: bytes | None, value: str, *, coded: bool) -> None:
     if header is None:
         raise HeaderMismatch(f"{name}: required, but missing")
-    text = header.decode("latin-1")
+    text = names.text_of(header)
     if coded:
         try:
             text = names.decode_value(text)

@@ -54,14 +54,16 @@ _STATUS = {
 }
 """The statuses of error answers of newer revisions; all other answers have 200."""
 
-_OLDER_STATUS = {
+_OLDER_STATUS = {InsufficientScope.CODE: 403}
+"""Those of older ones, whose clients take other statuses for the failure of a connection."""
+
+_OLDER_REFUSAL = {
     PARSE_ERROR: 400,
     INVALID_REQUEST: 400,
     HeaderMismatch.CODE: 400,
     UnsupportedVersion.CODE: 400,
-    InsufficientScope.CODE: 403,
 }
-"""Those of older ones, whose clients take other statuses for the end of a session or connection."""
+"""Those of messages of older revisions that nothing was done about."""
 
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
@@ -77,8 +79,9 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: list[tupl
 class Exchange:
     """A `Channel` for the message, or the batch, in one POST."""
 
-    # Most requests need none of these, so they are made where they are needed.
     statuses: Mapping[int, int] = _STATUS
+    refusals: Mapping[int, int] = _STATUS
+    # Most requests need none of these, so they are made where they are needed.
     stream: EventStream | None = None
     """The response, once it is one of events."""
     refused: tuple[int, str] | None = None
@@ -109,6 +112,12 @@ class Exchange:
     def opened(self) -> None:
         """One more answer is going to come."""
         self._owed += 1
+
+    def refuse(self, line: bytes, code: int) -> None:
+        """The error came for a message that nothing was done about."""
+        self.statuses = self.refusals
+        self.opened()
+        self.reply(line, code)
 
     def reply_at_once(self, line: bytes) -> None:
         """The answer came before anything else could; without a newline."""
@@ -338,6 +347,7 @@ class OlderStatelessExchange(Exchange):
     """A POST of an older revision to a server without sessions."""
 
     statuses: Mapping[int, int] = _OLDER_STATUS
+    refusals: Mapping[int, int] = _OLDER_REFUSAL
 
     left = StatelessExchange.left
 
@@ -349,7 +359,7 @@ def _check_argument(param: names.HeaderParam, header: bytes | None, arguments: A
     name = param.header.title()
     if header is None:
         raise HeaderMismatch(f"{name}: required, but missing")
-    text = header.decode("latin-1")
+    text = names.text_of(header)
     try:
         agrees = value is not None and names.same(text, value)
     except ValueError as error:
@@ -364,6 +374,7 @@ class SessionExchange(Exchange):
 
     in_session = True
     statuses: Mapping[int, int] = _OLDER_STATUS
+    refusals: Mapping[int, int] = _OLDER_REFUSAL
 
     def __init__(
         self, app: App, engine: SessionEngine, headers: Mapping[bytes, bytes], who: Principal | None, send: Send

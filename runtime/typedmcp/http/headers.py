@@ -18,7 +18,7 @@ from mcpspec._support.objects import is_array, is_object
 
 __all__ = [
     "EVENT_ID", "METHOD", "NAME", "NAMED", "PARAM", "SESSION", "VERSION", "HeaderParam", "Scalar",
-    "decode_value", "encode_value", "header_params", "same", "value_at", "values",
+    "decode_value", "encode_value", "header_params", "same", "text_of", "value_at", "values",
 ]  # fmt: skip
 
 VERSION: Final = "mcp-protocol-version"
@@ -77,6 +77,11 @@ def decode_value(value: str) -> str:
         return decoded.decode()
     except ValueError as error:  # of which kind those of binascii and of codecs are
         raise ValueError(f"{value!r} is not the Base64 of a text: {error}") from None
+
+
+def text_of(header: bytes) -> str:
+    """What a header says: white space around it means nothing."""
+    return header.decode("latin-1").strip(" \t")
 
 
 class HeaderParam(NamedTuple):

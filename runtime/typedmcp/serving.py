@@ -1,4 +1,4 @@
-"""Serving a handler: over standard input and output, or over any transport."""
+"""Serving a handler: over standard input and output, over HTTP, or over any transport."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Literal
 
 from typedmcp.errors import UsageError
 from typedmcp.service import Service
@@ -17,24 +17,66 @@ from typedmcp.transports import Transport
 __all__ = ["serve", "serve_async"]
 
 
-def serve(handler: object, **options: Any) -> None:
-    """Serve a handler over standard input and output, until the client closes or the process is told to end.
+def serve(
+    handler: object,
+    transport: Literal["stdio", "http"] = "stdio",
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    **options: Any,
+) -> None:
+    """Serve a handler over standard input and output or over HTTP, until it is told to end.
 
-    `handler` is a `Service`, or an object that becomes one with `options` (`name`, `version`, `instructions`, …).
-    Standard output belongs to the protocol: what anything else prints goes to standard error. SIGTERM and SIGINT end
-    it gracefully: nothing more is read, open requests get `grace` seconds. Uses uvloop where that is installed.
+    `handler` is a `Service`, or an object that becomes one with `options` (`name`, `version`, `instructions`, …). Uses
+    uvloop where that is installed. SIGTERM and SIGINT end it gracefully: nothing more is read, open requests get
+    `grace` seconds.
+
+    "stdio" ends when the client closes it, too. Standard output belongs to the protocol: what anything else prints
+    goes to standard error. "http" serves at `host` and `port`, under uvicorn, with the extra `http`; `options` may then
+    be those of `asgi`, too. Raises `UsageError` where that is not possible.
     """
-    service = _service(handler, options)
-    _check_descriptors()
-    _run(_serve_stdio(service), service.grace)
+    if transport == "http":
+        server, grace = _http_server(handler, host, port, options)
+        _run(server.serve(), grace)
+    elif transport == "stdio":
+        service = _service(handler, options)
+        _check_descriptors()
+        _run(_serve_stdio(service), service.grace)
+    else:
+        raise UsageError(f"no transport {transport!r} to serve on; there are stdio and http")
 
 
-async def serve_async(handler: object, transport: Transport, **options: Any) -> None:
-    """Serve a handler over a transport, until that ends. Cancel it to end at once.
+async def serve_async(
+    handler: object,
+    transport: Transport | Literal["http"],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    **options: Any,
+) -> None:
+    """Serve a handler over a transport, until that ends, or over HTTP. Cancel it to end at once.
 
-    `handler` is a `Service`, or an object that becomes one with `options`.
+    The options are those of `serve`.
     """
-    await ServerSession(_service(handler, options), transport).run()
+    if transport == "http":
+        await _http_server(handler, host, port, options)[0].serve()
+    else:
+        await ServerSession(_service(handler, options), transport).run()
+
+
+def _http_server(handler: object, host: str, port: int, options: dict[str, Any]) -> tuple[Any, float]:
+    """A server that is ready to run, and how many seconds it may take to end."""
+    from typedmcp.http.access import LOOPBACK
+    from typedmcp.http.asgi import asgi
+
+    try:
+        from typedmcp.http.server import Server
+    except ImportError as error:
+        raise UsageError(f"serving HTTP needs the extra http: pip install 'typedmcp[http]' ({error})") from error
+    if host not in ("0.0.0.0", "::", *LOOPBACK):  # noqa: S104  # which are no names that clients use
+        options.setdefault("hosts", [*LOOPBACK, host])
+    app = asgi(handler, **options)
+    return Server(app, host, port), app.service.grace
 
 
 def _service(handler: object, options: dict[str, Any]) -> Service:

@@ -14,7 +14,7 @@ import secrets
 import sys
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +27,7 @@ from typedmcp.errors import INVALID_REQUEST, UsageError
 from typedmcp.http.access import LOOPBACK, Access, Auth, Principal, Refused
 from typedmcp.http.engines import STANDALONE, HttpEngine, OlderStateless, SessionEngine, Stateless
 from typedmcp.http.exchange import (
+    PRIMED,
     OlderStatelessExchange,
     Receive,
     SessionExchange,
@@ -141,6 +142,16 @@ class App:
         self._sessions: OrderedDict[str, SessionEngine] = OrderedDict()
         self._listening: dict[HttpEngine, None] = {}
         self._numbers = itertools.count(1)
+        self._hearing: dict[str, Callable[..., None]] = {
+            "change": self._hear_change,
+            "cancel": self._hear_cancel,
+            "answer": self._hear_answer,
+            "ended": self._drop,
+            "taken": self._hear_taken,
+            "refresh": self._hear_refresh,
+            "post": self._hear_post,
+        }
+        """What is done about news, by their kind."""
         self._usual: set[Any] = set()
         """The kinds of requests that passed all checks before their bodies."""
         self._is_open = False
@@ -163,6 +174,9 @@ class App:
             if self._is_open:
                 return
             self.threads: Threads = Threads(self.service.threads)
+            self._quiet = asyncio.Event()
+            """Set while no stream is open."""
+            self._quiet.set()
             await self.store.open(self._hear)
             self._leave = self.service.changes.listen(self._changed)
             self.later(self._tick())
@@ -178,10 +192,13 @@ class App:
         self.end_streams()
         for engine in [*self._sessions.values()]:
             engine.close()
-        for task in self._background:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), self.service.grace)
+        background = set(self._background)
+        for task in background:
             task.cancel()
-        if self._streams:
-            await asyncio.sleep(0)
+        if background:
+            await asyncio.wait(background, timeout=self.service.grace)
         await self.store.close()
 
     def end_streams(self) -> None:
@@ -284,7 +301,15 @@ class App:
 
     async def _who(self, headers: Mapping[bytes, bytes]) -> Principal | None:
         """Who makes a request. Raises `Refused` for one without credentials, where these are needed."""
-        return None if self.auth is None else await self.auth.principal(headers)
+        if self.auth is None:
+            return None
+        try:
+            return await self.auth.principal(headers)
+        except Refused:
+            raise
+        except Exception as error:
+            self.report(Report(Kind.FAILED, f"credentials cannot be checked: {error!r}", error=error))
+            raise Refused(503, "credentials cannot be checked now", [(b"retry-after", b"10")]) from error
 
     def _not_allowed(self, method: str) -> Refused:
         allowed = "GET, POST, DELETE" if self.service.legacy and self._sessions_on else "POST"
@@ -400,20 +425,21 @@ class App:
         version = headers.get(b"mcp-protocol-version")
         if version is not None and version.decode("latin-1") not in self.service.legacy:
             raise Refused(400, f"MCP-Protocol-Version: {version.decode('latin-1')[:50]!a} has no sessions here")
-        id = said.decode("latin-1")
+        id, now = said.decode("latin-1"), self.loop.time()
         fields = await self.store.load(id)
+        if fields is None:
+            self._drop(id)
         if fields is None or fields.get("principal") != (None if who is None else who.name):
-            self._drop(id) if fields is None else None
             raise Refused(404, "the session is not there, or not any more")
-        return self._known(id, fields)
+        return self._known(id, fields, now)
 
-    def _known(self, id: str, fields: dict[str, str]) -> SessionEngine:
+    def _known(self, id: str, fields: dict[str, str], read_at: float) -> SessionEngine:
         engine = self._sessions.get(id)
         if engine is None:
             engine = self._sessions[id] = SessionEngine(self, id)
         else:
             self._sessions.move_to_end(id)
-        engine.refresh(fields)
+        engine.refresh(fields, read_at)
         return engine
 
     def _drop(self, id: str) -> None:
@@ -453,24 +479,26 @@ class App:
         """The stream for what belongs to no request."""
         if not session.handshake.done:
             raise Refused(400, "the stream for changes begins after notifications/initialized")
+        missed = None if after is None else await self.store.published(after)
         stream = self.stream(send, None, session.id)
         if stream is None:
             await self._unavailable(send, "there are as many streams as there may be")
             return
-        missed = None if after is None else await self.store.published(after)
         before = session.fields.get("stream")
         session.begin_standalone(stream)
-        session.fields["stream"] = self.store.worker
-        await self.store.change(session.id, {"stream": self.store.worker})
-        if before not in (None, self.store.worker):
-            await self.tell(str(before), "taken", session.id)
         if after is not None:
             self._replay(session, missed)
-        first = event_bytes(b"", id=f"{STANDALONE}.{self.number}", retry=self.retry)
         try:
-            await self.pump(stream, first if session.revision >= "2025-11-25" else b"", receive)
+            if before != self.store.worker:
+                session.keep({"stream": self.store.worker})
+                await session.settle()
+            if before not in (None, self.store.worker):
+                await self.tell(str(before), "taken", session.id)
+            first = event_bytes(b"", id=f"{STANDALONE}.{self.number}", retry=self.retry)
+            await self.pump(stream, first if session.revision >= PRIMED else b"", receive)
         finally:
             session.end_standalone(stream)
+            self._stream_ended(stream)
 
     def _replay(self, session: SessionEngine, missed: Sequence[tuple[int, bytes]] | None) -> None:
         """Tell of what happened while nobody listened; of everything that may have, where that is not known."""
@@ -539,11 +567,14 @@ class App:
             return None
         stream = EventStream(send, self._high_water, kept)
         self._streams[stream] = session
+        self._quiet.clear()
         stream.hear_end = self._stream_ended
         return stream
 
     def _stream_ended(self, stream: EventStream) -> None:
         self._streams.pop(stream, None)
+        if not self._streams:
+            self._quiet.set()
 
     async def _tick(self) -> None:
         """Now and then, show that streams are alive, and that their sessions are in use."""
@@ -583,7 +614,7 @@ class App:
     def _hear(self, number: int | None, data: bytes) -> None:
         news = msgspec.json.decode(data, type=News)
         self.number = number or self.number
-        getattr(self, f"_hear_{news.kind}")(*news.what)
+        self._hearing[news.kind](*news.what)
 
     def _hear_change(self, change: Change, uri: str | None) -> None:
         if change == "tools":
@@ -604,9 +635,6 @@ class App:
         if engine is not None:
             engine.answered(Frame(None, id, value), None)
 
-    def _hear_ended(self, session: str) -> None:
-        self._drop(session)
-
     def _hear_taken(self, session: str) -> None:
         engine = self._sessions.get(session)
         if engine is not None and engine.standalone is not None:
@@ -616,9 +644,10 @@ class App:
         self.later(self._refresh(session))
 
     async def _refresh(self, session: str) -> None:
-        engine, fields = self._sessions.get(session), await self.store.load(session)
+        now, fields = self.loop.time(), await self.store.load(session)
+        engine = self._sessions.get(session)
         if engine is not None and fields is not None:
-            engine.refresh(fields)
+            engine.refresh(fields, now)
 
     def _hear_post(self, session: str, body: str, principal: str | None) -> None:
         if self._two_endpoints is not None:

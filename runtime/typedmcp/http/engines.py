@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -139,10 +140,6 @@ class Stateless(HttpEngine):
         if ctx.id is not None and ctx not in self.in_flight:
             self.begin(ctx)
 
-    def give_up(self, ctx: Context) -> None:
-        """The client has left."""
-        self.in_flight.pop(ctx, None)
-
     def answered(self, frame: Frame, channel: Channel | None) -> None:
         """Nobody was asked anything."""
         text = "an answer to nothing: there are no requests to clients on this revision"
@@ -235,6 +232,7 @@ class SessionEngine(HttpEngine):
         self.todo: list[Coroutine[Any, Any, Any]] = []
         """What has to be done before anything is answered."""
         self._nonce = app.nonce()
+        self._kept_at = 0.0
 
     @property
     def is_idle(self) -> bool:
@@ -256,9 +254,9 @@ class SessionEngine(HttpEngine):
         self.fields = {"client": msgspec.json.encode(client).decode(), "level": facts.log_level or ""}
         return self.fields
 
-    def refresh(self, fields: dict[str, str]) -> None:
-        """Take in what others have changed."""
-        if fields == self.fields:
+    def refresh(self, fields: dict[str, str], read_at: float) -> None:
+        """Take in what others have changed. `read_at` is when it was asked for: meanwhile it may be outdated."""
+        if fields == self.fields or read_at < self._kept_at:
             return
         self.fields = fields
         client = msgspec.json.decode(fields["client"])
@@ -280,6 +278,7 @@ class SessionEngine(HttpEngine):
 
     def keep(self, fields: Mapping[str, str | None]) -> None:
         """Have all workers know something of the session."""
+        self._kept_at = math.inf
         for name, value in fields.items():
             if value is None:
                 self.fields.pop(name, None)
@@ -294,6 +293,8 @@ class SessionEngine(HttpEngine):
         """Do what has to be done."""
         while self.todo:
             await self.todo.pop(0)
+        if self._kept_at == math.inf:
+            self._kept_at = self.loop.time()
 
     # Messages
 

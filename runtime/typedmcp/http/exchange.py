@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typedmcp.http.asgi import App
     from typedmcp.http.engines import HttpEngine, SessionEngine
 
-__all__ = ["Exchange", "Receive", "SessionExchange", "StatelessExchange", "respond"]
+__all__ = ["PRIMED", "Exchange", "OlderStatelessExchange", "Receive", "SessionExchange", "StatelessExchange", "respond"]
 
 Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -336,7 +336,8 @@ class StatelessExchange(Exchange):
     def left(self, ctx: Context) -> None:
         """The client has closed the connection: it wants no answer any more."""
         ctx.cancelled = True
-        self.engine.in_flight.pop(ctx, None)
+        if self.engine.in_flight.pop(ctx, None) is not None and ctx.channel is not None:
+            ctx.channel.dropped()
         if self.stream is not None:
             self.stream.detach()
         if ctx.task is not None:
@@ -394,7 +395,7 @@ class SessionExchange(Exchange):
 
     def takes_time(self, ctx: Context) -> None:
         """Whoever waits gets a stream that can be resumed, where the revision knows how to begin one."""
-        if ctx.revision >= _PRIMED and self.stream is None and ctx.id is not None:
+        if ctx.revision >= PRIMED and self.stream is None and ctx.id is not None:
             self._open_kept(ctx)
 
     def tell(self, ctx: Context, line: bytes) -> None:
@@ -406,7 +407,7 @@ class SessionExchange(Exchange):
     def _open_kept(self, ctx: Context) -> None:
         will = error_bytes(ctx.id, CallLost.CODE, CallLost().message)[:-1]
         kept = Kept(self.app.store, self.session.id, self.app.nonce(), will)
-        first = event_bytes(b"", id=f"{kept.name}.0", retry=self.app.retry) if ctx.revision >= _PRIMED else b""
+        first = event_bytes(b"", id=f"{kept.name}.0", retry=self.app.retry) if ctx.revision >= PRIMED else b""
         self.open_stream(kept, first)
 
     def left(self, ctx: Context) -> None:  # noqa: ARG002  # the call goes on
@@ -426,5 +427,5 @@ class SessionExchange(Exchange):
         return super().extra_headers(status)
 
 
-_PRIMED = "2025-11-25"
+PRIMED = "2025-11-25"
 """From which revision on clients take an event without data: a stream can be resumed before its first message."""

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from typedmcp.client import with_defaults as with_defaults
     from typedmcp.context import Context as Context
     from typedmcp.dispatch import in_thread as in_thread
+    from typedmcp.errors import AuthorizationRequired as AuthorizationRequired
     from typedmcp.errors import CallLost as CallLost
     from typedmcp.errors import ConnectionLost as ConnectionLost
     from typedmcp.errors import DecodeError as DecodeError
     from typedmcp.errors import Error as Error
     from typedmcp.errors import HeaderMismatch as HeaderMismatch
+    from typedmcp.errors import HttpStatusError as HttpStatusError
     from typedmcp.errors import InputUnavailable as InputUnavailable
     from typedmcp.errors import InsufficientScope as InsufficientScope
     from typedmcp.errors import InvalidParams as InvalidParams
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from typedmcp.errors import RemoteError as RemoteError
     from typedmcp.errors import RequestTimeout as RequestTimeout
     from typedmcp.errors import ResourceNotFound as ResourceNotFound
+    from typedmcp.errors import ServerBusy as ServerBusy
     from typedmcp.errors import UnsupportedVersion as UnsupportedVersion
     from typedmcp.errors import UsageError as UsageError
     from typedmcp.http.access import Auth as Auth
@@ -58,9 +61,10 @@ _MODULES = {
     "context": ["Context"],
     "dispatch": ["in_thread"],
     "errors": [
-        "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch", "InputUnavailable",
-        "InsufficientScope", "InvalidParams", "MethodNotFound", "MissingCapability", "ProtocolError", "RemoteError",
-        "RequestTimeout", "ResourceNotFound", "UnsupportedVersion", "UsageError",
+        "AuthorizationRequired", "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch",
+        "HttpStatusError", "InputUnavailable", "InsufficientScope", "InvalidParams", "MethodNotFound",
+        "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound", "ServerBusy",
+        "UnsupportedVersion", "UsageError",
     ],
     "http.access": ["Auth", "Principal"],
     "http.asgi": ["asgi"],
@@ -79,6 +83,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "Auth",
+    "AuthorizationRequired",
     "CallLost",
     "CallOptions",
     "Changed",
@@ -89,6 +94,7 @@ __all__ = [
     "DecodeError",
     "Error",
     "HeaderMismatch",
+    "HttpStatusError",
     "InputUnavailable",
     "InsufficientScope",
     "InvalidParams",
@@ -104,6 +110,7 @@ __all__ = [
     "RequestTimeout",
     "ResourceNotFound",
     "Sealer",
+    "ServerBusy",
     "Service",
     "StdioServerParameters",
     "Store",

@@ -222,9 +222,13 @@ class Engine:
         """A request is to be answered. False if it must not be, since it was cancelled."""
         return self.peer.end(cast(RequestId, ctx.id))
 
-    def _note(self, ctx: Context) -> None:
+    def is_noted(self, ctx: Context) -> bool:
+        """Whether a request is noted as in flight."""
+        return self.in_flight.get(ctx.id) is ctx
+
+    def note(self, ctx: Context) -> None:
         """A request turns out to take its time."""
-        if ctx.id is not None and self.in_flight.get(ctx.id) is not ctx:
+        if ctx.id is not None and not self.is_noted(ctx):
             self.begin(ctx)
 
     def spawn(self, ctx: Context, answer: Coroutine[Any, Any, Any]) -> None:
@@ -338,7 +342,7 @@ class Engine:
                 return self._call(entry, id, message.params, facts, line, channel)  # type: ignore[arg-type]
             answer = function(params, ctx)
         except BaseException as error:
-            self._note(ctx)
+            self.note(ctx)
             self.failed(ctx, error)
             return None
         if type(answer) is _Coroutine:
@@ -347,7 +351,7 @@ class Engine:
 
     def _refuse_params(self, ctx: Context, error: DecodeError) -> Started:
         fault = in_params(error)
-        self._note(ctx)
+        self.note(ctx)
         self._refuse(ctx, fault.code, fault.message, fault.data)
         return None
 
@@ -365,7 +369,7 @@ class Engine:
         lost: Lost = []
         line = self.encoded_at_once(ctx, result, lost)
         if line is None:
-            self._note(ctx)
+            self.note(ctx)
             self.answer(ctx, result)
             return
         ctx.ended = True
@@ -376,7 +380,7 @@ class Engine:
     def encoded_at_once(self, ctx: Context, result: object, lost: Lost) -> bytearray | None:
         """The answer as a line, where nothing is odd about it."""
         convert = ctx.entry.downs.get(type(result), _ABSENT)
-        if convert is _ABSENT or ctx.id is None or self.in_flight.get(ctx.id) is not None:
+        if convert is _ABSENT or ctx.id is None or self.is_noted(ctx):
             return None
         line = bytearray()
         try:
@@ -445,6 +449,7 @@ class Engine:
         """Find out what a line is that the fast way did not take."""
         found = examine(line)
         if found is None:
+            self.unanswered(channel, PARSE_ERROR, "there is nothing but white space")
             return None
         if isinstance(found, Batch):
             return self._batch(found, channel)
@@ -492,7 +497,8 @@ class Engine:
         else:
             kind = Kind.UNKNOWN if code == METHOD_NOT_FOUND else Kind.REFUSED
             self.report(Report(kind, text, frame.method, params=frame.value.get("params")))
-            self.unanswered(channel, code, text)
+            if kind is Kind.REFUSED:
+                self.unanswered(channel, code, text)
 
     def unanswered(self, channel: Channel | None, code: int, text: str) -> None:
         """Something was refused that JSON-RPC has no answer for; a carrier may have one of its own."""

@@ -15,7 +15,10 @@ Error
 │   ├── InsufficientScope      -31403
 │   └── CallLost               -31503
 └── ConnectionLost             what the connection did
-    └── RequestTimeout
+    ├── RequestTimeout
+    └── HttpStatusError        a status of HTTP in the place of an answer
+        ├── AuthorizationRequired   401, 403
+        └── ServerBusy              429, 503
 ```
 
 A call that fails names its method and id, and the path where there is one. `DecodeError`, a `ValueError`,
@@ -30,9 +33,10 @@ from typing import Any
 from mcpspec._support.errors import DecodeError
 
 __all__ = [
-    "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch", "InputUnavailable", "InsufficientScope",
-    "InvalidParams", "MethodNotFound", "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout",
-    "ResourceNotFound", "UnsupportedVersion", "UsageError",
+    "AuthorizationRequired", "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch",
+    "HttpStatusError", "InputUnavailable", "InsufficientScope", "InvalidParams", "MethodNotFound",
+    "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound", "ServerBusy",
+    "UnsupportedVersion", "UsageError",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700
@@ -110,7 +114,7 @@ class RemoteError(Error):
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
-def _rebuild(kind: type[RemoteError], args: tuple[Any, ...], state: dict[str, Any]) -> RemoteError:
+def _rebuild(kind: type[Error], args: tuple[Any, ...], state: dict[str, Any]) -> Error:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(state)
@@ -228,3 +232,39 @@ class RequestTimeout(ConnectionLost):
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no answer within {seconds:g} s")
         self.seconds = seconds
+
+
+class HttpStatusError(ConnectionLost):
+    """A server, or what stands before it, answered with a status of HTTP's instead of a message of the protocol's.
+
+    `status` is its number, `body` the beginning of what came with it.
+    """
+
+    def __init__(self, status: int, text: str, body: str = "") -> None:
+        super().__init__(f"{text}: {body}" if body else text)
+        self.status = status
+        self.body = body
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+class AuthorizationRequired(HttpStatusError):  # noqa: N818
+    """The server wants to know who asks (401), or does not let this one do it (403).
+
+    `challenge` is what its `WWW-Authenticate` header says, or empty.
+    """
+
+    def __init__(self, status: int, challenge: str, body: str = "") -> None:
+        what = "wants to know who asks" if status == 401 else "does not allow it"
+        super().__init__(status, f"the server {what} ({status}{f', {challenge}' if challenge else ''})", body)
+        self.challenge = challenge
+
+
+class ServerBusy(HttpStatusError):  # noqa: N818
+    """The server asks to be left alone for a while (429, 503): `retry_after` seconds, or None if it does not say."""
+
+    def __init__(self, status: int, retry_after: float | None, body: str = "") -> None:
+        when = "later" if retry_after is None else f"in {retry_after:g} s"
+        super().__init__(status, f"the server is busy ({status}), try again {when}", body)
+        self.retry_after = retry_after

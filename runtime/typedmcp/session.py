@@ -133,7 +133,7 @@ class ServerSession(Engine):
                     pass
                 else:
                     # A handler waits. It keeps this task, and the next lines get one of their own.
-                    self._note(self._entered)
+                    self.note(self._entered)
                     self._entered.task = asyncio.current_task()
                     self._hire()
                     await resumed(handling, waits_for)
@@ -161,7 +161,7 @@ class ServerSession(Engine):
                 result = await answer
             except BaseException as error:
                 if ctx.task is None:
-                    self._note(ctx)
+                    self.note(ctx)
                 self.failed(ctx, error)
             else:
                 if ctx.task is None:
@@ -252,7 +252,7 @@ class ServerSession(Engine):
         entry, id = ctx.entry, ctx.id
         convert = entry.downs.get(type(result), _ABSENT)
         if convert is _ABSENT or id is None or ctx.channel is not None or id in self.in_flight:
-            self._note(ctx)
+            self.note(ctx)
             self.answer(ctx, result)
             return
         lost: Lost = []
@@ -265,7 +265,7 @@ class ServerSession(Engine):
             if b"null" in line or b"\n" in line:
                 raise ValueError("perhaps NaN, or JSON that was encoded already")
         except Exception:
-            self._note(ctx)
+            self.note(ctx)
             self.answer(ctx, result)
             return
         ctx.ended = True

@@ -156,11 +156,16 @@ class Subscriptions:
     def resume(self) -> None:
         """The reader keeps up again, or one of them does."""
         for listener in self._listeners:
-            if listener.held and not self._engine.is_congested(listener.ctx):
-                held, listener.held = listener.held, {}
-                for change, uri in held:
-                    if listener.wants(change, uri):
-                        self._tell(listener, change, uri)
+            self._resume(listener)
+
+    def _resume(self, listener: _Listener) -> None:
+        for change, uri in list(listener.held):
+            if self._engine.is_congested(listener.ctx):
+                self._engine.drain_later(listener.ctx)
+                return
+            del listener.held[(change, uri)]
+            if listener.wants(change, uri):
+                self._tell(listener, change, uri)
 
     def publish_all(self) -> None:
         """Anything may have changed."""

@@ -156,7 +156,7 @@ def _in_threads(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_CALLBACKS = ("sample", "elicit", "roots", "on_log", "on_progress")
+_CALLBACKS = ("sample", "elicit", "roots", "on_log", "on_progress", "auth")
 
 
 def _quick(options: CallOptions) -> CallOptions:

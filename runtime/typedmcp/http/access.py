@@ -120,7 +120,7 @@ class Auth:
             raise UsageError(f"scopes are a list, such as {scopes.split()!r}")
         self._verify = verify
         self._scopes = list(scopes)
-        path = "" if parts.path == "/" else parts.path
+        path = parts.path.rstrip("/")
         self.metadata_paths: tuple[str, ...] = (_WELL_KNOWN + path, _WELL_KNOWN)
         """Where clients look for the metadata."""
         self._metadata_url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{path}"
@@ -142,7 +142,7 @@ class Auth:
             raise self.refused("a bearer token is needed")
         found = self._verify(token.strip())
         principal = await found if is_awaitable(found) else found
-        if not isinstance(principal, Principal) or (principal.expires or time.time()) < time.time():
+        if not isinstance(principal, Principal) or _has_expired(principal):
             raise self.refused("the token is not valid, or not valid any more", "invalid_token")
         missing = [scope for scope in self._scopes if scope not in principal.scopes]
         if missing:
@@ -162,6 +162,10 @@ class Auth:
         parts = {"error": error, "scope": " ".join(scopes) or None, "resource_metadata": self._metadata_url}
         said = ", ".join(f'{name}="{_UNQUOTABLE.sub("", value)}"' for name, value in parts.items() if value)
         return b"www-authenticate", f"Bearer {said}".encode("ascii")
+
+
+def _has_expired(principal: Principal) -> bool:
+    return principal.expires is not None and principal.expires <= time.time()
 
 
 _UNQUOTABLE = re.compile(r'[^\x20-\x7e]|["\\]')

@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import logging
 import os
+import re
 import secrets
 import sys
 from collections import OrderedDict
@@ -64,6 +65,7 @@ _DIGITS = 18
 _REMEMBERED = 1024
 """How many sessions that nothing goes on in are remembered here; the store has them all."""
 _DIALECT = DIALECT.encode()
+_EVENT_ID = re.compile(r"([0-9a-zA-Z-]{1,64})\.([0-9]{1,15})")
 
 
 def asgi(handler: object, **options: Any) -> App:
@@ -158,11 +160,13 @@ class App:
         self._opening: asyncio.Lock | None = None
         self._background: set[asyncio.Task[Any]] = set()
         self._two_endpoints = None if sse_path is None else TwoEndpoints(self, sse_path, messages_path)
+        if self._two_endpoints is not None and self._path in self._two_endpoints.paths:
+            raise UsageError(f"there cannot be two endpoints at {self._path}")
         _check_limits(
             body_limit=body_limit, header_limit=header_limit, streams=streams, high_water=high_water,
             keep_alive=keep_alive,
         )  # fmt: skip
-        _check_workers(service.sealer, self.store)
+        _check_workers(service.sealer, self.store, has_sessions=sessions and bool(service.legacy))
 
     # Beginning and ending
 
@@ -189,6 +193,7 @@ class App:
             return
         self._is_open = False
         self._leave()
+        self.modern.ending.set()
         self.end_streams()
         for engine in [*self._sessions.values()]:
             engine.close()
@@ -244,12 +249,9 @@ class App:
         try:
             given = scope["headers"]
             headers = dict(given)
-            if (
-                len(given) != len(headers)
-                or len(given) > _HEADERS
-                or len(b"".join(headers.values())) > self._head_limit
-            ):
-                self._check_headers(given)
+            size = len(b"".join(headers)) + len(b"".join(headers.values()))
+            if len(given) != len(headers) or len(given) > _HEADERS or size > self._head_limit:
+                headers = self._joined(given)
             kind = _kind(scope, headers)
             if kind in self._usual:
                 await self._post_stateless(headers, await self._who(headers), receive, send)
@@ -326,13 +328,16 @@ class App:
         else:
             raise Refused(404, f"there is nothing here; MCP is at {self._path}")
 
-    def _check_headers(self, given: Sequence[tuple[bytes, bytes]]) -> None:
+    def _joined(self, given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+        """Headers by name, where some are there twice. Raises `Refused` for those that must not be, or for too many."""
         if len(given) > _HEADERS or sum(len(name) + len(value) for name, value in given) > self._head_limit:
             raise Refused(431, f"there are more than {_HEADERS} headers or {self._head_limit} bytes of them")
-        names = [name for name, _ in given]
-        twice = next((name for name in names if _is_single(name) and names.count(name) > 1), None)
-        if twice is not None:
-            raise Refused(400, f"the header {twice.decode('latin-1')} is there twice")
+        joined: dict[bytes, bytes] = {}
+        for name, value in given:
+            if name in joined and _is_single(name):
+                raise Refused(400, f"the header {name.decode('latin-1')} is there twice")
+            joined[name] = joined[name] + b", " + value if name in joined else value
+        return joined
 
     # POST
 
@@ -357,19 +362,18 @@ class App:
         self, headers: Mapping[bytes, bytes], who: Principal | None, receive: Receive, send: Send
     ) -> None:
         body = await self.read(headers, receive)
-        method, name = headers.get(b"mcp-method"), None if who is None else who.name
+        name = None if who is None else who.name
         tools = self.tools.of(name)
-        if method == b"tools/call" and tools is None:
+        if tools is None and b"tools/call" in headers.get(b"mcp-method", b""):
             tools = await self.tools.learn(self.modern, name)
-        elif method == b"subscriptions/listen" and len(self._streams) >= self._most_streams:
-            await self._unavailable(send, "there are as many streams as there may be")
-            return
         await StatelessExchange(self, self.modern, headers, who, send, tools or {}).run(body, receive)
 
     async def _post_older(
         self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
     ) -> None:
-        if not self._sessions_on or not self.service.legacy:
+        if not self.service.legacy:
+            await StatelessExchange(self, self.modern, headers, who, send, {}).run(body, receive)
+        elif not self._sessions_on:
             await self._post_without_session(headers, who, body, receive, send)
         elif b"mcp-session-id" in headers:
             engine = await self._session(headers, who)
@@ -387,7 +391,9 @@ class App:
         frame = examine(body)
         is_first = isinstance(frame, Frame) and frame.method == "initialize"
         said = headers.get(b"mcp-protocol-version", b"2025-03-26").decode("latin-1")
-        revision = None if is_first or said not in self.service.legacy else said
+        if not is_first and said not in self.service.legacy:
+            raise Refused(400, f"MCP-Protocol-Version: {said[:50]!a} is not served")
+        revision = None if is_first else said
         engine = OlderStateless(self, revision)
         await OlderStatelessExchange(self, engine, headers, who, send).run(body, receive)
 
@@ -467,13 +473,14 @@ class App:
 
     async def _get(self, session: SessionEngine, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         _check_accept(headers, b"text/event-stream")
-        name, _, number = headers.get(b"last-event-id", b"").decode("latin-1").rpartition(".")
-        if name in ("", STANDALONE):
-            await self._listen(session, int(number) if name and number.isdecimal() else None, receive, send)
-        elif number.isdecimal() and len(number) < 16:
-            await self._resume(session, name, int(number), receive, send)
-        else:
+        said = headers.get(b"last-event-id")
+        found = None if said is None else _EVENT_ID.fullmatch(said.decode("latin-1"))
+        if said is not None and found is None:
             raise Refused(400, "Last-Event-ID: there is no such event")
+        if found is None or found[1] == STANDALONE:
+            await self._listen(session, None if found is None else int(found[2]), receive, send)
+        else:
+            await self._resume(session, found[1], int(found[2]), receive, send)
 
     async def _listen(self, session: SessionEngine, after: int | None, receive: Receive, send: Send) -> None:
         """The stream for what belongs to no request."""
@@ -486,7 +493,10 @@ class App:
             return
         before = session.fields.get("stream")
         session.begin_standalone(stream)
-        if after is not None:
+        if after is None:
+            session.heard = self.number
+        else:
+            session.heard = after
             self._replay(session, missed)
         try:
             if before != self.store.worker:
@@ -494,7 +504,8 @@ class App:
                 await session.settle()
             if before not in (None, self.store.worker):
                 await self.tell(str(before), "taken", session.id)
-            first = event_bytes(b"", id=f"{STANDALONE}.{self.number}", retry=self.retry)
+            begin = self.number if after is None else after
+            first = event_bytes(b"", id=f"{STANDALONE}.{begin}", retry=self.retry)
             await self.pump(stream, first if session.revision >= PRIMED else b"", receive)
         finally:
             session.end_standalone(stream)
@@ -503,13 +514,13 @@ class App:
     def _replay(self, session: SessionEngine, missed: Sequence[tuple[int, bytes]] | None) -> None:
         """Tell of what happened while nobody listened; of everything that may have, where that is not known."""
         if missed is None:
+            session.heard = self.number
             session.subscriptions.publish_all()
             return
         for number, data in missed:
             news = msgspec.json.decode(data, type=News)
             if news.kind == "change":
-                session.subscriptions.publish(*news.what)
-            session.heard = number
+                session.hear_news(number, *news.what)
 
     async def _resume(self, session: SessionEngine, name: str, after: int, receive: Receive, send: Send) -> None:
         """Go on with a stream that was broken."""
@@ -749,7 +760,7 @@ async def _read_on(message: dict[str, Any], body: bytes, receive: Receive, limit
 
 
 def _too_long(limit: int) -> Refused:
-    return Refused(413, f"the body is longer than {limit} bytes", [(b"connection", b"close")])
+    return Refused(413, f"the body is longer than {limit} bytes")
 
 
 def _has_version(body: bytes) -> bool:
@@ -771,13 +782,17 @@ def _check_limits(**limits: float) -> None:
             raise UsageError(f"{option} must be positive, not {value:g}")
 
 
-def _check_workers(sealer: Sealer, store: Store) -> None:
-    """What one worker has sealed, another has to open."""
-    if sealer.is_shared:
-        return
-    why = "a shared store" if store.is_shared else _more_workers()
-    if why:
+def _check_workers(sealer: Sealer, store: Store, *, has_sessions: bool) -> None:
+    """What one worker has sealed, another has to open; and what one knows of sessions, others have to know."""
+    several = _more_workers()
+    if (several or store.is_shared) and not sealer.is_shared:
+        why = several or "a shared store"
         raise UsageError(f"with {why}, all workers need one key: give each of them sealer=Sealer(key)")
+    if several and has_sessions and not store.is_shared:
+        raise UsageError(
+            f"with {several}, sessions of older revisions need a shared store, such as store=RedisStore(url); "
+            "or do without them, with sessions=False"
+        )
 
 
 def _more_workers() -> str | None:

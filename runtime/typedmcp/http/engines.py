@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ class HttpEngine(Engine):
         """`answer`, for a handler that did not wait: the hot path's second half."""
         convert = ctx.entry.downs.get(type(result), _ABSENT)
         channel: Any = ctx.channel
-        if convert is _ABSENT or ctx.id is None or ctx.id in self.in_flight or channel.__class__ is BatchAnswer:
+        if convert is _ABSENT or ctx.id is None or channel.__class__ is BatchAnswer or self.is_noted(ctx):
             super().answer_at_once(ctx, result)
             return
         lost: Lost = []
@@ -125,6 +126,10 @@ class HttpEngine(Engine):
 class Stateless(HttpEngine):
     """Serves requests of clients that have no sessions: each is alone, whatever its id."""
 
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.handshake.done = True  # what one client says must mean nothing for another
+
     def begin(self, ctx: Context) -> bool:
         """A request is in flight from now on."""
         self.in_flight[ctx] = ctx
@@ -136,9 +141,9 @@ class Stateless(HttpEngine):
         """A request is to be answered."""
         return self.in_flight.pop(ctx, None) is not None
 
-    def _note(self, ctx: Context) -> None:
-        if ctx.id is not None and ctx not in self.in_flight:
-            self.begin(ctx)
+    def is_noted(self, ctx: Context) -> bool:
+        """Whether a request is noted as in flight."""
+        return ctx in self.in_flight
 
     def answered(self, frame: Frame, channel: Channel | None) -> None:
         """Nobody was asked anything."""
@@ -157,6 +162,8 @@ class Stateless(HttpEngine):
 
 def _check_version(headers: Mapping[bytes, bytes], frame: Frame, served: list[str]) -> None:
     said = headers.get(b"mcp-protocol-version")
+    if said is None and frame.method == "initialize":  # a client of an older revision, which should learn why
+        raise UnsupportedVersion(str(frame.value.get("params", {}).get("protocolVersion")), served)
     if said is None:
         raise HeaderMismatch("MCP-Protocol-Version: required, but missing")
     version = names.text_of(said)
@@ -194,10 +201,10 @@ class OlderStateless(Stateless):
 
     def __init__(self, app: App, revision: str | None) -> None:
         super().__init__(app)
+        self.handshake.done = revision is not None
         if revision is not None:
             meta = D.RequestMetaObject(protocol_version=revision, client_capabilities=D.ClientCapabilities())
             self.facts.session = Facts(revision, meta)
-            self.handshake.done = True
             self._codec = codec_for(revision, self.service.codec)
 
     def admit(self, frame: Frame, channel: Channel | None) -> None:  # noqa: ARG002
@@ -228,7 +235,9 @@ class SessionEngine(HttpEngine):
         self.standalone: EventStream | None = None
         """The stream for what belongs to no request."""
         self.heard: int = 0
-        """The number of the last news that were replayed on it."""
+        """The number of the last news that it had."""
+        self._telling: int | None = None
+        """The number of the news that are told just now."""
         self.todo: list[Coroutine[Any, Any, Any]] = []
         """What has to be done before anything is answered."""
         self._nonce = app.nonce()
@@ -310,7 +319,7 @@ class SessionEngine(HttpEngine):
         if ctx is not None:
             super().tell(ctx, line)
         elif self.standalone is not None:
-            self.standalone.put(line[:-1], f"{STANDALONE}.{self.app.number}")
+            self.standalone.put(line[:-1], None if self._telling is None else f"{STANDALONE}.{self._telling}")
 
     def call_id(self, number: int) -> RequestId:
         """An id that leads the answer to the worker that waits for it."""
@@ -320,7 +329,7 @@ class SessionEngine(HttpEngine):
         """The client answers a request of this worker's, or of another's."""
         worker, _, rest = str(frame.id).partition(".")
         nonce, _, number = rest.partition(".")
-        if worker == self.app.store.worker and nonce == str(self._nonce) and number.isdecimal():
+        if worker == self.app.store.worker and nonce == self._nonce and _NUMBER.fullmatch(number):
             self.inputs.answered(int(number), frame)
         elif rest and worker != self.app.store.worker and self.app.store.is_shared:
             self.todo.append(self.app.tell(worker, "answer", self.id, frame.id, frame.value))
@@ -352,9 +361,17 @@ class SessionEngine(HttpEngine):
             self.subscriptions.close()
 
     def hear_news(self, number: int, change: Change, uri: str | None) -> None:
-        """A change was published; those that were replayed are known."""
+        """A change was published; those that were replayed are known.
+
+        It is told with its number. What is told later, or for safety's sake, has none: who breaks off there hears it
+        again.
+        """
         if number > self.heard:
-            self.subscriptions.publish(change, uri)
+            self.heard = self._telling = number
+            try:
+                self.subscriptions.publish(change, uri)
+            finally:
+                self._telling = None
 
     def close(self) -> None:
         """The session is over."""
@@ -365,6 +382,8 @@ class SessionEngine(HttpEngine):
             self.standalone.end()
         self.subscriptions.close()
 
+
+_NUMBER = re.compile("[0-9]{1,15}")
 
 STANDALONE = "all"
 """The name of the stream for what belongs to no request, in the ids of its events."""

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from mcpspec._support.objects import is_object
+from mcpspec._support.objects import is_array, is_object
 from typedmcp.codec import Entry, error_bytes
 from typedmcp.context import Context
+from typedmcp.edge.revisions import DIALECT
 from typedmcp.engine import resumed
 from typedmcp.errors import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -23,6 +25,7 @@ from typedmcp.errors import (
     HeaderMismatch,
     InsufficientScope,
     MissingCapability,
+    RemoteError,
     UnsupportedVersion,
 )
 from typedmcp.http import headers as names
@@ -40,6 +43,8 @@ __all__ = ["PRIMED", "Exchange", "OlderStatelessExchange", "Receive", "SessionEx
 
 Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 
+_DIALECT = DIALECT.encode()
+_EMPTY = (b"content-length", b"0")
 _JSON = (b"content-type", b"application/json")
 
 _STATUS = {
@@ -68,7 +73,7 @@ _OLDER_REFUSAL = {
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
     """Send a whole response, whose body is JSON."""
-    head = [_JSON, (b"content-length", b"%d" % len(body))] if body else [(b"content-length", b"0")]
+    head = [_JSON, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_EMPTY]
     try:
         await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})
         await send({"type": "http.response.body", "body": body})
@@ -86,6 +91,8 @@ class Exchange:
     """The response, once it is one of events."""
     refused: tuple[int, str] | None = None
     """Why a message was refused that has no answer."""
+    status: int | None = None
+    """The status, where it is not that of the answer."""
     in_session: bool = False
     """Whether there may be something to do before the answer goes out."""
     _line: bytes | None = None
@@ -140,16 +147,23 @@ class Exchange:
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(None)
 
-    def tell(self, ctx: Context, line: bytes) -> None:  # noqa: ARG002
+    def tell(self, ctx: Context, line: bytes) -> None:
         """Send a message ahead of the answer: the response becomes a stream of events."""
         if self.stream is None and not self.open_stream():
-            self.app.report(Report(Kind.LOST, "a message: there are as many streams as there may be"))
+            self._tell_nobody(ctx)
             return
         assert self.stream is not None
         if self.stream.size > 2 * self.stream.high_water:
             self.app.report(Report(Kind.LOST, "a message: the client does not read"))
         else:
             self.stream.put(line[:-1])
+
+    def _tell_nobody(self, ctx: Context) -> None:
+        text = "there are as many streams as there may be"
+        if ctx.method == LISTEN:
+            self.status = 503
+            raise RemoteError(INTERNAL_ERROR, text)
+        self.app.report(Report(Kind.LOST, f"a message: {text}", ctx.method, ctx.id))
 
     def hang_up(self, retry: float) -> None:
         """Without a session nobody could come back."""
@@ -174,7 +188,7 @@ class Exchange:
             except StopIteration as stop:
                 self.engine.answer_at_once(ctx, stop.value)
             except BaseException as error:
-                self.engine._note(ctx)  # pyright: ignore[reportPrivateUsage]
+                self.engine.note(ctx)  # pyright: ignore[reportPrivateUsage]
                 self.engine.failed(ctx, error)
             else:
                 await self._wait(ctx, handling, waits_for, receive)
@@ -191,7 +205,7 @@ class Exchange:
 
     async def _wait(self, ctx: Context, handling: Coroutine[Any, Any, Any], waits_for: Any, receive: Receive) -> None:
         """Wait for a handler. It is in this task from its first step to its last."""
-        self.engine._note(ctx)  # pyright: ignore[reportPrivateUsage]
+        self.engine.note(ctx)  # pyright: ignore[reportPrivateUsage]
         ctx.task = task = asyncio.current_task()
         assert task is not None
         self.takes_time(ctx)
@@ -201,7 +215,7 @@ class Exchange:
             result = await resumed(handling, waits_for)
         except asyncio.CancelledError as error:
             self.interrupted(ctx, error)
-            if not ctx.cancelled:
+            if task.cancelling() > outside and not ctx.cancelled:
                 await self._say_goodbye(ctx)
                 raise
         except BaseException as error:
@@ -215,7 +229,7 @@ class Exchange:
 
     def interrupted(self, ctx: Context, error: asyncio.CancelledError) -> None:
         """The handler was cancelled: by the client, or by the end of the server."""
-        if ctx.method == "subscriptions/listen" and not ctx.cancelled:
+        if ctx.method == LISTEN and not ctx.cancelled:
             self.engine.answer(ctx, self.engine.subscriptions.farewell(ctx))
         else:
             self.engine.failed(ctx, error)
@@ -259,7 +273,7 @@ class Exchange:
         if self._line is None:
             status, body = self._acknowledgement()
         elif self._code is not None:
-            status = self.statuses.get(self._code, 200)
+            status = self.status or self.statuses.get(self._code, 200)
         await respond(self._send, status, body, self.extra_headers(status))
 
     def _acknowledgement(self) -> tuple[int, bytes]:
@@ -272,9 +286,8 @@ class Exchange:
     def extra_headers(self, status: int) -> list[tuple[bytes, bytes]] | None:
         """Further headers of the response."""
         if status == 403 and self.app.auth is not None:
-            error = msgspec.json.decode(self._line or b"{}").get("error", {})
-            return list(self.app.auth.lacking(error.get("data", {}).get("requiredScopes", [])).headers)
-        return None
+            return list(self.app.auth.lacking(_scopes(self._line or b"{}")).headers)
+        return _RETRY if status == 503 else None
 
     @cached_property
     def said(self) -> Mapping[str, str]:
@@ -285,6 +298,16 @@ class Exchange:
 
     def check_arguments(self, frame: Frame) -> None:
         """Raises `HeaderMismatch` where headers say something else of the arguments of a tool than the body."""
+
+
+_RETRY = [(b"retry-after", b"10")]
+
+
+def _scopes(answer: bytes) -> list[str]:
+    """The scopes that an error names."""
+    data: Any = msgspec.json.decode(answer).get("error", {}).get("data")
+    scopes: Any = data.get("requiredScopes") if is_object(data) else None
+    return [scope for scope in scopes if isinstance(scope, str)] if is_array(scopes) else []
 
 
 async def _take_cancellation(task: asyncio.Task[Any], outside: int) -> None:
@@ -316,13 +339,13 @@ class StatelessExchange(Exchange):
     def check(self, entry: Entry, params: Any) -> None:
         """Raises `ValueError` where headers may not say what the body says; `Stateless.admit` knows for sure."""
         headers = self.headers
-        if headers.get(b"mcp-method") != entry.header:
+        if headers.get(b"mcp-method") != entry.header or headers.get(b"mcp-protocol-version") != _DIALECT:
             raise ValueError
         member = names.NAMED.get(entry.method)
         if member is None:
             return
-        value = getattr(params, member)
-        if headers.get(b"mcp-name") != value.encode() or (value in self.tools and entry.method == "tools/call"):
+        value, said = getattr(params, member, None), headers.get(b"mcp-name", b"=?")
+        if not said.isascii() or said.startswith(b"=?") or said.decode() != value or value in self.tools:
             raise ValueError
 
     def check_arguments(self, frame: Frame) -> None:
@@ -427,5 +450,6 @@ class SessionExchange(Exchange):
         return super().extra_headers(status)
 
 
+LISTEN = "subscriptions/listen"
 PRIMED = "2025-11-25"
 """From which revision on clients take an event without data: a stream can be resumed before its first message."""

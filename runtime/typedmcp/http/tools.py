@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -42,6 +43,7 @@ class ToolHeaders:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._known: OrderedDict[str | None, tuple[float, Mapping[str, tuple[HeaderParam, ...]]]] = OrderedDict()
+        self._generation = 0
         self._is_listed = "list_tools" in service.functions
 
     def of(self, principal: str | None) -> Mapping[str, tuple[HeaderParam, ...]] | None:
@@ -54,17 +56,24 @@ class ToolHeaders:
     def forget(self) -> None:
         """The tools have changed."""
         self._known.clear()
+        self._generation += 1
 
     async def learn(self, engine: Engine, principal: str | None) -> Mapping[str, tuple[HeaderParam, ...]]:
         """Read the list. Where that fails, headers are not compared for a while, which is reported."""
         found: dict[str, tuple[HeaderParam, ...]] = {}
-        seconds = _TTL
+        seconds, generation = _TTL, self._generation
         try:
             seconds = await self._read(engine, principal, found)
-        except Exception as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # what a handler raises must not end the server
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
             text = f"headers of tools are not checked: their list cannot be read: {error!r}"
             engine.report(Report(Kind.FAILED, text, "tools/list", error=error))
-        self._known[principal] = time.monotonic() + seconds, found
+        if generation == self._generation:  # else the tools have changed meanwhile
+            self._known[principal] = time.monotonic() + seconds, found
         if len(self._known) > _PRINCIPALS:
             self._known.popitem(last=False)
         return found

@@ -92,11 +92,11 @@ class TwoEndpoints:
     """The two endpoints of an application."""
 
     def __init__(self, app: App, sse_path: str, messages_path: str) -> None:
-        if sse_path == messages_path:
-            raise UsageError(f"sse_path and messages_path are the same: {sse_path}")
         self._app = app
-        self._sse, self._messages = sse_path, messages_path
-        self.paths: tuple[str, str] = (sse_path, messages_path)
+        self._sse, self._messages = sse_path.rstrip("/") or "/", messages_path.rstrip("/") or "/"
+        self.paths: tuple[str, str] = (self._sse, self._messages)
+        if self._sse == self._messages:
+            raise UsageError(f"sse_path and messages_path are the same: {sse_path}")
         self._open: dict[str, tuple[_Posted, ServerSession]] = {}
 
     async def serve(

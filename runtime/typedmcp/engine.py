@@ -527,7 +527,7 @@ class Engine:
         elif frame.id is None:
             facts = _nobody()
         else:
-            raise self._without_facts(frame, "_meta" in params)
+            raise self.without_facts(frame, has_meta="_meta" in params)
         codec = self._modern if facts.is_modern else codec_for(facts.revision, self.service.codec)
         return self._typed(frame, codec, facts, line or msgspec.json.encode(frame.value), channel)
 
@@ -538,7 +538,7 @@ class Engine:
             separator = "" if error.path.startswith("[") or not error.path else "."
             raise DecodeError(f"_meta{separator}{error.path}", error.reason) from error
 
-    def _without_facts(self, frame: Frame, has_meta: bool) -> RemoteError:
+    def without_facts(self, frame: Frame, *, has_meta: bool) -> RemoteError:
         """Why a request is refused that is neither a modern one nor part of an older session."""
         known = frame.method in self._modern.entries or any(
             frame.method in codec_for(revision).entries for revision in self.service.legacy

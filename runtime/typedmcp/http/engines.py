@@ -19,7 +19,7 @@ from typedmcp.context import Context
 from typedmcp.edge.convert import Lost
 from typedmcp.edge.revisions import SUPPORTED
 from typedmcp.engine import BatchAnswer, Channel, Engine
-from typedmcp.errors import INVALID_REQUEST, HeaderMismatch, UnsupportedVersion
+from typedmcp.errors import INVALID_REQUEST, HeaderMismatch, MethodNotFound, RemoteError, UnsupportedVersion
 from typedmcp.facts import Facts
 from typedmcp.http import headers as names
 from typedmcp.http.streams import EventStream
@@ -140,6 +140,12 @@ class Stateless(HttpEngine):
     def end(self, ctx: Context) -> bool:
         """A request is to be answered."""
         return self.in_flight.pop(ctx, None) is not None
+
+    def without_facts(self, frame: Frame, *, has_meta: bool) -> RemoteError:
+        """Methods that only older revisions have are as unknown as any."""
+        if frame.method not in self._modern.entries:
+            return MethodNotFound(str(frame.method))
+        return super().without_facts(frame, has_meta=has_meta)
 
     def is_noted(self, ctx: Context) -> bool:
         """Whether a request is noted as in flight."""

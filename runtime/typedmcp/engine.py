@@ -89,8 +89,8 @@ class Channel(Protocol):
         """One of the answers is not going to come."""
         ...
 
-    def tell(self, ctx: Context, line: bytes) -> None:
-        """A message of a request that is no answer."""
+    def tell(self, ctx: Context, line: bytes) -> bool:
+        """A message of a request that is no answer. False if it cannot go out."""
         ...
 
     def hang_up(self, retry: float) -> None:
@@ -139,10 +139,9 @@ class BatchAnswer:
         elif self.parent is not None:
             self.parent.dropped()
 
-    def tell(self, ctx: Context, line: bytes) -> None:
+    def tell(self, ctx: Context, line: bytes) -> bool:
         """Goes ahead of the answers."""
-        if self.parent is not None:
-            self.parent.tell(ctx, line)
+        return self.parent is not None and self.parent.tell(ctx, line)
 
     def hang_up(self, retry: float) -> None:
         """Let go of the client."""
@@ -183,8 +182,11 @@ class Engine:
 
     # What a subclass does its own way
 
-    def tell(self, ctx: Context | None, line: bytes) -> None:
-        """Send a message that is no answer: of a request, or of none."""
+    can_ask: bool = True
+    """Whether clients of older revisions can be asked something."""
+
+    def tell(self, ctx: Context | None, line: bytes) -> bool:
+        """Send a message that is no answer: of a request, or of none. False if it cannot go out."""
         raise NotImplementedError
 
     def reply(self, channel: Channel | None, line: bytes, code: int | None = None) -> None:
@@ -271,12 +273,16 @@ class Engine:
 
     # Sending
 
-    def send(self, ctx: Context | None, message: msgspec.Struct) -> None:
-        """Send a message that is no answer. Raises `TypeError` or `ValueError` where it cannot be encoded."""
-        if not self.ended:
-            line = bytearray()
-            encode_into(message, line)
-            self.tell(ctx, bytes(line))
+    def send(self, ctx: Context | None, message: msgspec.Struct) -> bool:
+        """Send a message that is no answer. False if it cannot go out.
+
+        Raises `TypeError` or `ValueError` where it cannot be encoded.
+        """
+        if self.ended:
+            return False
+        line = bytearray()
+        encode_into(message, line)
+        return self.tell(ctx, bytes(line))
 
     def notify(self, ctx: Context | None, method: str, params: Any) -> None:
         """Send a notification, of a request or of none, as its wire has it."""

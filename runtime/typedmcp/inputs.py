@@ -115,6 +115,8 @@ class Inputs:
         for request in requests.values():
             self.require(ctx, request)
         if not ctx.is_modern:
+            if not self._engine.can_ask:
+                raise InputUnavailable("a client without a session cannot be asked anything")
             return await self._ask_all(ctx, requests)
         attempt = ctx.attempt or Attempt()
         found: dict[str, Any] = {}
@@ -198,7 +200,9 @@ class Inputs:
         loop = asyncio.get_running_loop()
         call = engine.peer.call(method, loop.create_future(), loop.time())
         id = engine.call_id(call.id)
-        engine.send(ctx, Notification("2.0", method, older, id))
+        if not engine.send(ctx, Notification("2.0", method, older, id)):
+            engine.peer.cancel(call.id)
+            raise InputUnavailable(f"{method}: the client cannot be reached")
         try:
             value = await call.owner
         except asyncio.CancelledError:

@@ -212,10 +212,11 @@ class ServerSession(Engine):
             self.tasks.add(self._draining)
             self._draining.add_done_callback(self.tasks.discard)
 
-    def tell(self, ctx: Context | None, line: bytes) -> None:  # noqa: ARG002
+    def tell(self, ctx: Context | None, line: bytes) -> bool:  # noqa: ARG002
         """Send a message that is no answer."""
         self._out += line
         self._schedule_flush()
+        return True
 
     def reply(self, channel: Channel | None, line: bytes, code: int | None = None) -> None:
         """Send an answer, or put it to the others of its batch."""

@@ -36,7 +36,7 @@ from typedmcp.http.exchange import (
     respond,
 )
 from typedmcp.http.sse import event_bytes
-from typedmcp.http.streams import EventStream, Kept, Send
+from typedmcp.http.streams import EventStream, Kept, KeptStream, Send
 from typedmcp.http.tools import ToolHeaders
 from typedmcp.http.two_endpoints import TwoEndpoints
 from typedmcp.meta import VERSION
@@ -65,7 +65,7 @@ _DIGITS = 18
 _REMEMBERED = 1024
 """How many sessions that nothing goes on in are remembered here; the store has them all."""
 _DIALECT = DIALECT.encode()
-_EVENT_ID = re.compile(r"([0-9a-zA-Z-]{1,64})\.([0-9]{1,15})")
+_EVENT_ID = re.compile(r"([0-9a-zA-Z-]{1,64})\.([0-9]{1,18})")
 
 
 def asgi(handler: object, **options: Any) -> App:
@@ -141,6 +141,8 @@ class App:
         self._keep_alive = keep_alive
         self._streams: dict[EventStream, str | None] = {}
         """Those that are open, each with the session that it keeps alive."""
+        self._kept: dict[str, KeptStream] = {}
+        """Those that this worker keeps, by their names."""
         self._sessions: OrderedDict[str, SessionEngine] = OrderedDict()
         self._listening: dict[HttpEngine, None] = {}
         self._numbers = itertools.count(1)
@@ -151,6 +153,7 @@ class App:
             "ended": self._drop,
             "taken": self._hear_taken,
             "refresh": self._hear_refresh,
+            "resumed": self._hear_resumed,
             "post": self._hear_post,
         }
         """What is done about news, by their kind."""
@@ -525,14 +528,18 @@ class App:
     async def _resume(self, session: SessionEngine, name: str, after: int, receive: Receive, send: Send) -> None:
         """Go on with a stream that was broken."""
         following = self.store.follow(session.id, name, after)
+        first: Sequence[Event] = ()
         try:
-            first: Sequence[Event] = await anext(following, ())
+            first = await anext(following)
+        except StopAsyncIteration:
+            pass
         except Gone as error:
             raise Refused(400, f"Last-Event-ID: {error}") from error
         stream = self.stream(send, None, session.id)
         if stream is None:
             await self._unavailable(send, "there are as many streams as there may be")
             return
+        await self._leave_to_another(name)
 
         async def feed() -> None:
             try:
@@ -552,6 +559,19 @@ class App:
             await self.pump(stream, b"", receive)
         finally:
             feeding.cancel()
+
+    async def _leave_to_another(self, name: str) -> None:
+        """Each message goes out on one connection: the one that a stream began with is not used any more."""
+        worker = name.partition("-")[0]
+        if worker == self.store.worker:
+            self._hear_resumed(name)
+        elif self.store.is_shared:
+            await self.tell(worker, "resumed", name)
+
+    def _hear_resumed(self, name: str) -> None:
+        stream = self._kept.get(name)
+        if stream is not None:
+            stream.detach()
 
     async def pump(self, stream: EventStream, first: bytes, receive: Receive) -> None:
         """Send a stream until it ends, or the client leaves."""
@@ -576,7 +596,10 @@ class App:
         """A new stream of events; None if there are too many. `session` is kept alive by it."""
         if len(self._streams) >= self._most_streams:
             return None
-        stream = EventStream(send, self._high_water, kept)
+        if kept is None:
+            stream = EventStream(send, self._high_water)
+        else:
+            stream = self._kept[kept.name] = KeptStream(send, self._high_water, kept, self.retry)
         self._streams[stream] = session
         self._quiet.clear()
         stream.hear_end = self._stream_ended
@@ -584,6 +607,8 @@ class App:
 
     def _stream_ended(self, stream: EventStream) -> None:
         self._streams.pop(stream, None)
+        if isinstance(stream, KeptStream):
+            self._kept.pop(stream.name, None)
         if not self._streams:
             self._quiet.set()
 

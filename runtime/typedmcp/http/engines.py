@@ -22,6 +22,7 @@ from typedmcp.engine import BatchAnswer, Channel, Engine
 from typedmcp.errors import INVALID_REQUEST, HeaderMismatch, MethodNotFound, RemoteError, UnsupportedVersion
 from typedmcp.facts import Facts
 from typedmcp.http import headers as names
+from typedmcp.http.exchange import exchange_of
 from typedmcp.http.streams import EventStream
 from typedmcp.meta import VERSION
 from typedmcp.peer import Kind, Report
@@ -30,7 +31,6 @@ from typedmcp.wire import Frame, RequestId
 
 if TYPE_CHECKING:
     from typedmcp.http.asgi import App
-    from typedmcp.http.exchange import Exchange
 
 __all__ = ["HttpEngine", "OlderStateless", "SessionEngine", "Stateless"]
 
@@ -38,14 +38,6 @@ D = dialect.structs
 
 _encode = encoder.encode
 _ABSENT: Any = object()
-
-
-def _exchange(channel: Channel | None) -> Exchange:
-    """The request that a message came in."""
-    while isinstance(channel, BatchAnswer):
-        channel = channel.parent
-    assert channel is not None
-    return channel  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
 class HttpEngine(Engine):
@@ -60,10 +52,9 @@ class HttpEngine(Engine):
         """The event loop that the application runs in."""
         return self.app.loop
 
-    def tell(self, ctx: Context | None, line: bytes) -> None:
+    def tell(self, ctx: Context | None, line: bytes) -> bool:
         """Send a message ahead of the answer to a request."""
-        if ctx is not None and ctx.channel is not None:
-            ctx.channel.tell(ctx, line)
+        return ctx is not None and ctx.channel is not None and ctx.channel.tell(ctx, line)
 
     def reply(self, channel: Channel | None, line: bytes, code: int | None = None) -> None:
         """Send an answer."""
@@ -94,7 +85,8 @@ class HttpEngine(Engine):
             self.report_lost(lost, ctx.method, ctx.revision)
 
     def _stream(self, ctx: Context | None) -> EventStream | None:
-        return None if ctx is None else _exchange(ctx.channel).stream
+        exchange = None if ctx is None else exchange_of(ctx.channel)
+        return None if exchange is None else exchange.stream
 
     def is_congested(self, ctx: Context | None) -> bool:
         """Whether the client does not read what it is sent."""
@@ -115,8 +107,9 @@ class HttpEngine(Engine):
 
     def unanswered(self, channel: Channel | None, code: int, text: str) -> None:
         """Something was refused that JSON-RPC has no answer for; HTTP has."""
-        if channel is not None and not isinstance(channel, BatchAnswer):
-            _exchange(channel).refused = (code, text)
+        exchange = exchange_of(channel)
+        if exchange is not None and exchange is channel:
+            exchange.refused = (code, text)
 
     def listen(self) -> Callable[[], None]:
         """Begin to hear of changes, which come through the application's store."""
@@ -159,11 +152,12 @@ class Stateless(HttpEngine):
 
     def admit(self, frame: Frame, channel: Channel | None) -> None:
         """Headers have to say what the body says. Raises `HeaderMismatch`, or `UnsupportedVersion`."""
-        headers = _exchange(channel).headers
-        _check_version(headers, frame, self.service.revisions)
+        exchange = exchange_of(channel)
+        assert exchange is not None
+        _check_version(exchange.headers, frame, self.service.revisions)
         if frame.id is not None:
-            _check_method(headers, str(frame.method), frame.value.get("params", {}))
-            _exchange(channel).check_arguments(frame)
+            _check_method(exchange.headers, str(frame.method), frame.value.get("params", {}))
+            exchange.check_arguments(frame)
 
 
 def _check_version(headers: Mapping[bytes, bytes], frame: Frame, served: list[str]) -> None:
@@ -204,6 +198,8 @@ def _compare(name: str, header: bytes | None, value: str, *, coded: bool) -> Non
 
 class OlderStateless(Stateless):
     """Serves an older revision without sessions: nothing is known of clients, and nothing can be asked of them."""
+
+    can_ask = False
 
     def __init__(self, app: App, revision: str | None) -> None:
         super().__init__(app)
@@ -320,12 +316,12 @@ class SessionEngine(HttpEngine):
     def _stream(self, ctx: Context | None) -> EventStream | None:
         return self.standalone if ctx is None else super()._stream(ctx)
 
-    def tell(self, ctx: Context | None, line: bytes) -> None:
+    def tell(self, ctx: Context | None, line: bytes) -> bool:
         """Send a message, of a request or on the stream for all others."""
         if ctx is not None:
-            super().tell(ctx, line)
-        elif self.standalone is not None:
-            self.standalone.put(line[:-1], None if self._telling is None else f"{STANDALONE}.{self._telling}")
+            return super().tell(ctx, line)
+        id = None if self._telling is None else f"{STANDALONE}.{self._telling}"
+        return self.standalone is not None and self.standalone.put(line[:-1], id)
 
     def call_id(self, number: int) -> RequestId:
         """An id that leads the answer to the worker that waits for it."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
 
@@ -14,7 +14,7 @@ from mcpspec._support.objects import is_array, is_object
 from typedmcp.codec import Entry, error_bytes
 from typedmcp.context import Context
 from typedmcp.edge.revisions import DIALECT
-from typedmcp.engine import resumed
+from typedmcp.engine import BatchAnswer, Channel, resumed
 from typedmcp.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -39,7 +39,16 @@ if TYPE_CHECKING:
     from typedmcp.http.asgi import App
     from typedmcp.http.engines import HttpEngine, SessionEngine
 
-__all__ = ["PRIMED", "Exchange", "OlderStatelessExchange", "Receive", "SessionExchange", "StatelessExchange", "respond"]
+__all__ = [
+    "PRIMED",
+    "Exchange",
+    "OlderStatelessExchange",
+    "Receive",
+    "SessionExchange",
+    "StatelessExchange",
+    "exchange_of",
+    "respond",
+]
 
 Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -69,6 +78,13 @@ _OLDER_REFUSAL = {
     UnsupportedVersion.CODE: 400,
 }
 """Those of messages of older revisions that nothing was done about."""
+
+
+def exchange_of(channel: Channel | None) -> Exchange | None:
+    """The POST that a message came in."""
+    while isinstance(channel, BatchAnswer):
+        channel = channel.parent
+    return cast("Exchange | None", channel)
 
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
@@ -147,16 +163,16 @@ class Exchange:
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(None)
 
-    def tell(self, ctx: Context, line: bytes) -> None:
+    def tell(self, ctx: Context, line: bytes) -> bool:
         """Send a message ahead of the answer: the response becomes a stream of events."""
         if self.stream is None and not self.open_stream():
             self._tell_nobody(ctx)
-            return
+            return False
         assert self.stream is not None
-        if self.stream.size > 2 * self.stream.high_water:
-            self.app.report(Report(Kind.LOST, "a message: the client does not read"))
-        else:
-            self.stream.put(line[:-1])
+        if self.stream.is_overfull:
+            self.app.report(Report(Kind.LOST, "a message: the client does not read", ctx.method, ctx.id))
+            return False
+        return self.stream.put(line[:-1])
 
     def _tell_nobody(self, ctx: Context) -> None:
         text = "there are as many streams as there may be"
@@ -192,8 +208,8 @@ class Exchange:
                 self.engine.failed(ctx, error)
             else:
                 await self._wait(ctx, handling, waits_for, receive)
-        if self._line is None and self._owed > 0:
-            await self._settle()
+        while self._line is None and self._owed > 0:
+            await self._wait_for_tasks(receive)
         if self.in_session:
             await self.settle()
         if self.stream is not None:
@@ -257,9 +273,21 @@ class Exchange:
         """The client has closed the connection."""
         raise NotImplementedError
 
-    async def _settle(self) -> None:
+    async def _wait_for_tasks(self, receive: Receive) -> None:
+        """Wait until something is answered from a task of its own."""
         self._settled = self.app.loop.create_future()
-        await self._settled
+        watching = self.app.loop.create_task(self._watch_all(receive))
+        try:
+            await self._settled
+        finally:
+            watching.cancel()
+
+    async def _watch_all(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        for ctx in list(self.engine.in_flight.values()):
+            if exchange_of(ctx.channel) is self:
+                self.left(ctx)
 
     async def _finish_stream(self) -> None:
         assert self.stream is not None
@@ -421,11 +449,11 @@ class SessionExchange(Exchange):
         if ctx.revision >= PRIMED and self.stream is None and ctx.id is not None:
             self._open_kept(ctx)
 
-    def tell(self, ctx: Context, line: bytes) -> None:
+    def tell(self, ctx: Context, line: bytes) -> bool:
         """Send a message ahead of the answer."""
         if self.stream is None:
             self._open_kept(ctx)
-        super().tell(ctx, line)
+        return super().tell(ctx, line)
 
     def _open_kept(self, ctx: Context) -> None:
         will = error_bytes(ctx.id, CallLost.CODE, CallLost().message)[:-1]

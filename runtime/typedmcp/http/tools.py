@@ -123,8 +123,9 @@ class _Nowhere:
     def __init__(self, principal: str | None) -> None:
         self.principal = principal
 
-    def tell(self, ctx: Context, line: bytes) -> None:
+    def tell(self, ctx: Context, line: bytes) -> bool:  # noqa: ARG002
         """Nobody is there."""
+        return False
 
     def hang_up(self, retry: float) -> None:
         """Nobody is there."""

@@ -72,7 +72,10 @@ class Store(Protocol):
     # Streams: the events of one response, which a client can resume
 
     async def begin(self, session: str, stream: str, will: bytes) -> None:
-        """Begin a stream that this worker writes. If the worker dies, `will` is what the stream ends with."""
+        """Begin a stream that this worker writes. If the worker dies, `will` is what the stream ends with.
+
+        Raises `Gone` for a session that is over.
+        """
         ...
 
     async def append(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
@@ -83,7 +86,9 @@ class Store(Protocol):
         ...
 
     def follow(self, session: str, stream: str, after: int) -> AsyncIterator[Sequence[Event]]:
-        """The events after that number, at once or as they come, up to the last one; on whatever worker.
+        """The events after that number, as they come, up to the last one; on whatever worker.
+
+        The first item comes at once, if only to say that there are no events yet.
 
         Where the worker that writes the stream has died, its will is the last event, and everybody who follows sees
         the same. Raises `Gone` for a stream that is not kept, or of which events after `after` are not kept any more.
@@ -101,5 +106,5 @@ class Store(Protocol):
         ...
 
     async def published(self, after: int) -> list[Event] | None:
-        """What was published after a number. None where not all of that is kept."""
+        """What was published after a number; 0 is before everything. None where not all of that is kept, or known."""
         ...

@@ -90,6 +90,7 @@ class MemoryStore:
     async def create(self, session: str, fields: Mapping[str, str]) -> None:
         """Begin a session. Raises `TooMany`."""
         now = self._clock()
+        self._drop(session)
         if len(self._sessions) >= self._limits.sessions:
             self._sweep(now)
         if len(self._sessions) >= self._limits.sessions:
@@ -143,17 +144,19 @@ class MemoryStore:
 
     async def follow(self, session: str, stream: str, after: int) -> AsyncIterator[Sequence[Event]]:
         """The events after a number. Raises `Gone`."""
+        is_first = True
         while True:
             found = self._alive(session).stream(stream)
             events = found.after(after)
             has_ended = found.has_ended
-            if events:
-                after = events[-1].number
+            if events or is_first:
+                after = events[-1].number if events else after
+                is_first = False
                 yield events
+            elif not has_ended:
+                await found.changed()
             if has_ended:
                 return
-            if not events:
-                await found.changed()
 
     async def tell(self, worker: str, news: bytes) -> None:
         """Have this worker hear something; there is no other."""

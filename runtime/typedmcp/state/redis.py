@@ -16,7 +16,8 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
@@ -85,13 +86,16 @@ class RedisStore:
 
     async def close(self) -> None:
         """End the streams that are open with their wills. Where Redis cannot be reached, they end with the lease."""
+        if self._link.is_closed:
+            return
         await _ended(self._tasks)
         try:
             await self._bury(self.worker, is_over=True)
         except ConnectionError as error:
             _LOG.warning("the streams of this worker end with its lease: %s", error)
-        self._wakes.wake_all()
-        await asyncio.sleep(0)  # followers in this process have one more look
+        for _ in range(2):  # followers in this process have one more look, after the one that may be under way
+            self._wakes.wake_all()
+            await self._link.rest()
         await self._link.close()
         self._wakes.wake_all()
 
@@ -146,13 +150,15 @@ class RedisStore:
                     if not has_begun or self._link.is_closed:
                         raise
                     pause, has_ended, events = _LONGEST, False, []
-                has_begun = True
-                if events:
-                    after = events[-1].number
+                if events or not has_begun:
+                    after = events[-1].number if events else after
+                    has_begun = True
                     yield events
                 if has_ended:
                     return
-                await asyncio.wait([woken], timeout=pause)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await woken
 
     async def tell(self, worker: str, news: bytes) -> None:
         """Have one worker hear something."""
@@ -240,23 +246,25 @@ class _Link:
         self._client: Any = _client(url, connections, timeout) if isinstance(url, str) else _checked(url)
         self._fixed = fixed
         self._timeout = timeout
+        # An answer has to come before the client gives up on the connection.
         self._block = int(min(timeout, self._client.connection_pool.connection_kwargs.get("socket_timeout") or 5) * 500)
         self._places = _places(connections)
+        self._connections = connections
         self._numbers = count(1)
         self.is_closed: bool = False
 
     async def run(self, script: scripts.Script, *args: object, is_urgent: bool = False) -> Any:
         """Run a script. An urgent one does not wait for others, and must be harmless when it is run twice."""
-        self._check()
+        if self.is_closed:
+            raise ConnectionError("the store is closed")
         with self._wrapped():
             async with asyncio.timeout(self._timeout):
-                if is_urgent:
-                    return await self._evaluate(script, "", 0, args)
-                place = await self._places.get()
-                try:
-                    return await self._evaluate(script, place, next(self._numbers), args)
-                finally:
-                    self._places.put_nowait(place)
+                place = None if is_urgent else await self._places.get()
+                # In a task of its own: the library may lose a cancellation, and gives up the connection for others.
+                task = asyncio.ensure_future(self._evaluate(script, place, args))
+                task.add_done_callback(partial(self._leave, place))
+                await asyncio.wait((task,))
+            return task.result()
 
     async def read(self, streams: tuple[str, str], after: int) -> list[list[_Entry]]:
         """Wait for entries of two streams. After a while, nothing."""
@@ -266,29 +274,38 @@ class _Link:
             async with asyncio.timeout(self._timeout + self._block / 1000):
                 return _entries(await self._client.execute_command(*command))
 
-    async def close(self) -> None:
-        """End, when what was begun is done."""
-        self.is_closed = True
-        try:
+    async def rest(self) -> None:
+        """Wait until what was asked for is done."""
+        for _ in range(4):  # whoever was woken comes to ask
+            await asyncio.sleep(0)
+        places: list[int] = []
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._timeout):
-                for _ in range(self._places.qsize()):
-                    await self._places.get()
-        except TimeoutError:
-            _LOG.warning("Redis does not answer: closed without it")
+                while len(places) < self._connections:
+                    places.append(await self._places.get())
+        for place in places:
+            self._places.put_nowait(place)
+
+    async def close(self) -> None:
+        """End."""
+        self.is_closed = True
         if self._is_ours:
             with self._wrapped():
                 await self._client.aclose()
 
-    async def _evaluate(self, script: scripts.Script, place: object, number: int, args: tuple[object, ...]) -> Any:
-        whole = (0, *self._fixed, place, number, *args)
-        try:
-            return await self._client.evalsha(script.digest, *whole)
-        except self._errors.NoScriptError:
-            return await self._client.eval(script.text, *whole)
+    async def _evaluate(self, script: scripts.Script, place: int | None, args: tuple[object, ...]) -> Any:
+        whole = (0, *self._fixed, "" if place is None else place, next(self._numbers), *args)
+        async with asyncio.timeout(self._timeout):
+            try:
+                return await self._client.evalsha(script.digest, *whole)
+            except self._errors.NoScriptError:
+                return await self._client.eval(script.text, *whole)
 
-    def _check(self) -> None:
-        if self.is_closed:
-            raise ConnectionError("the store is closed")
+    def _leave(self, place: int | None, task: asyncio.Task[Any]) -> None:
+        if place is not None:
+            self._places.put_nowait(place)
+        if not task.cancelled():
+            task.exception()  # nobody else may ask
 
     @contextmanager
     def _wrapped(self) -> Generator[None]:
@@ -343,9 +360,9 @@ class _Attempts:
         """Try. `pause` is how many seconds to wait before the next time."""
         try:
             yield
-        except ConnectionError as error:
+        except Exception as error:
             if not self.pause:
-                _LOG.warning("%s: %s", self._failure, error)
+                _LOG.warning("%s: %s", self._failure, error, exc_info=not isinstance(error, ConnectionError))
             self.pause = min(_LONGEST, max(_SHORTEST, self.pause * 2))
         else:
             self.pause = 0.0

@@ -168,7 +168,7 @@ local function drop(session)
 end
 
 local function sweep()
-  local over = call('ZRANGEBYSCORE', P..'sessions', '-inf', now, 'LIMIT', 0, 100)
+  local over = call('ZRANGEBYSCORE', P..'sessions', '-inf', now, 'LIMIT', 0, 300)
   for _, session in ipairs(over) do drop(session) end
 end
 """
@@ -239,9 +239,9 @@ return left
 CREATE = _once("""
 -- ARGV: session, cap, name, value, …
 local session, cap = ARGV[10], tonumber(ARGV[11])
+drop(session)
 if call('ZCARD', P..'sessions') >= cap then sweep() end
 if call('ZCARD', P..'sessions') >= cap then return -2 end
-drop(session)
 for at = 12, #ARGV, 2 do call('HSET', P..'session:'..session, ARGV[at], ARGV[at + 1]) end
 call('ZADD', P..'sessions', now + ttl, session)
 call('PEXPIRE', P..'session:'..session, idle)
@@ -288,9 +288,10 @@ return 0
 
 APPEND = _once("""
 -- ARGV: session, stream, whether they are the last, event, …
-local session, id = ARGV[10], ARGV[10]..'/'..ARGV[11]
+local id = ARGV[10]..'/'..ARGV[11]
+if not touch(ARGV[10]) then return -1 end
 local found = call('HMGET', P..'stream:'..id, 'writer', 'ended')
-if not found[1] or found[2] or not touch(session) then return -1 end
+if not found[1] or found[2] then return -1 end
 local last = add(id, ARGV, 13)
 if ARGV[12] == '1' then finish(id) end
 if ARGV[12] == '1' or #ARGV > 12 then wake(id) end

@@ -1,0 +1,141 @@
+"""A real `redis-server` for tests: on a port of its own, in a temporary folder, without persistence unless asked."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+__all__ = ["RedisServer", "redis_server", "shared_redis"]
+
+_BINARY = shutil.which("redis-server")
+_PATIENCE = 20.0
+
+_AGE = """
+for _, key in ipairs(redis.call('KEYS', ARGV[1]..'*')) do
+  local left = redis.call('PTTL', key)
+  if left > 0 then redis.call('PEXPIRE', key, left - ARGV[2]) end
+  local name = string.sub(key, #ARGV[1] + 1)
+  if name == 'sessions' or string.find(name, '^streams:') then
+    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -ARGV[2], member) end
+  end
+end
+"""
+
+
+class RedisServer:
+    """One server process, for as long as it is entered. `start` and `stop` may be called in between."""
+
+    def __init__(self, binary: str, folder: Path) -> None:
+        self._binary = binary
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> RedisServer:
+        while self._process is None:
+            self.port = _free_port()
+            self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the server, with what `save` kept. Another process may have taken the port: then nothing runs."""
+        options = {"port": self.port, "bind": "127.0.0.1", "dir": self._folder, "save": "", "appendonly": "no"}
+        command = [self._binary, *(part for name, value in options.items() for part in (f"--{name}", str(value)))]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        if _within(_PATIENCE, lambda: process.poll() is not None or self.answers()) and process.poll() is None:
+            self._process = process
+
+    def stop(self) -> None:
+        """End the server at once, as a crash does."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Have the server hang."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def save(self) -> None:
+        """Keep what there is for the next start."""
+        assert self.ask(b"SAVE") == b"+OK\r\n"
+
+    def let_pass(self, prefix: str, seconds: float) -> None:
+        """Have keys, sessions and streams of a store age by so much, and its workers not."""
+        with self.client() as client:
+            client.eval(_AGE, 0, prefix, int(seconds * 1000))
+
+    def client(self) -> Any:
+        """A client that blocks."""
+        return import_module("redis").Redis.from_url(self.url)
+
+    def answers(self) -> bool:
+        """Whether the server is ready."""
+        try:
+            return self.ask(b"PING") == b"+PONG\r\n"
+        except OSError:
+            return False
+
+    def ask(self, command: bytes) -> bytes:
+        """Send one command without arguments that have spaces; the first bytes of its answer."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=_PATIENCE) as connection:
+            connection.sendall(command + b"\r\n")
+            return connection.recv(1 << 16)
+
+
+@contextmanager
+def redis_server() -> Generator[RedisServer]:
+    """A server of the test's own. Skips the test where Redis is not installed."""
+    if _BINARY is None:
+        pytest.skip("needs redis-server (Debian package redis-server)")
+    pytest.importorskip("redis", reason="needs the extra redis")
+    with tempfile.TemporaryDirectory() as folder, RedisServer(_BINARY, Path(folder)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_redis() -> Generator[RedisServer]:
+    """A server that tests share; each has a prefix of its own."""
+    with redis_server() as server:
+        yield server
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _within(seconds: float, is_so: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True

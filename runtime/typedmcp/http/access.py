@@ -137,7 +137,7 @@ class Auth:
 
     async def principal(self, headers: Mapping[bytes, bytes]) -> Principal:
         """Who makes a request. Raises `Refused` with a challenge."""
-        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").strip(" \t").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise self.refused("a bearer token is needed")
         found = self._verify(token.strip())

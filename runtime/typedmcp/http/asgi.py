@@ -164,7 +164,7 @@ class App:
         self._background: set[asyncio.Task[Any]] = set()
         self._two_endpoints = None if sse_path is None else TwoEndpoints(self, sse_path, messages_path)
         if self._two_endpoints is not None and self._path in self._two_endpoints.paths:
-            raise UsageError(f"there cannot be two endpoints at {self._path}")
+            raise UsageError(f"path, sse_path and messages_path must differ: {self._path}")
         _check_limits(
             body_limit=body_limit, header_limit=header_limit, streams=streams, high_water=high_water,
             keep_alive=keep_alive,
@@ -825,7 +825,7 @@ def _more_workers() -> str | None:
     said = os.environ.get("WEB_CONCURRENCY", "1")
     if said.isdigit() and int(said) > 1:
         return f"WEB_CONCURRENCY={said}"
-    for option, value in itertools.pairwise([part for each in sys.argv for part in each.split("=", 1)]):
-        if option in ("--workers", "-w") and value.isdigit() and int(value) > 1:
-            return f"{option} {value}"
+    found = re.search(r"\0(--workers|-w)[=\0]?([0-9]+)\0", "\0".join(["", *sys.argv, ""]))
+    if found is not None and int(found[2]) > 1:
+        return f"{found[1]} {found[2]}"
     return None

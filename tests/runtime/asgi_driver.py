@@ -1,0 +1,648 @@
+"""An ASGI server without sockets: requests whose bodies, events and ends a test has in its hand.
+
+`serving` gives a `Served` application; when it ends, nothing of it may be left: no task, no stream, no open call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias
+
+import typedmcp
+from typedmcp import Principal, Report, Service
+from typedmcp.dialect import structs
+from typedmcp.edge.revisions import DIALECT
+from typedmcp.http.asgi import App
+from typedmcp.http.sse import Event, EventParser
+
+__all__ = [
+    "ACCEPT", "MODERN", "Headers", "Open", "Reply", "Served", "Session", "Workshop", "coded", "in_loop", "message",
+    "messages",
+    "served_app", "serving", "tool", "verify",
+]  # fmt: skip
+
+P = ParamSpec("P")
+Headers: TypeAlias = Mapping[str, str] | Sequence[tuple[bytes, bytes]]
+"""Headers of a request: by name, or, where order, repetition or bytes matter, as ASGI has them."""
+
+ACCEPT = "application/json, text/event-stream"
+MODERN: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": DIALECT,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+_PATIENCE = 5.0
+_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_BASE = (
+    (b"host", b"localhost:8000"),
+    (b"accept", ACCEPT.encode()),
+    (b"content-type", b"application/json"),
+)
+
+
+def in_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test in a loop of its own; one that hangs fails."""
+
+    @wraps(test)
+    def timed(*args: P.args, **kwargs: P.kwargs) -> None:
+        async def main() -> None:
+            async with asyncio.timeout(_PATIENCE):
+                await test(*args, **kwargs)
+
+        asyncio.run(main())
+
+    return timed
+
+
+def message(**members: Any) -> bytes:
+    """A JSON-RPC message."""
+    return json.dumps({"jsonrpc": "2.0", **members}, ensure_ascii=False).encode()
+
+
+def messages(events: Iterable[Event]) -> list[Any]:
+    """What events say, without those that only have an id."""
+    return [json.loads(event.data) for event in events if isinstance(event.data, bytes) and event.data]
+
+
+class Reply:
+    """A response that has ended."""
+
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        self.status = status
+        self.headers = {name.decode(): value.decode("latin-1") for name, value in headers}
+        self.body = body
+
+    @property
+    def is_stream(self) -> bool:
+        return self.headers.get("content-type") == "text/event-stream"
+
+    @property
+    def json(self) -> Any:
+        """The body: of one that is JSON."""
+        assert self.headers.get("content-type") == "application/json", (self.status, self.headers, self.body)
+        return json.loads(self.body)
+
+    @property
+    def events(self) -> list[Event]:
+        """The events: of one that is a stream."""
+        assert self.is_stream, (self.status, self.headers, self.body)
+        return EventParser().feed(self.body)
+
+    @property
+    def answer(self) -> Any:
+        """The JSON-RPC response, however it came."""
+        return messages(self.events)[-1] if self.is_stream else self.json
+
+    @property
+    def text(self) -> str:
+        """What the tool that was called said."""
+        return str(self.answer["result"]["content"][0]["text"])
+
+    @property
+    def code(self) -> int | None:
+        """The code of the error that was answered; None where there was none."""
+        code = self.answer.get("error", {}).get("code")
+        assert code is None or isinstance(code, int)
+        return code
+
+
+class Open:
+    """A request that is under way."""
+
+    def __init__(self, app: Any, scope: dict[str, Any], chunks: Sequence[bytes], *, ends: bool, raises: bool) -> None:
+        self.sent: list[dict[str, Any]] = []
+        """All that the application has sent."""
+        self._chunks = [*chunks]
+        self._ends = ends
+        self._raises = raises
+        self._gone = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._parser = EventParser()
+        self._events: list[Event] = []
+        self._task: asyncio.Task[None] = asyncio.ensure_future(app(scope, self._receive, self._send))
+        self._task.add_done_callback(lambda _: self._changed.set())
+
+    # The application's side
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._chunks:
+            chunk = self._chunks.pop(0)
+            return {"type": "http.request", "body": chunk, "more_body": bool(self._chunks) or not self._ends}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, sent: dict[str, Any]) -> None:
+        await self._flowing.wait()
+        if self._gone.is_set():
+            if self._raises:
+                raise OSError("the client has left")
+            return
+        assert not self.is_complete, f"sent after the end: {sent}"
+        self.sent.append(sent)
+        if sent["type"] == "http.response.body" and self.is_stream:
+            self._events += self._parser.feed(sent.get("body", b""))
+        if self.is_complete:
+            self._gone.set()
+        self._changed.set()
+
+    # The client's side
+
+    @property
+    def status(self) -> int | None:
+        return int(self.sent[0]["status"]) if self.sent else None
+
+    @property
+    def is_stream(self) -> bool:
+        return bool(self.sent) and (b"content-type", b"text/event-stream") in self.sent[0]["headers"]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the response has ended."""
+        return len(self.sent) > 1 and not self.sent[-1].get("more_body")
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(part.get("body", b"") for part in self.sent[1:])
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the application is done with the request."""
+        return self._task.done()
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        """Wait until something holds. Fails if the application ends before."""
+        while not happened():
+            assert not self._task.done() or self._failure() is None, self._failure()
+            assert not self._task.done(), f"the request ended: {self.sent}"
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _failure(self) -> BaseException | None:
+        return asyncio.CancelledError() if self._task.cancelled() else self._task.exception()
+
+    async def head(self) -> int:
+        """Wait for the status."""
+        await self.until(lambda: bool(self.sent))
+        assert self.status is not None
+        return self.status
+
+    async def event(self) -> Event:
+        """The next event."""
+        if not self._events:
+            await self.until(lambda: bool(self._events))
+        return self._events.pop(0)
+
+    async def said(self) -> Any:
+        """The message in the next event that has one."""
+        while not (event := await self.event()).data:
+            pass
+        assert isinstance(event.data, bytes)
+        return json.loads(event.data)
+
+    def arrived(self) -> list[Event]:
+        """The events that have come and were not taken."""
+        events, self._events = self._events, []
+        return events
+
+    async def rest(self) -> list[Event]:
+        """All events up to the end of the response."""
+        if not self.is_complete:
+            await self.until(lambda: self.is_complete)
+        return self.arrived()
+
+    def upload(self, chunk: bytes, *, ends: bool = False) -> None:
+        """A further part of the body; only where the application does not wait for it already."""
+        self._chunks.append(chunk)
+        self._ends = ends
+
+    def disconnect(self) -> None:
+        """The client leaves."""
+        self._gone.set()
+        self._flowing.set()
+
+    def hold(self) -> None:
+        """The client reads no more."""
+        self._flowing.clear()
+
+    def release(self) -> None:
+        """The client reads again."""
+        self._flowing.set()
+
+    def cancel(self) -> None:
+        """The server ends the request."""
+        self._task.cancel()
+
+    async def done(self) -> None:
+        """Wait until the application is done with the request; raises what it raised."""
+        await self._task
+
+    async def reply(self) -> Reply:
+        """Wait for the whole response, and for the application to be done with it."""
+        await self._task
+        assert self.is_complete, self.sent
+        return Reply(int(self.sent[0]["status"]), self.sent[0]["headers"], self.body)
+
+    async def discard(self) -> None:
+        """End it, however."""
+        self.disconnect()
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+
+class Served:
+    """An application, its handler, and what it has reported."""
+
+    def __init__(self, app: App, handler: Any, reports: list[Report]) -> None:
+        self.app = app
+        self.handler = handler
+        self.reports = reports
+        self.opened: list[Open] = []
+        self.token: str | None = None
+        """The bearer token that requests bring."""
+
+    def open(
+        self,
+        method: str,
+        headers: Headers = (),
+        body: bytes | Sequence[bytes] = b"",
+        *,
+        path: str = "/mcp",
+        root_path: str = "",
+        query: bytes = b"",
+        bare: bool = False,
+        ends: bool = True,
+        raises: bool = False,
+        held: bool = False,
+    ) -> Open:
+        """Begin a request. `bare`: with these headers alone; `ends=False`: there is more of the body to come;
+        `raises`: sending to a client who has left is an error; `held`: the client does not read at first."""
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": root_path,
+            "query_string": query,
+            "headers": self._headers(headers, bare),
+        }
+        chunks = [body] if isinstance(body, bytes) else [*body]
+        opened = Open(self.app, scope, chunks, ends=ends, raises=raises)
+        if held:
+            opened.hold()
+        self.opened.append(opened)
+        return opened
+
+    def _headers(self, headers: Headers, bare: bool) -> list[tuple[bytes, bytes]]:
+        if isinstance(headers, Mapping):
+            given = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        else:
+            given = [*headers]
+        if bare:
+            return given
+        own = _BASE if self.token is None else (*_BASE, (b"authorization", f"Bearer {self.token}".encode()))
+        names = {name for name, _ in given}
+        return [*(each for each in own if each[0] not in names), *given]
+
+    async def request(self, method: str, *args: Any, **options: Any) -> Reply:
+        """A whole request."""
+        return await self.open(method, *args, **options).reply()
+
+    async def post(self, body: bytes | Sequence[bytes], headers: Headers = (), **options: Any) -> Reply:
+        return await self.open("POST", headers, body, **options).reply()
+
+    # Without a session
+
+    def ask(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        id: Any = 1,
+        headers: Mapping[str, str | None] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Open:
+        """Begin a request of the newest revision. `headers` are further ones, or None for those to be left out."""
+        params = {**(params or {}), "_meta": {**MODERN, **(meta or {})}}
+        said: dict[str, str | None] = {"mcp-protocol-version": DIALECT, "mcp-method": method}
+        if method in _NAMED:
+            said["mcp-name"] = str(params.get(_NAMED[method]))
+        said |= headers or {}
+        kept = {name: value for name, value in said.items() if value is not None}
+        return self.open("POST", kept, message(id=id, method=method, params=params), **options)
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Open:
+        """Begin a call of a tool on the newest revision."""
+        return self.ask("tools/call", {"name": name, "arguments": dict(arguments or {})}, **options)
+
+    def listen(self, id: Any = 1, **wanted: Any) -> Open:
+        """Begin to listen."""
+        return self.ask("subscriptions/listen", {"notifications": wanted}, id=id)
+
+    # With one
+
+    async def session(
+        self, revision: str = "2025-11-25", capabilities: Mapping[str, Any] | None = None, *, ready: bool = True
+    ) -> Session:
+        """Begin a session."""
+        client = {"name": "test", "version": "1"}
+        params = {"protocolVersion": revision, "capabilities": dict(capabilities or {}), "clientInfo": client}
+        reply = await self.post(message(id=0, method="initialize", params=params))
+        assert reply.status == 200, reply.body
+        assert reply.json["result"]["protocolVersion"] == revision
+        session = Session(self, revision, reply.headers["mcp-session-id"], self.token)
+        if ready:
+            assert (await session.tell("notifications/initialized")).status == 202
+        return session
+
+    # Its state
+
+    @property
+    def kinds(self) -> list[str]:
+        return [str(report.kind) for report in self.reports]
+
+    @property
+    def streams(self) -> int:
+        """How many streams are open."""
+        return len(self.app._streams)  # pyright: ignore[reportPrivateUsage]
+
+    def leftovers(self) -> dict[str, Any]:
+        """What the application still has of requests."""
+        app = self.app
+        engines = [*app._sessions.values(), app.modern]  # pyright: ignore[reportPrivateUsage]
+        left = {
+            "streams": app._streams,  # pyright: ignore[reportPrivateUsage]
+            "in flight": [engine.in_flight for engine in engines if engine.in_flight],
+            "pending": [engine.peer.pending for engine in engines if engine.peer.pending],
+            "tasks": [engine.tasks for engine in engines if engine.tasks],
+            "listeners": app.modern.subscriptions._listeners,  # pyright: ignore[reportPrivateUsage]
+        }
+        return {name: value for name, value in left.items() if value}
+
+    async def settled(self) -> None:
+        """Fails if anything is left of requests."""
+        await _quiet(lambda: not self.leftovers())
+        assert not self.leftovers(), self.leftovers()
+
+
+class Session:
+    """A client that is in a session."""
+
+    def __init__(self, served: Served, revision: str, id: str, token: str | None) -> None:
+        self.served = served
+        self.revision = revision
+        self.id = id
+        self.headers = {"mcp-session-id": id}
+        if revision >= "2025-06-18":
+            self.headers["mcp-protocol-version"] = revision
+        if token is not None:
+            self.headers["authorization"] = f"Bearer {token}"
+
+    def post(self, body: bytes, **options: Any) -> Open:
+        """Begin a POST."""
+        return self.served.open("POST", self.headers, body, **options)
+
+    def ask(self, method: str, params: Mapping[str, Any] | None = None, *, id: Any = 1, **options: Any) -> Open:
+        """Begin a request."""
+        return self.post(message(id=id, method=method, params=dict(params or {})), **options)
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: Any = 1, **options: Any) -> Open:
+        """Begin a call of a tool."""
+        meta = {"_meta": options.pop("meta")} if "meta" in options else {}
+        return self.ask("tools/call", {"name": name, "arguments": dict(arguments or {}), **meta}, id=id, **options)
+
+    async def tell(self, method: str, params: Mapping[str, Any] | None = None) -> Reply:
+        """Send a notification."""
+        return await self.post(message(method=method, params=dict(params or {}))).reply()
+
+    async def answer(self, id: Any, **members: Any) -> Reply:
+        """Answer a request of the server's."""
+        return await self.post(message(id=id, **members)).reply()
+
+    def get(self, last: str | None = None, **options: Any) -> Open:
+        """Open the stream for changes, or go on with one."""
+        resumed = {} if last is None else {"last-event-id": last}
+        headers = {name: value for name, value in self.headers.items() if name != "content-type"}
+        return self.served.open("GET", {**headers, "accept": "text/event-stream", **resumed}, **options)
+
+    async def listening(self, last: str | None = None, **options: Any) -> Open:
+        """The stream for changes, once it has begun."""
+        opened = self.get(last, **options)
+        await opened.until(lambda: len(opened.sent) > 1)
+        return opened
+
+    async def delete(self) -> Reply:
+        return await self.served.request("DELETE", self.headers)
+
+
+def tool(name: str, **properties: Any) -> structs.Tool:
+    """A tool with these arguments."""
+    schema = structs.from_builtins({"type": "object", "properties": properties}, structs.ToolInputSchema)
+    return structs.Tool(name=name, input_schema=schema)
+
+
+def _header(name: str, kind: str = "string") -> dict[str, str]:
+    return {"type": kind, "x-mcp-header": name}
+
+
+class Workshop:
+    """A handler whose tools do all that HTTP has to carry. A tool is a method whose name is that of the tool."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        """What the tools that wait are waiting for."""
+        self.entered = asyncio.Event()
+        """Set when one of them does."""
+        self.freed = threading.Event()
+        """What the tool in a thread is waiting for."""
+        self.ended: list[str] = []
+        """How the tools that waited have ended."""
+        self.listed = 0
+        """How often the tools were listed."""
+        self.tools = [
+            tool("echo", text={"type": "string"}),
+            tool(
+                "query",
+                region=_header("Region"),
+                count=_header("Count", "integer"),
+                dry=_header("Dry", "boolean"),
+                where={"type": "object", "properties": {"zone": _header("Zone")}},
+            ),
+        ]
+
+    async def list_tools(self, params: Any, ctx: Any) -> structs.ListToolsResult:
+        self.listed += 1
+        return structs.ListToolsResult(tools=self.tools, ttl_ms=0, cache_scope="public", result_type="complete")
+
+    async def list_resources(self, params: Any, ctx: Any) -> structs.ListResourcesResult:
+        return structs.ListResourcesResult(resources=[], ttl_ms=0, cache_scope="public", result_type="complete")
+
+    async def read_resource(self, params: Any, ctx: Any) -> structs.ReadResourceResult:
+        contents: list[Any] = [structs.TextResourceContents(uri=params.uri, text=f"at {params.uri}")]
+        return structs.ReadResourceResult(contents=contents, ttl_ms=0, cache_scope="public", result_type="complete")
+
+    async def list_prompts(self, params: Any, ctx: Any) -> structs.ListPromptsResult:
+        return structs.ListPromptsResult(prompts=[], ttl_ms=0, cache_scope="public", result_type="complete")
+
+    async def get_prompt(self, params: Any, ctx: Any) -> structs.GetPromptResult:
+        said = structs.PromptMessage(role="user", content=structs.TextContent(text=params.name))
+        return structs.GetPromptResult(messages=[said], result_type="complete")
+
+    async def call_tool(self, params: Any, ctx: Any) -> structs.CallToolResult | structs.InputRequiredResult:
+        arguments = params.arguments if isinstance(params.arguments, dict) else {}
+        function = getattr(self, params.name, self.other)
+        result = await function(ctx, **arguments) if function != self.other else self.other(params.name)
+        if isinstance(result, structs.InputRequiredResult):
+            return result
+        return structs.CallToolResult(content=[structs.TextContent(text=str(result))], result_type="complete")
+
+    def other(self, name: str) -> str:
+        return f"the tool {name}"
+
+    async def echo(self, ctx: Any, text: str = "echo") -> str:
+        return text
+
+    async def turn(self, ctx: Any) -> str:
+        await asyncio.sleep(0)
+        return "turned"
+
+    async def who(self, ctx: Any) -> str:
+        return str(ctx.principal)
+
+    async def wait(self, ctx: Any, text: str = "waited") -> str:
+        self.entered.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+        self.ended.append("answered")
+        return text
+
+    async def stubborn(self, ctx: Any) -> str:
+        self.entered.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.ended.append("kept on")
+        return "stubborn"
+
+    async def fail(self, ctx: Any, waits: bool = False) -> str:
+        if waits:
+            await asyncio.sleep(0)
+        raise RuntimeError("a secret")
+
+    async def report(self, ctx: Any, steps: int = 2, waits: bool = True) -> str:
+        """Progress, and then an answer."""
+        for step in range(steps):
+            told = ctx.progress(step, steps)
+            if waits:
+                await told
+        return "reported"
+
+    async def report_and_wait(self, ctx: Any, steps: int = 2) -> str:
+        for step in range(steps):
+            await ctx.progress(step)
+        return await self.wait(ctx)
+
+    async def log(self, ctx: Any, level: str = "info") -> str:
+        await ctx.log(level, {"level": level})
+        return "logged"
+
+    async def hang_up(self, ctx: Any, retry: float = 0.5) -> str:
+        await ctx.hang_up(retry)
+        return await self.wait(ctx)
+
+    async def change(self, ctx: Any, uri: str = "") -> str:
+        ctx.changes.resource_updated(uri) if uri else ctx.changes.tools_changed()
+        return "changed"
+
+    async def name(self, ctx: Any) -> str:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        answer = await ctx.elicit("Who are you?", schema)
+        return f"{answer.action} {dict(answer.content) if isinstance(answer.content, dict) else None}"
+
+    async def sample(self, ctx: Any) -> str:
+        asked = structs.SamplingMessage(role="user", content=structs.TextContent(text="?"))
+        result = await ctx.sample(structs.CreateMessageRequestParams(messages=[asked], max_tokens=1))
+        return str(result.content.text)
+
+    async def roots(self, ctx: Any) -> str:
+        return " ".join(root.uri for root in await ctx.list_roots())
+
+    async def scoped(self, ctx: Any, scopes: list[str] | None = None, waits: bool = False) -> str:
+        if waits:
+            await asyncio.sleep(0)
+        raise typedmcp.InsufficientScope(*(scopes or ["files:write"]))
+
+
+def served_app(handler: object = None, **options: Any) -> Served:
+    """An application that nobody has opened."""
+    reports: list[Report] = []
+    handler = Workshop() if handler is None else handler
+    own = {name: options.pop(name) for name in App.OPTIONS if name in options}
+    service = Service(handler, **{"on_report": reports.append, **options})
+    return Served(typedmcp.asgi(service, **own), handler, reports)
+
+
+@asynccontextmanager
+async def serving(handler: object = None, **options: Any) -> AsyncGenerator[Served]:
+    """An application that is open. When it ends, nothing may be left of it."""
+    before = asyncio.all_tasks()
+    served = served_app(handler, **options)
+    await served.app.open()
+    try:
+        yield served
+        await _ended(served, before)
+    finally:
+        for opened in served.opened:
+            await opened.discard()
+        await served.app.close()
+
+
+async def _ended(served: Served, before: set[asyncio.Task[Any]]) -> None:
+    """Requests end by themselves once their clients have left; calls that wait, once they need not."""
+    if isinstance(served.handler, Workshop):
+        served.handler.go.set()
+        served.handler.freed.set()
+    for opened in served.opened:
+        opened.disconnect()
+    try:
+        async with asyncio.timeout(2):
+            for opened in served.opened:
+                await asyncio.wait([opened._task])  # pyright: ignore[reportPrivateUsage]
+    except TimeoutError:
+        stuck = [opened.sent for opened in served.opened if not opened.is_done]
+        raise AssertionError(f"requests that do not end: {stuck}") from None
+    await served.settled()
+    await served.app.close()
+    await _quiet(lambda: asyncio.all_tasks() <= before)
+    assert asyncio.all_tasks() <= before
+
+
+async def _quiet(holds: Callable[[], bool]) -> None:
+    """A few turns of the loop, until something holds."""
+    for _ in range(20):
+        if holds():
+            return
+        await asyncio.sleep(0)
+
+
+def verify(token: str) -> Principal | None:
+    """Tokens such as `ann` or `ann:read,write`: a name, and scopes."""
+    name, _, scopes = token.partition(":")
+    return Principal(name, frozenset(scopes.split(",")) if scopes else frozenset()) if name != "nobody" else None
+
+
+def coded(value: str) -> str:
+    """A value of a header in Base64."""
+    return f"=?base64?{base64.b64encode(value.encode()).decode()}?="

@@ -1,0 +1,1114 @@
+"""HTTP without sessions, as the newest revision has it: answers, headers, statuses, streams, listeners."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.runtime.asgi_driver import (
+    ACCEPT,
+    MODERN,
+    Headers,
+    Workshop,
+    coded,
+    in_loop,
+    message,
+    messages,
+    serving,
+    tool,
+)
+from typedmcp.dialect import models, structs
+from typedmcp.edge.revisions import DIALECT, LEGACY
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+
+
+def said(method: str, **more: str) -> dict[str, str]:
+    """The headers of a request."""
+    return {"mcp-protocol-version": DIALECT, "mcp-method": method, **{f"mcp-{k}": v for k, v in more.items()}}
+
+
+def body(method: str = "tools/call", id: Any = 1, **params: Any) -> bytes:
+    return message(id=id, method=method, params={"_meta": MODERN, **params})
+
+
+# What an answer looks like
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("echo", {"text": "a"}), ("turn", {}), ("report", {"steps": 0}), ("log", {"level": "error"}), ("report", {})],
+)
+@in_loop
+async def test_an_answer_that_nothing_comes_before_is_json(name: str, arguments: Any) -> None:
+    async with serving() as served:
+        reply = await served.call(name, arguments).reply()
+        assert reply.status == 200
+        assert reply.headers == {"content-type": "application/json", "content-length": str(len(reply.body))}
+        assert reply.json["id"] == 1
+        assert reply.json["result"]["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@in_loop
+async def test_progress_makes_the_response_a_stream_that_ends_with_the_answer(waits: bool) -> None:
+    async with serving() as served:
+        meta = {"progressToken": "t"}
+        reply = await served.call("report", {"steps": 3, "waits": waits}, meta=meta, id="x").reply()
+        assert reply.status == 200
+        assert reply.headers["content-type"] == "text/event-stream"
+        assert reply.headers["x-accel-buffering"] == "no"
+        assert "no-cache" in reply.headers["cache-control"]
+        assert all((event.event, event.id, event.retry) == ("message", None, None) for event in reply.events)
+        *told, answer = messages(reply.events)
+        assert [each["params"]["progress"] for each in told] == [0, 1, 2]
+        assert {each["params"]["progressToken"] for each in told} == {"t"}
+        assert (answer["id"], answer["result"]["content"][0]["text"]) == ("x", "reported")
+
+
+@pytest.mark.parametrize(("wanted", "level", "is_told"), [("info", "info", True), ("error", "info", False)])
+@in_loop
+async def test_a_log_message_is_sent_to_whom_asked_for_its_level(wanted: str, level: str, is_told: bool) -> None:
+    async with serving() as served:
+        reply = await served.call("log", {"level": level}, meta={LOG_LEVEL: wanted}).reply()
+        assert reply.is_stream is is_told
+        if is_told:
+            assert messages(reply.events)[0]["params"] == {"level": level, "data": {"level": level}}
+        assert reply.text == "logged"
+
+
+@in_loop
+async def test_what_is_told_comes_before_the_answer_is_there() -> None:
+    async with serving() as served:
+        opened = served.call("report_and_wait", meta={"progressToken": 1})
+        assert (await opened.said())["params"]["progress"] == 0
+        assert (await opened.said())["params"]["progress"] == 1
+        served.handler.go.set()
+        assert (await opened.said())["result"]["content"][0]["text"] == "waited"
+        assert await opened.rest() == []
+
+
+class Plain:
+    """A handler without a coroutine, with one method that blocks."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.freed = threading.Event()
+        self.cancelled: list[bool] = []
+
+    def call_tool(self, params: structs.CallToolRequestParams, ctx: Any) -> structs.CallToolResult:
+        return structs.CallToolResult(content=[structs.TextContent(text=params.name)], result_type="complete")
+
+    @typedmcp.in_thread
+    def read_resource(self, params: structs.ReadResourceRequestParams, ctx: Any) -> structs.ReadResourceResult:
+        ctx.progress(1)
+        if params.uri == "test://wait":
+            self.entered.set()
+            self.freed.wait(10)
+            self.cancelled.append(ctx.cancelled)
+        contents: list[Any] = [structs.TextResourceContents(uri=params.uri, text=threading.current_thread().name)]
+        return structs.ReadResourceResult(contents=contents, ttl_ms=0, cache_scope="public", result_type="complete")
+
+
+@in_loop
+async def test_a_plain_handler_answers() -> None:
+    async with serving(Plain()) as served:
+        assert (await served.call("a").reply()).text == "a"
+
+
+@pytest.mark.parametrize("has_token", [False, True])
+@in_loop
+async def test_a_handler_in_a_thread_answers_and_reports(has_token: bool) -> None:
+    async with serving(Plain()) as served:
+        meta = {"progressToken": 1} if has_token else {}
+        reply = await served.ask("resources/read", {"uri": "test://a"}, meta=meta).reply()
+        assert reply.is_stream is has_token
+        assert "read_resource" in reply.answer["result"]["contents"][0]["text"]
+
+
+@in_loop
+async def test_a_handler_in_a_thread_learns_that_the_client_has_left() -> None:
+    handler = Plain()
+    async with serving(handler) as served:
+        opened = served.ask("resources/read", {"uri": "test://wait"})
+        await asyncio.to_thread(handler.entered.wait, 5)
+        opened.disconnect()
+        await opened.done()
+        handler.freed.set()
+        while not handler.cancelled:
+            await asyncio.sleep(0.001)
+        assert handler.cancelled == [True]
+        assert opened.sent == []
+
+
+class Modelled:
+    async def list_tools(self, params: models.PaginatedRequestParams, ctx: Any) -> models.ListToolsResult:
+        schema = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
+        tools = [models.Tool.model_validate({"name": "t", "inputSchema": schema})]
+        return models.ListToolsResult(tools=tools, ttl_ms=0, cache_scope="public", result_type="complete")
+
+    async def call_tool(self, params: models.CallToolRequestParams, ctx: Any) -> models.CallToolResult:
+        assert isinstance(params, models.CallToolRequestParams)
+        if params.name == "report":
+            await ctx.progress(1)
+        text = json.dumps(params.arguments if isinstance(params.arguments, dict) else {})
+        return models.CallToolResult(content=[models.TextContent(text=text)], result_type="complete")
+
+
+@in_loop
+async def test_handlers_on_pydantic_models_are_served_alike() -> None:
+    async with serving(Modelled(), codec="pydantic") as served:
+        reply = await served.call("u", {"a": 1}).reply()
+        assert (reply.status, reply.text) == (200, '{"a": 1}')
+        reply = await served.call("t", {"a": "x"}, headers={"mcp-param-a": "x"}).reply()
+        assert (reply.status, reply.text) == (200, '{"a": "x"}')
+        assert (await served.call("t", {"a": "x"}, headers={"mcp-param-a": "y"}).reply()).code == -32020
+        assert (await served.call("t", {"a": "x"}).reply()).code == -32020
+        reply = await served.call("report", meta={"progressToken": 1}).reply()
+        assert [each.get("method") for each in messages(reply.events)] == ["notifications/progress", None]
+        opened = served.listen(toolsListChanged=True)
+        assert (await opened.said())["params"]["notifications"] == {"toolsListChanged": True}
+        served.app.end_streams()
+        assert "resultType" in messages(await opened.rest())[-1]["result"]
+
+
+@pytest.mark.parametrize("id", [0, -1, "", "1", "ü", 2**64])
+@in_loop
+async def test_ids_come_back_as_they_were(id: Any) -> None:
+    async with serving() as served:
+        for name in ("echo", "turn", "fail"):
+            assert (await served.call(name, id=id).reply()).answer["id"] == id
+        assert (await served.ask("x/y", id=id).reply()).answer["id"] == id
+
+
+@in_loop
+async def test_many_clients_may_use_one_id_at_a_time() -> None:
+    async with serving() as served:
+        calls = [served.call("wait", {"text": f"{number}"}) for number in range(20)]
+        await served.handler.entered.wait()
+        calls[3].disconnect()
+        await calls[3].done()
+        served.handler.go.set()
+        texts = [(await call.reply()).text for number, call in enumerate(calls) if number != 3]
+        assert texts == [f"{number}" for number in range(20) if number != 3]
+
+
+# Headers
+
+
+HEADERS: list[tuple[str, str, dict[str, Any], Headers, int | None]] = [
+    ("as it should be", "tools/call", {"name": "other"}, said("tools/call", name="other"), None),
+    ("white space around", "tools/call", {"name": "other"}, said(" tools/call\t", name="\tother "), None),
+    ("a name in Base64", "tools/call", {"name": "other"}, said("tools/call", name=coded("other")), None),
+    ("a name that is not ASCII", "tools/call", {"name": "ü"}, said("tools/call", name=coded("ü")), None),
+    ("a name of spaces", "tools/call", {"name": " "}, said("tools/call", name=coded(" ")), None),
+    ("an empty name", "tools/call", {"name": ""}, said("tools/call", name=coded("")), None),
+    ("a name like Base64", "tools/call", {"name": "=?base64?eA==?="}, said("tools/call", name=coded("=?base64?eA==?=")), None),
+    ("a prompt", "prompts/get", {"name": "p"}, said("prompts/get", name="p"), None),
+    ("a resource", "resources/read", {"uri": "a://b"}, said("resources/read", name="a://b"), None),
+    ("what needs no name", "tools/list", {}, said("tools/list"), None),
+    ("a name that nothing needs", "tools/list", {}, said("tools/list", name="x"), None),
+    ("no version", "tools/list", {}, {"mcp-method": "tools/list"}, -32020),
+    ("another version", "tools/list", {}, {**said("tools/list"), "mcp-protocol-version": "2027-01-01"}, -32020),
+    ("an older version", "tools/list", {}, {**said("tools/list"), "mcp-protocol-version": "2025-11-25"}, None),
+    ("an empty version", "tools/list", {}, {**said("tools/list"), "mcp-protocol-version": ""}, -32020),
+    ("no method", "tools/list", {}, {"mcp-protocol-version": DIALECT}, -32020),
+    ("another method", "tools/list", {}, said("tools/call"), -32020),
+    ("a method in another case", "tools/list", {}, said("Tools/List"), -32020),
+    ("a method in Base64", "tools/list", {}, said(coded("tools/list")), -32020),
+    ("an empty method", "tools/list", {}, said(""), -32020),
+    ("the method of an unknown one is missing", "x/y", {}, {"mcp-protocol-version": DIALECT}, -32020),
+    ("no name", "tools/call", {"name": "other"}, said("tools/call"), -32020),
+    ("another name", "tools/call", {"name": "other"}, said("tools/call", name="echo"), -32020),
+    ("a name in another case", "tools/call", {"name": "other"}, said("tools/call", name="Other"), -32020),
+    ("an empty name for one", "tools/call", {"name": "other"}, said("tools/call", name=""), -32020),
+    ("another name in Base64", "tools/call", {"name": "other"}, said("tools/call", name=coded("x")), -32020),
+    ("Base64 in capitals", "tools/call", {"name": "x"}, said("tools/call", name="=?BASE64?eA==?="), -32020),
+    ("Base64 without its padding", "tools/call", {"name": "x"}, said("tools/call", name="=?base64?eA?="), -32020),
+    ("Base64 with too much of it", "tools/call", {"name": "x"}, said("tools/call", name="=?base64?eA===?="), -32020),
+    ("Base64 that is none", "tools/call", {"name": "x"}, said("tools/call", name="=?base64?*?="), -32020),
+    ("Base64 of no text", "tools/call", {"name": "x"}, said("tools/call", name="=?base64?/w==?="), -32020),
+    ("a name in Latin-1", "tools/call", {"name": "ü"}, said("tools/call", name="ü"), -32020),
+    ("a name in UTF-8", "tools/call", {"name": "ü"}, said("tools/call", name="ü".encode().decode("latin-1")), -32020),
+    ("a name that only looks decoded", "tools/call", {"name": "=?base64?eA==?="}, said("tools/call", name="=?base64?eA==?="), -32020),
+    ("a resource's other name", "resources/read", {"uri": "a://b"}, said("resources/read", name="a://B"), -32020),
+    ("a resource that only looks decoded", "resources/read", {"uri": "=?base64?eA==?="}, said("resources/read", name="=?base64?eA==?="), -32020),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "later"])
+@pytest.mark.parametrize(
+    ("method", "params", "headers", "code"), [row[1:] for row in HEADERS], ids=[row[0] for row in HEADERS]
+)
+@in_loop
+async def test_headers_must_say_what_the_body_says(
+    method: str, params: Any, headers: Headers, code: int | None, is_first: bool
+) -> None:
+    async with serving() as served:
+        if not is_first:
+            assert (await served.ask("server/discover").reply()).status == 200
+        reply = await served.post(body(method, **params), headers)
+        older = isinstance(headers, dict) and headers.get("mcp-protocol-version") == "2025-11-25"
+        if older:
+            assert reply.status == 400  # which is a request of an older wire, without its session
+            return
+        assert (reply.status, reply.code) == (200 if code is None else 400, code), reply.body
+        assert reply.json["id"] == 1
+
+
+@pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region"])
+@pytest.mark.parametrize("is_other", [False, True])
+@in_loop
+async def test_a_header_that_is_there_twice_is_refused(name: str, is_other: bool) -> None:
+    async with serving() as served:
+        given = {**said("tools/call", name="query"), "mcp-param-region": "eu"}
+        twice = [(key.encode(), value.encode()) for key, value in given.items()]
+        twice.append((name.encode(), b"x" if is_other else given[name].encode()))
+        for _ in range(2):
+            reply = await served.post(body(name="query", arguments={"region": "eu"}), twice)
+            assert reply.status == 400
+            assert name in reply.json["error"]["message"]
+
+
+REGION = [
+    ("all absent", {}, {}, True),
+    ("a string", {"region": "eu"}, {"region": "eu"}, True),
+    ("white space around", {"region": "eu"}, {"region": " eu\t"}, True),
+    ("Base64", {"region": "Köln"}, {"region": coded("Köln")}, True),
+    ("Base64 of what needs none", {"region": "eu"}, {"region": coded("eu")}, True),
+    ("an empty string", {"region": ""}, {"region": ""}, True),
+    ("spaces", {"region": " eu"}, {"region": coded(" eu")}, True),
+    ("null", {"region": None}, {}, True),
+    ("nested", {"where": {"zone": "z"}}, {"zone": "z"}, True),
+    ("nested in null", {"where": None}, {}, True),
+    ("nested in no object", {"where": 3}, {}, True),
+    ("an integer", {"count": 42}, {"count": "42"}, True),
+    ("an integer as 42.0", {"count": 42}, {"count": "42.0"}, True),
+    ("42.0 as an integer", {"count": 42.0}, {"count": "42"}, True),
+    ("a negative integer", {"count": -7}, {"count": "-7"}, True),
+    ("zero", {"count": 0}, {"count": "0"}, True),
+    ("the largest integer", {"count": 2**53 - 1}, {"count": "9007199254740991"}, True),
+    ("true", {"dry": True}, {"dry": "true"}, True),
+    ("false", {"dry": False}, {"dry": "false"}, True),
+    ("all", {"region": "a", "count": 1, "dry": True, "where": {"zone": "z"}},
+     {"region": "a", "count": "1", "dry": "true", "zone": "z"}, True),
+    ("missing", {"region": "eu"}, {}, False),
+    ("missing for an empty string", {"region": ""}, {}, False),
+    ("missing for false", {"dry": False}, {}, False),
+    ("missing for zero", {"count": 0}, {}, False),
+    ("missing for a nested one", {"where": {"zone": "z"}}, {}, False),
+    ("another", {"region": "eu"}, {"region": "us"}, False),
+    ("another case", {"region": "eu"}, {"region": "EU"}, False),
+    ("there for null", {"region": None}, {"region": "null"}, False),
+    ("there for nothing", {}, {"region": "eu"}, False),
+    ("empty for nothing", {}, {"region": ""}, False),
+    ("bad padding", {"region": "x"}, {"region": "=?base64?eA?="}, False),
+    ("Latin-1", {"region": "ü"}, {"region": "ü"}, False),
+    ("UTF-8", {"region": "ü"}, {"region": "ü".encode().decode("latin-1")}, False),
+    ("only looks decoded", {"region": "=?base64?eA==?="}, {"region": "=?base64?eA==?="}, False),
+    ("another integer", {"count": 42}, {"count": "43"}, False),
+    ("a fraction", {"count": 42}, {"count": "42.5"}, False),
+    ("an exponent", {"count": 100}, {"count": "1e2"}, False),
+    ("hexadecimal", {"count": 16}, {"count": "0x10"}, False),
+    ("digits without end", {"count": 1}, {"count": "1" * 5000}, False),
+    ("True", {"dry": True}, {"dry": "True"}, False),
+    ("1 for true", {"dry": True}, {"dry": "1"}, False),
+    ("true for 1", {"dry": 1}, {"dry": "true"}, False),
+    ("nested elsewhere", {"zone": "z", "where": {"zone": "y"}}, {"zone": "z"}, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers", "agrees"), [row[1:] for row in REGION], ids=[row[0] for row in REGION]
+)
+@in_loop
+async def test_arguments_that_a_tool_wants_in_headers_must_be_there(
+    arguments: Any, headers: dict[str, str], agrees: bool
+) -> None:
+    class Query(Workshop):
+        async def query(self, ctx: Any, **arguments: Any) -> str:
+            return json.dumps(arguments)
+
+    async with serving(Query()) as served:
+        mirrored: dict[str, str | None] = {f"Mcp-Param-{name.title()}": value for name, value in headers.items()}
+        reply = await served.call("query", arguments, headers=mirrored).reply()
+        if agrees:
+            assert json.loads(reply.text) == arguments
+        else:
+            assert (reply.status, reply.code, reply.json["id"]) == (400, -32020, 1)
+            assert "Mcp-Param-" in reply.json["error"]["message"]
+
+
+@in_loop
+async def test_headers_that_no_tool_asks_for_mean_nothing() -> None:
+    async with serving() as served:
+        assert (await served.call("echo", headers={"mcp-param-region": "x", "mcp-param-": "ü"}).reply()).status == 200
+        assert (await served.ask("tools/list", headers={"mcp-param-region": "x"}).reply()).status == 200
+
+
+@in_loop
+async def test_arguments_are_checked_however_the_method_is_written() -> None:
+    """Also where likes of the request have passed before, and nothing was called yet."""
+    async with serving() as served:
+        assert (await served.ask("server/discover").reply()).status == 200
+        headers: dict[str, str | None] = {"mcp-method": " tools/call", "mcp-param-region": "us"}
+        assert (await served.call("query", {"region": "eu"}, headers=headers).reply()).code == -32020
+
+
+@in_loop
+async def test_the_list_of_tools_is_read_once_and_again_when_it_has_changed() -> None:
+    async with serving() as served:
+        for _ in range(3):
+            assert (await served.call("query", {"region": "eu"}).reply()).code == -32020
+        assert served.handler.listed == 1
+        served.handler.tools = [tool("query", region={"type": "string"})]
+        served.app.service.changes.tools_changed()
+        await asyncio.sleep(0.01)
+        assert (await served.call("other").reply()).status == 200
+        assert served.handler.listed == 2
+        served.handler.tools = [tool("other", text={"type": "string", "x-mcp-header": "Text"})]
+        served.app.service.changes.tools_changed()
+        await asyncio.sleep(0.01)
+        assert (await served.call("other", {"text": "x"}).reply()).code == -32020
+
+
+@in_loop
+async def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:
+    class Slow(Workshop):
+        async def list_tools(self, params: Any, ctx: Any) -> structs.ListToolsResult:
+            result = await super().list_tools(params, ctx)
+            if self.listed == 1:
+                self.entered.set()
+                await self.go.wait()
+            return result
+
+    handler = Slow()
+    handler.tools = [tool("other")]
+    async with serving(handler) as served:
+        first = served.call("other", {"text": "x"})
+        await handler.entered.wait()
+        handler.tools = [tool("other", text={"type": "string", "x-mcp-header": "Text"})]
+        served.app.service.changes.tools_changed()
+        await asyncio.sleep(0.01)
+        handler.go.set()
+        await first.reply()
+        assert (await served.call("other", {"text": "x"}).reply()).code == -32020
+
+
+class Unlisted(Workshop):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    async def list_tools(self, params: Any, ctx: Any) -> structs.ListToolsResult:
+        raise self.error
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, typedmcp.InvalidParams, SystemExit, asyncio.CancelledError])
+@in_loop
+async def test_a_list_of_tools_that_fails_keeps_nobody_from_calling_them(kind: type[BaseException]) -> None:
+    async with serving(Unlisted(kind("a secret"))) as served:
+        for _ in range(2):
+            reply = await served.call("echo").reply()
+            assert (reply.status, reply.text) == (200, "echo")
+        assert served.kinds == ["failed"]
+
+
+@in_loop
+async def test_a_tool_whose_headers_break_the_rules_is_reported_and_can_be_called() -> None:
+    handler = Workshop()
+    handler.tools = [tool("echo", text={"type": "number", "x-mcp-header": "Text"})]
+    async with serving(handler) as served:
+        assert (await served.call("echo", {"text": "x"}).reply()).text == "x"
+        assert served.kinds == ["problem"]
+
+
+@in_loop
+async def test_tools_on_every_page_of_the_list_are_known() -> None:
+    class Paged(Workshop):
+        async def list_tools(self, params: Any, ctx: Any) -> structs.ListToolsResult:
+            page = int(params.cursor) if isinstance(params.cursor, str) else 0
+            result = structs.ListToolsResult(
+                tools=[tool(f"t{page}", a={"type": "string", "x-mcp-header": "A"})],
+                ttl_ms=0, cache_scope="public", result_type="complete",
+            )  # fmt: skip
+            if page < 4:
+                result.next_cursor = str(page + 1)
+            return result
+
+    async with serving(Paged()) as served:
+        for page in range(5):
+            assert (await served.call(f"t{page}", {"a": "x"}).reply()).code == -32020
+            assert (await served.call(f"t{page}", {"a": "x"}, headers={"mcp-param-a": "x"}).reply()).status == 200
+
+
+# Statuses
+
+
+REFUSED: list[tuple[str, bytes, dict[str, str], int, int, Any]] = [
+    ("no JSON", b"{", said("tools/list"), 400, -32700, None),
+    ("not UTF-8", b'{"id": 1, "method": "\xff"}', said("tools/list"), 400, -32700, 1),
+    ("nothing", b"", said("tools/list"), 400, -32700, None),
+    ("blank", b" \r\n", said("tools/list"), 400, -32700, None),
+    ("a string", b'"x"', said("tools/list"), 400, -32600, None),
+    ("no method", b'{"jsonrpc": "2.0", "id": 1}', said("tools/list"), 400, -32600, 1),
+    ("no jsonrpc", b'{"method": "tools/list", "id": 1}', said("tools/list"), 400, -32600, 1),
+    ("an id of null", b'{"jsonrpc": "2.0", "method": "tools/list", "id": null}', said("tools/list"), 400, -32600, None),
+    ("an id that is a fraction", b'{"jsonrpc": "2.0", "method": "tools/list", "id": 1.0}', said("tools/list"), 400, -32600, None),
+    ("a batch", b"[" + body("tools/list") + b"]", said("tools/list"), 400, -32600, None),
+    ("an empty batch", b"[]", said("tools/list"), 400, -32600, None),
+    ("a result", b'{"jsonrpc": "2.0", "id": 1, "result": {}}', said("tools/list"), 400, -32600, None),
+    ("an error", b'{"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}}', said("tools/list"), 400, -32600, None),
+    ("a result that is wrong", b'{"jsonrpc": "2.0", "id": 1, "result": 3}', said("tools/list"), 400, -32600, None),
+    ("params that are an array", b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []}', said("tools/list"), 400, -32600, 1),
+    ("an unknown method", body("x/y"), said("x/y"), 404, -32601, 1),
+    ("an older method", body("ping"), said("ping"), 404, -32601, 1),
+    ("a method that is not implemented", body("completion/complete", ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""}), said("completion/complete"), 404, -32601, 1),
+    ("no _meta", message(id=1, method="tools/list", params={}), said("tools/list"), 400, -32602, 1),
+    ("no params", message(id=1, method="tools/list"), said("tools/list"), 400, -32602, 1),
+    ("initialize without _meta", message(id=1, method="initialize", params={"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}), said("initialize"), 404, -32601, 1),
+    ("ping without _meta", message(id=1, method="ping"), said("ping"), 404, -32601, 1),
+    ("no capabilities", message(id=1, method="tools/list", params={"_meta": {VERSION: DIALECT}}), said("tools/list"), 400, -32602, 1),
+    ("no version in _meta", message(id=1, method="tools/list", params={"_meta": {"a/b": 1}}), said("tools/list"), 400, -32602, 1),
+    ("a wrong parameter", body(name=3), said("tools/call"), 400, -32602, 1),
+    ("a parameter that is missing", body(), said("tools/call"), 400, -32602, 1),
+    ("a request without an id", message(method="tools/list", params={"_meta": MODERN}), said("tools/list"), 400, -32600, None),
+    ("a wrong notification", message(method="notifications/cancelled", params={"requestId": []}), said("x"), 400, -32602, None),
+    ("requestState that is not ours", body(name="name", requestState="x"), said("tools/call", name="name"), 400, -32602, 1),
+    ("a number beyond all", b'{"jsonrpc": "2.0", "id": 1' + b"0" * 5000 + b', "method": "x"}', said("x"), 400, -32700, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "code", "id"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+@in_loop
+async def test_every_refusal_has_its_status_and_says_whose_it_is(
+    content: bytes, headers: Headers, status: int, code: int, id: Any
+) -> None:
+    async with serving() as served:
+        reply = await served.post(content, headers)
+        assert (reply.status, reply.code) == (status, code), reply.body
+        assert reply.json.get("id", None) == id
+        assert ("id" in reply.json) is (id is not None)
+        assert (await served.call("echo").reply()).status == 200
+
+
+@in_loop
+async def test_nothing_but_nested_too_deeply_is_wrong_with_a_deep_value() -> None:
+    async with serving() as served:
+        deep = b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":' + b'{"a":' * 20_000 + b"1" + b"}" * 20_001
+        reply = await served.post(deep, said("tools/list"))
+        assert (reply.status, reply.code, reply.json["id"]) == (400, -32700, 7)
+
+
+@in_loop
+async def test_nothing_of_a_handshake_stays_with_those_that_need_none() -> None:
+    """What one client says must not be known of others."""
+    async with serving() as served:
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        await served.post(message(id=1, method="initialize", params=params), said("initialize"))
+        await served.post(message(method="notifications/initialized"), said("notifications/initialized"))
+        assert served.app.modern.facts.session is None
+        reply = await served.post(message(id=1, method="tools/list"), said("tools/list"))
+        assert (reply.status, reply.code) == (400, -32602)
+
+
+@pytest.mark.parametrize("version", ["1999-01-01", "2027-01-01", "x", "2026-07-28x"])
+@pytest.mark.parametrize("is_named", [True, False])
+@in_loop
+async def test_unknown_versions_are_refused_with_those_that_are_known(version: str, is_named: bool) -> None:
+    async with serving() as served:
+        meta = {**MODERN, VERSION: version} if is_named else {}
+        content = message(id=1, method="tools/list", params={"_meta": meta} if meta else {})
+        reply = await served.post(content, {**said("tools/list"), "mcp-protocol-version": version})
+        assert (reply.status, reply.code, reply.json["id"]) == (400, -32022, 1)
+        assert reply.json["error"]["data"]["supported"] == [DIALECT, *LEGACY]
+        assert reply.json["error"]["data"]["requested"] == version
+
+
+@in_loop
+async def test_who_serves_the_newest_revision_alone_says_so_to_others() -> None:
+    async with serving(revisions=[DIALECT]) as served:
+        plain = message(id=1, method="tools/list", params={})
+        reply = await served.post(plain)
+        assert (reply.status, reply.code, reply.json["id"]) == (400, -32020, 1)
+        reply = await served.post(plain, {"mcp-protocol-version": "2025-06-18", "mcp-method": "tools/list"})
+        assert (reply.status, reply.code) == (400, -32022)
+        client = {"capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        reply = await served.post(message(id=1, method="initialize", params={**client, "protocolVersion": LEGACY[0]}))
+        assert (reply.status, reply.code, reply.json["error"]["data"]["supported"]) == (400, -32022, [DIALECT])
+        for method in ("GET", "DELETE", "PUT", "OPTIONS", "HEAD"):
+            reply = await served.request(method)
+            assert (reply.status, reply.headers["allow"]) == (405, "POST")
+        ignored: dict[str, str | None] = {"mcp-session-id": "x", "last-event-id": "y"}
+        reply = await served.ask("tools/list", headers=ignored).reply()
+        assert reply.status == 200
+        assert "mcp-session-id" not in reply.headers
+
+
+@in_loop
+async def test_who_serves_older_revisions_alone_says_so_to_others() -> None:
+    async with serving(revisions=["2025-06-18"]) as served:
+        reply = await served.ask("tools/list").reply()
+        assert (reply.status, reply.code) == (400, -32022)
+        assert reply.json["error"]["data"]["supported"] == ["2025-06-18"]
+
+
+@pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/x"])
+@pytest.mark.parametrize("meta", [{"_meta": MODERN}, {}])
+@in_loop
+async def test_notifications_are_accepted_and_unknown_ones_ignored(meta: dict[str, Any], method: str) -> None:
+    async with serving() as served:
+        params = {**meta, "requestId": 1}
+        waiting = served.call("wait")
+        await served.handler.entered.wait()
+        reply = await served.post(message(method=method, params=params), said(method))
+        assert (reply.status, reply.body) == (202, b"")
+        served.handler.go.set()
+        assert (await waiting.reply()).text == "waited"  # only who has left has given it up
+
+
+TAKEN = [
+    ("application/json", 200), ("application/json; charset=utf-8", 200), ("Application/JSON", 200),
+    (" application/json ;x=y", 200), ("text/plain", 415), ("", 415), ("application/json-rpc", 415),
+    ("application/x-www-form-urlencoded", 415), ("text/plain; application/json", 415),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content_type", "status"), TAKEN)
+@in_loop
+async def test_only_json_is_taken(content_type: str, status: int) -> None:
+    async with serving() as served:
+        for _ in range(2):
+            reply = await served.ask("tools/list", headers={"content-type": content_type}).reply()
+            assert reply.status == status
+        assert (await served.ask("tools/list").reply()).status == 200
+        assert (await served.ask("tools/list", headers={"content-type": content_type}).reply()).status == status
+
+
+@in_loop
+async def test_a_body_without_a_type_is_refused() -> None:
+    async with serving() as served:
+        bare = [(b"host", b"localhost"), (b"accept", ACCEPT.encode()), *Raw.modern("tools/list")]
+        assert (await served.post(body("tools/list"), bare, bare=True)).status == 415
+
+
+class Raw:
+    @staticmethod
+    def modern(method: str) -> list[tuple[bytes, bytes]]:
+        return [(name.encode(), value.encode()) for name, value in said(method).items()]
+
+
+ACCEPTED: list[tuple[list[str], int]] = [
+    ([ACCEPT], 200), (["*/*"], 200), ([], 200), (["application/*, text/*"], 200),
+    (["APPLICATION/JSON,TEXT/EVENT-STREAM"], 200), (["application/json;q=0.9 , text/event-stream;q=0.1"], 200),
+    (["text/html, */*;q=0.1"], 200), (["application/json", "text/event-stream"], 200),
+    (["text/event-stream", "application/json"], 200), (["application/json; charset=utf-8, text/event-stream"], 200),
+    (["application/json"], 406), (["text/event-stream"], 406), (["text/html"], 406), ([""], 406),
+    (["application/json, text/event-stream;q=0"], 406), (["application/jsonp, text/event-stream"], 406),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("accept", "status"), ACCEPTED, ids=lambda value: repr(value))
+@in_loop
+async def test_clients_have_to_take_both_kinds_of_answers(accept: list[str], status: int) -> None:
+    async with serving() as served:
+        own = [(b"host", b"localhost"), (b"content-type", b"application/json"), *Raw.modern("tools/list")]
+        headers = [*own, *((b"accept", each.encode()) for each in accept)]
+        for _ in range(2):
+            assert (await served.post(body("tools/list"), headers, bare=True)).status == status
+
+
+@in_loop
+async def test_a_body_may_come_in_any_pieces() -> None:
+    async with serving() as served:
+        whole = body(name="other")
+        headers = said("tools/call", name="other")
+        pieces: list[list[bytes]] = [
+            [whole[at : at + 1] for at in range(len(whole))], [b"", whole], [whole, b""], [b"", b"", whole[:9], b"", whole[9:]],
+        ]  # fmt: skip
+        for chunks in pieces:
+            assert (await served.post(chunks, headers)).text == "the tool other"
+
+
+@in_loop
+async def test_of_members_with_one_name_the_last_counts_for_headers_too() -> None:
+    async with serving() as served:
+        twice = body(name="last").replace(b'"name"', b'"name": "first", "name"')
+        assert (await served.post(twice, said("tools/call", name="last"))).text == "the tool last"
+        assert (await served.post(twice, said("tools/call", name="first"))).code == -32020
+        twice = body("tools/list").replace(b'"method"', b'"method": "x/y", "method"')
+        assert (await served.post(twice, said("tools/list"))).status == 200
+        assert (await served.post(twice, said("x/y"))).code == -32020
+
+
+# Failures
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@in_loop
+async def test_what_a_handler_fails_with_is_nobody_elses_business(waits: bool) -> None:
+    async with serving() as served:
+        reply = await served.call("fail", {"waits": waits}).reply()
+        assert (reply.status, reply.code) == (200, -32603)
+        assert b"secret" not in reply.body
+        assert served.kinds == ["failed"]
+        assert "a secret" in served.reports[0].text
+
+
+class Raising(Workshop):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    async def raising(self, ctx: Any, waits: bool, told: bool = False) -> str:
+        if told:
+            await ctx.progress(1)
+        if waits:
+            await asyncio.sleep(0)
+        raise self.error
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, OSError, GeneratorExit, StopAsyncIteration])
+@in_loop
+async def test_whatever_a_handler_raises_is_answered_and_ends_nothing_else(
+    kind: type[BaseException], waits: bool, told: bool
+) -> None:
+    async with serving(Raising(kind("a secret"))) as served:
+        opened = served.call("raising", {"waits": waits, "told": told}, meta={"progressToken": 1})
+        reply = await opened.reply()
+        assert (reply.status, reply.code, reply.is_stream) == (200, -32603, told)
+        assert (await served.call("echo").reply()).status == 200
+
+
+ERRORS: list[tuple[typedmcp.RemoteError, int]] = [
+    (typedmcp.InvalidParams("no", {"path": "x"}), 400), (typedmcp.MethodNotFound("x"), 404),
+    (typedmcp.ResourceNotFound("a://b"), 400), (typedmcp.RemoteError(-1, "own"), 200),
+    (typedmcp.RemoteError(-31403, "no data"), 403), (typedmcp.RemoteError(-31403, "odd", ["a"]), 403),
+    (typedmcp.RemoteError(-31403, "odder", {"requiredScopes": [1, None]}), 403),
+    (typedmcp.RemoteError(-31403, "oddest", {"requiredScopes": "a b"}), 403),
+    (typedmcp.MissingCapability({"sampling": {}}), 400),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(("error", "status"), ERRORS, ids=lambda value: str(value))
+@in_loop
+async def test_errors_that_handlers_raise_have_the_status_of_their_code(
+    error: typedmcp.RemoteError, status: int, waits: bool
+) -> None:
+    async with serving(Raising(error), auth=None) as served:
+        reply = await served.call("raising", {"waits": waits}).reply()
+        assert (reply.status, reply.code) == (status, error.code)
+        assert reply.json["error"]["message"] == error.message
+
+
+@in_loop
+async def test_a_result_that_cannot_be_written_is_an_internal_error() -> None:
+    class Odd(Workshop):
+        async def echo(self, ctx: Any, text: str = "") -> Any:
+            raise typedmcp.RemoteError(1, "odd", {"x": object()})
+
+    async with serving(Odd()) as served:
+        assert (await served.call("echo").reply()).code == -32603
+
+
+# Clients that leave
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize(("name", "ended"), [("wait", ["cancelled"]), ("stubborn", ["kept on"]), ("report_and_wait", ["cancelled"])])  # fmt: skip
+@in_loop
+async def test_who_leaves_gives_the_call_up(name: str, ended: list[str], raises: bool) -> None:
+    async with serving() as served:
+        opened = served.call(name, meta={"progressToken": 1}, raises=raises)
+        await served.handler.entered.wait()
+        before = len(opened.sent)
+        opened.disconnect()
+        await opened.done()
+        assert served.handler.ended == ended
+        assert len(opened.sent) == before or name == "report_and_wait"
+        await served.settled()
+        assert served.reports == []
+
+
+@in_loop
+async def test_a_call_that_ends_just_when_its_client_leaves_harms_nobody() -> None:
+    async with serving() as served:
+        for order in (0, 1):
+            served.handler.go.clear()
+            served.handler.entered.clear()
+            opened = served.call("wait")
+            await served.handler.entered.wait()
+            steps = [served.handler.go.set, opened.disconnect]
+            for step in steps[:: 1 if order else -1]:
+                step()
+            await opened.done()
+            await served.settled()
+
+
+@in_loop
+async def test_a_handler_that_will_not_be_cancelled_is_waited_for() -> None:
+    class Slow(Workshop):
+        async def slow(self, ctx: Any) -> str:
+            self.entered.set()
+            while not self.go.is_set():
+                try:
+                    await self.go.wait()
+                except asyncio.CancelledError:
+                    self.ended.append("no")
+            await ctx.progress(1)
+            return "slow"
+
+    async with serving(Slow()) as served:
+        opened = served.call("slow", meta={"progressToken": 1})
+        await served.handler.entered.wait()
+        opened.disconnect()
+        while not served.handler.ended:
+            await asyncio.sleep(0)
+        assert not opened.is_done
+        served.handler.go.set()
+        await opened.done()
+        assert opened.sent == []
+
+
+@pytest.mark.parametrize("pieces", [[], [b'{"json']])
+@in_loop
+async def test_who_leaves_before_all_is_said_is_forgotten(pieces: list[bytes]) -> None:
+    async with serving() as served:
+        opened = served.open("POST", said("tools/list"), pieces, ends=False)
+        await asyncio.sleep(0)
+        opened.disconnect()
+        await opened.done()
+        assert opened.sent == []
+        assert served.reports == []
+
+
+@in_loop
+async def test_a_slow_reader_slows_the_handler_that_awaits_its_progress() -> None:
+    class Chatty(Workshop):
+        steps = 0
+
+        async def chatter(self, ctx: Any) -> str:
+            for step in range(200):
+                self.steps = step
+                await ctx.progress(step, message="x" * 100)
+            return "said"
+
+    handler = Chatty()
+    async with serving(handler, high_water=1000) as served:
+        opened = served.call("chatter", meta={"progressToken": 1}, held=True)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert handler.steps < 20
+        opened.release()
+        told = messages((await opened.reply()).events)
+        assert [each["params"]["progress"] for each in told[:-1]] == [*range(200)]
+        assert told[-1]["result"]["content"][0]["text"] == "said"
+
+
+@in_loop
+async def test_who_reads_nothing_cannot_have_a_handler_fill_the_memory() -> None:
+    class Flood(Workshop):
+        async def flood(self, ctx: Any) -> str:
+            for step in range(1000):
+                ctx.progress(step, message="x" * 100)
+                if step % 10 == 0:
+                    await asyncio.sleep(0)
+            return "flooded"
+
+    async with serving(Flood(), high_water=1000) as served:
+        opened = served.call("flood", meta={"progressToken": 1}, held=True)
+        while "lost" not in served.kinds:
+            await asyncio.sleep(0)
+        assert all(stream.size < 10_000 for stream in served.app._streams)  # pyright: ignore[reportPrivateUsage]
+        opened.release()
+        assert (await opened.reply()).text == "flooded"
+
+
+@in_loop
+async def test_a_request_that_the_server_ends_is_answered() -> None:
+    async with serving() as served:
+        opened = served.call("wait")
+        streamed = served.call("report_and_wait", meta={"progressToken": 1})
+        await served.handler.entered.wait()
+        await streamed.said()
+        await streamed.said()
+        for each in (opened, streamed):
+            each.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await each.done()
+            assert each.is_complete
+        assert json.loads(opened.body)["error"]["code"] == -32603
+        assert messages(streamed.arrived())[-1]["error"]["code"] == -32603
+
+
+# Input
+
+
+ELICITS = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+
+
+@in_loop
+async def test_a_question_is_an_answer_and_the_call_is_made_again() -> None:
+    async with serving() as served:
+        first = await served.call("name", meta=ELICITS).reply()
+        assert first.status == 200
+        result = first.json["result"]
+        assert result["resultType"] == "input_required"
+        ((key, question),) = result["inputRequests"].items()
+        assert question["method"] == "elicitation/create"
+        answers = {key: {"action": "accept", "content": {"name": "Ann"}}}
+        again = {"name": "name", "arguments": {}, "requestState": result["requestState"], "inputResponses": answers}
+        second = await served.ask("tools/call", again, id=2, meta=ELICITS).reply()
+        assert second.text == "accept {'name': 'Ann'}"
+        other = {**again, "arguments": {"x": 1}}
+        assert (await served.ask("tools/call", other, meta=ELICITS).reply()).code == -32602
+
+
+@in_loop
+async def test_who_cannot_be_asked_is_told_what_is_missing() -> None:
+    async with serving() as served:
+        reply = await served.call("name").reply()
+        assert (reply.status, reply.code) == (400, -32021)
+        assert "elicitation" in reply.json["error"]["data"]["requiredCapabilities"]
+
+
+# Listening
+
+
+@in_loop
+async def test_a_listener_is_acknowledged_first_and_hears_of_what_it_wanted() -> None:
+    async with serving() as served:
+        opened = served.listen("a", toolsListChanged=True, resourceSubscriptions=["a://1", "a://2"])
+        first = await opened.said()
+        assert first["method"] == "notifications/subscriptions/acknowledged"
+        assert first["params"]["notifications"] == {
+            "toolsListChanged": True,
+            "resourceSubscriptions": ["a://1", "a://2"],
+        }
+        changes = served.app.service.changes
+        changes.prompts_changed()
+        changes.resources_changed()
+        changes.resource_updated("a://3")
+        changes.resource_updated("a://2")
+        changes.tools_changed()
+        heard = [await opened.said(), await opened.said()]
+        assert [each["method"] for each in heard] == [
+            "notifications/resources/updated",
+            "notifications/tools/list_changed",
+        ]
+        assert heard[0]["params"]["uri"] == "a://2"
+        assert all(each["params"]["_meta"][SUBSCRIPTION] == "a" for each in (first, *heard))
+        assert opened.arrived() == []
+
+
+@in_loop
+async def test_what_a_server_does_not_have_is_not_acknowledged() -> None:
+    async with serving(Plain()) as served:
+        wanted = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": False}
+        assert (await served.listen(**wanted).said())["params"]["notifications"] == {"toolsListChanged": True}
+
+
+@in_loop
+async def test_listeners_with_one_id_hear_each_their_own() -> None:
+    async with serving() as served:
+        tools = [served.listen(1, toolsListChanged=True) for _ in range(5)]
+        prompts = [served.listen(1, promptsListChanged=True) for _ in range(5)]
+        for each in (*tools, *prompts):
+            await each.said()
+        tools[0].disconnect()
+        await tools[0].done()
+        served.app.service.changes.tools_changed()
+        for each in tools[1:]:
+            assert (await each.said())["method"] == "notifications/tools/list_changed"
+        assert all(each.arrived() == [] for each in prompts)
+        assert served.streams == 9
+
+
+@pytest.mark.parametrize("where", ["handler", "thread", "outside"])
+@in_loop
+async def test_changes_come_from_anywhere(where: str) -> None:
+    async with serving() as served:
+        opened = served.listen(toolsListChanged=True)
+        await opened.said()
+        changes = served.app.service.changes
+        if where == "handler":
+            assert (await served.call("change").reply()).text == "changed"
+        elif where == "thread":
+            await asyncio.to_thread(changes.tools_changed)
+        else:
+            changes.tools_changed()
+        assert (await opened.said())["method"] == "notifications/tools/list_changed"
+
+
+@pytest.mark.parametrize("how", ["close", "end_streams", "cancel"])
+@in_loop
+async def test_a_listener_is_told_of_the_end(how: str) -> None:
+    async with serving() as served:
+        opened = [served.listen(id, toolsListChanged=True) for id in (1, "b")]
+        for each in opened:
+            await each.said()
+        if how == "close":
+            await served.app.close()
+        elif how == "end_streams":
+            served.app.end_streams()
+        else:
+            for each in opened:
+                each.cancel()
+        for id, each in zip((1, "b"), opened, strict=True):
+            cancelled, answer = messages(await each.rest())
+            assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", id)
+            assert answer["id"] == id
+            assert answer["result"]["resultType"] == "complete"
+            assert answer["result"]["_meta"][SUBSCRIPTION] == id
+        if how == "close":
+            await served.app.open()
+
+
+@in_loop
+async def test_the_lifespan_begins_and_ends_the_application() -> None:
+    async with serving() as served:
+        await served.app.close()
+        inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+        outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        running = asyncio.create_task(served.app({"type": "lifespan"}, inbox.get, outbox.put))
+        inbox.put_nowait({"type": "lifespan.startup"})
+        assert await outbox.get() == {"type": "lifespan.startup.complete"}
+        opened = served.listen(toolsListChanged=True)
+        await opened.said()
+        inbox.put_nowait({"type": "lifespan.shutdown"})
+        assert await outbox.get() == {"type": "lifespan.shutdown.complete"}
+        await running
+        assert opened.is_complete
+        assert messages(opened.arrived())[-1]["result"]["resultType"] == "complete"
+
+
+@in_loop
+async def test_without_a_lifespan_the_first_request_begins_it() -> None:
+    async with serving() as served:
+        await served.app.close()
+        calls = [served.call("turn", id=number) for number in range(5)]
+        assert [(await call.reply()).text for call in calls] == ["turned"] * 5
+
+
+@in_loop
+async def test_who_does_not_read_costs_little_and_hears_of_each_change_once() -> None:
+    async with serving(high_water=2000) as served:
+        uris = [f"a://{number}" for number in range(5)]
+        opened = served.listen(toolsListChanged=True, resourceSubscriptions=uris)
+        await opened.said()
+        opened.hold()
+        changes = served.app.service.changes
+        for _ in range(1000):
+            changes.tools_changed()
+            for uri in uris:
+                changes.resource_updated(uri)
+        await asyncio.sleep(0.02)
+        (stream,) = served.app._streams  # pyright: ignore[reportPrivateUsage]
+        assert stream.size < 3000
+        opened.release()
+        await asyncio.sleep(0.02)
+        assert 0 < len(messages(opened.arrived())) < 40
+        opened.hold()
+        changes.prompts_changed()
+        changes.tools_changed()
+        opened.release()
+        assert (await opened.said())["method"] == "notifications/tools/list_changed"
+
+        def held() -> list[Any]:
+            listeners = served.app.modern.subscriptions._listeners  # pyright: ignore[reportPrivateUsage]
+            return [change for listener in listeners for change in listener.held]
+
+        assert held() == []
+
+
+@in_loop
+async def test_a_change_that_was_held_back_comes_once_when_the_client_reads_again() -> None:
+    async with serving(high_water=1) as served:
+        opened = served.listen(toolsListChanged=True, promptsListChanged=True)
+        await opened.said()
+        opened.hold()
+        changes = served.app.service.changes
+        changes.tools_changed()  # is on its way, and does not get through
+        await asyncio.sleep(0.01)
+        for _ in range(100):
+            changes.prompts_changed()
+            changes.tools_changed()
+        await asyncio.sleep(0.01)
+        opened.release()
+        await asyncio.sleep(0.01)
+        heard = [each["method"].split("/")[1] for each in messages(opened.arrived())]
+        assert heard == ["tools", "prompts", "tools"]
+
+
+@in_loop
+async def test_a_quiet_stream_shows_that_it_is_alive() -> None:
+    async with serving(keep_alive=0.02) as served:
+        opened = served.listen(toolsListChanged=True)
+        await opened.until(lambda: sum(part.get("body") == b":\n\n" for part in opened.sent) >= 3)
+        assert len(messages(opened.arrived())) == 1
+
+
+@in_loop
+async def test_as_many_streams_are_open_as_there_may_be() -> None:
+    async with serving(streams=2) as served:
+        opened = [served.listen(id) for id in range(2)]
+        for each in opened:
+            await each.said()
+        reply = await served.listen(3).reply()
+        assert reply.status == 503
+        assert int(reply.headers["retry-after"]) > 0
+        assert (await served.call("echo").reply()).text == "echo"
+        assert (await served.call("report", meta={"progressToken": 1}).reply()).answer["id"] == 1
+        assert served.kinds == ["lost", "lost"]
+        opened[0].disconnect()
+        await opened[0].done()
+        assert (await served.listen(3).said())["params"]["_meta"][SUBSCRIPTION] == 3
+
+
+@in_loop
+async def test_a_listener_that_finds_no_stream_does_not_wait_for_ever() -> None:
+    async with serving(streams=1) as served:
+        await served.listen(1).said()
+        reply = await served.ask("subscriptions/listen", {"notifications": {}}, headers={"mcp-method": " subscriptions/listen"}).reply()  # fmt: skip
+        assert reply.status == 503
+
+
+@in_loop
+async def test_an_application_that_was_closed_takes_no_time_to_say_so() -> None:
+    async with serving(grace=5) as served:
+        opened = [served.listen(id, toolsListChanged=True) for id in range(50)]
+        for each in opened:
+            await each.said()
+        begun = time.monotonic()
+        await served.app.close()
+        assert time.monotonic() - begun < 1
+        assert all(each.is_complete for each in opened)
+        await served.app.open()
+
+
+@in_loop
+async def test_websockets_are_not_served() -> None:
+    async with serving() as served:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "websocket.connect"}
+
+        async def send(event: dict[str, Any]) -> None:
+            sent.append(event)
+
+        await served.app({"type": "websocket", "path": "/mcp", "headers": []}, receive, send)
+        assert [each["type"] for each in sent] == ["websocket.close"]

@@ -247,9 +247,9 @@ class App:
         if scope["type"] != "http":
             await self._other(scope, receive, send)
             return
-        if not self._is_open:
-            await self.open()
         try:
+            if not self._is_open:
+                await self.open()
             given = scope["headers"]
             headers = dict(given)
             size = len(b"".join(headers)) + len(b"".join(headers.values()))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +62,24 @@ def test_the_server_and_the_client_in_the_readme_are_the_examples(name: str) -> 
     assert any(block in example for block in _python_blocks())
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_the_example_over_http_serves_and_calls() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        environment = {**os.environ, "PORT": str(probe.getsockname()[1])}
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "over_http.py")]
+    with subprocess.Popen([*command, "serve"], env=environment, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            assert any("Uvicorn running" in line for line in server.stderr)
+            called = subprocess.run(command, check=True, env=environment, capture_output=True, text=True, timeout=60)
+            assert called.stdout.splitlines() == ["progress 1", "TextContent(text='Hello!')"]
+        finally:
+            server.terminate()
+
+
+_ALONE = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem != "over_http")
+
+
+@pytest.mark.parametrize("path", _ALONE, ids=lambda path: path.stem)
 def test_every_example_runs(path: Path) -> None:
     command = [sys.executable, "-W", "error", str(path)]
     asked = json.dumps(_CALL)

@@ -264,7 +264,7 @@ class Served:
         self.handler = handler
         self.reports = reports
         self.opened: list[Open] = []
-        self.token: str | None = None
+        self.bearer: str | None = None
         """The bearer token that requests bring."""
 
     def open(
@@ -308,7 +308,7 @@ class Served:
             given = [*headers]
         if bare:
             return given
-        own = _BASE if self.token is None else (*_BASE, (b"authorization", f"Bearer {self.token}".encode()))
+        own = _BASE if self.bearer is None else (*_BASE, (b"authorization", f"Bearer {self.bearer}".encode()))
         names = {name for name, _ in given}
         return [*(each for each in own if each[0] not in names), *given]
 
@@ -359,7 +359,7 @@ class Served:
         reply = await self.post(message(id=0, method="initialize", params=params))
         assert reply.status == 200, reply.body
         assert reply.json["result"]["protocolVersion"] == revision
-        session = Session(self, revision, reply.headers["mcp-session-id"], self.token)
+        session = Session(self, revision, reply.headers["mcp-session-id"], self.bearer)
         if ready:
             assert (await session.tell("notifications/initialized")).status == 202
         return session
@@ -498,15 +498,12 @@ class Workshop:
         return structs.GetPromptResult(messages=[said], result_type="complete")
 
     async def call_tool(self, params: Any, ctx: Any) -> structs.CallToolResult | structs.InputRequiredResult:
-        arguments = params.arguments if isinstance(params.arguments, dict) else {}
-        function = getattr(self, params.name, self.other)
-        result = await function(ctx, **arguments) if function != self.other else self.other(params.name)
+        arguments: Any = params.arguments or {}
+        function = getattr(self, params.name, None)
+        result = f"the tool {params.name}" if function is None else await function(ctx, **arguments)
         if isinstance(result, structs.InputRequiredResult):
             return result
         return structs.CallToolResult(content=[structs.TextContent(text=str(result))], result_type="complete")
-
-    def other(self, name: str) -> str:
-        return f"the tool {name}"
 
     async def echo(self, ctx: Any, text: str = "echo") -> str:
         return text
@@ -569,7 +566,8 @@ class Workshop:
     async def name(self, ctx: Any) -> str:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         answer = await ctx.elicit("Who are you?", schema)
-        return f"{answer.action} {dict(answer.content) if isinstance(answer.content, dict) else None}"
+        content: Any = answer.content or None
+        return f"{answer.action} {content}"
 
     async def sample(self, ctx: Any) -> str:
         asked = structs.SamplingMessage(role="user", content=structs.TextContent(text="?"))
@@ -590,7 +588,8 @@ def served_app(handler: object = None, **options: Any) -> Served:
     reports: list[Report] = []
     handler = Workshop() if handler is None else handler
     own = {name: options.pop(name) for name in App.OPTIONS if name in options}
-    service = Service(handler, **{"on_report": reports.append, **options})
+    options.setdefault("on_report", reports.append)
+    service = Service(handler, **options)
     return Served(typedmcp.asgi(service, **own), handler, reports)
 
 

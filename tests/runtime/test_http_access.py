@@ -13,7 +13,19 @@ from typing import Any
 import pytest
 
 import typedmcp
-from tests.runtime.asgi_driver import ACCEPT, MODERN, Open, Reply, Served, Workshop, in_loop, message, served_app, serving, verify
+from tests.runtime.asgi_driver import (
+    ACCEPT,
+    MODERN,
+    Open,
+    Reply,
+    Served,
+    Workshop,
+    in_loop,
+    message,
+    served_app,
+    serving,
+    verify,
+)
 from typedmcp import Auth, MemoryStore, Principal, Sealer, UsageError
 from typedmcp.edge.revisions import DIALECT, LEGACY
 
@@ -21,9 +33,10 @@ MODERN_HEADERS = ((b"mcp-protocol-version", DIALECT.encode()), (b"mcp-method", b
 LISTING = message(id=1, method="tools/list", params={"_meta": MODERN})
 BASE = ((b"accept", ACCEPT.encode()), (b"content-type", b"application/json"), *MODERN_HEADERS)
 INITIALIZE = message(
-    id=0, method="initialize",
+    id=0,
+    method="initialize",
     params={"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
-)  # fmt: skip
+)
 
 
 async def asked(served: Served, **headers: str | None) -> Reply:
@@ -78,7 +91,7 @@ HOSTS: list[tuple[Sequence[str] | None, str | None, bool]] = [
     (["*"], "anything.test", True),
     (["*"], None, True),
     ([], "localhost", False),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("hosts", "host", "is_taken"), HOSTS, ids=repr)
@@ -132,7 +145,7 @@ ORIGINS: list[tuple[Mapping[str, Any], str | None, bool]] = [
     ({"hosts": ["*"]}, "https://evil.test", False),
     ({"hosts": ["*"], "origins": ["https://app.test"]}, "https://app.test", True),
     ({"hosts": ["mcp.test", "localhost"]}, "https://mcp.test", True),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("options", "origin", "is_taken"), ORIGINS, ids=repr)
@@ -154,7 +167,8 @@ async def test_only_pages_of_known_origins_have_access(
 async def test_what_was_let_in_once_lets_in_nothing_else(name: str) -> None:
     async with serving() as served:
         for value, is_taken in (("http://localhost", True), ("http://evil.test", False), ("http://localhost", True)):
-            given = {"host": "localhost", "origin": "http://localhost", name: value.partition("//")[2] if name == "host" else value}  # fmt: skip
+            said = value.partition("//")[2] if name == "host" else value
+            given = {"host": "localhost", "origin": "http://localhost", name: said}
             assert ((await asked(served, **given)).status == 200) is is_taken
 
 
@@ -169,7 +183,9 @@ async def test_what_is_refused_is_shown_short_and_harmless() -> None:
 
 
 @pytest.mark.parametrize("header", ["host", "origin"])
-@pytest.mark.parametrize(("method", "path"), [("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/sse"), ("POST", "/messages"), ("GET", "/x")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/sse"), ("POST", "/messages"), ("GET", "/x")]
+)
 @in_loop
 async def test_hosts_and_origins_count_everywhere(method: str, path: str, header: str) -> None:
     async with serving(sse_path="/sse") as served:
@@ -187,7 +203,15 @@ def test_lists_that_are_texts_are_refused() -> None:
 @in_loop
 async def test_there_is_nothing_elsewhere() -> None:
     async with serving(path="/a/b/") as served:
-        for path, status in (("/a/b", 200), ("/a/b/", 200), ("/a", 404), ("/", 404), ("/a/b/c", 404), ("/A/B", 404), ("/a/bx", 404)):  # fmt: skip
+        for path, status in (
+            ("/a/b", 200),
+            ("/a/b/", 200),
+            ("/a", 404),
+            ("/", 404),
+            ("/a/b/c", 404),
+            ("/A/B", 404),
+            ("/a/bx", 404),
+        ):
             reply = await served.post(LISTING, MODERN_HEADERS, path=path)
             assert reply.status == status
             assert status == 200 or "/a/b" in reply.json["error"]["message"]
@@ -196,7 +220,12 @@ async def test_there_is_nothing_elsewhere() -> None:
 @in_loop
 async def test_an_application_may_be_below_a_path() -> None:
     async with serving() as served:
-        for root, path, status in (("/api", "/api/mcp", 200), ("/api", "/mcp", 200), ("", "/api/mcp", 404), ("/api", "/apix/mcp", 404)):  # fmt: skip
+        for root, path, status in (
+            ("/api", "/api/mcp", 200),
+            ("/api", "/mcp", 200),
+            ("", "/api/mcp", 404),
+            ("/api", "/apix/mcp", 404),
+        ):
             assert (await served.post(LISTING, MODERN_HEADERS, path=path, root_path=root)).status == status
 
 
@@ -226,7 +255,14 @@ WRONG: list[tuple[str | None, str | None]] = [
     ("Bearer nobody", "invalid_token"),
     ("bearer nobody", "invalid_token"),
 ]
-REQUESTS = [("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("PUT", "/mcp"), ("GET", "/sse"), ("POST", "/messages")]
+REQUESTS = [
+    ("POST", "/mcp"),
+    ("GET", "/mcp"),
+    ("DELETE", "/mcp"),
+    ("PUT", "/mcp"),
+    ("GET", "/sse"),
+    ("POST", "/messages"),
+]
 
 
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
@@ -248,13 +284,13 @@ async def test_who_brings_no_valid_token_is_told_where_to_get_one(
 @in_loop
 async def test_a_known_request_needs_its_token_too() -> None:
     async with serving(auth=auth()) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         for _ in range(2):
             assert (await served.call("who").reply()).text == "ann"
-        served.token = "bob"
+        served.bearer = "bob"
         assert (await served.call("who").reply()).text == "bob"
         for token in ("nobody", None):
-            served.token = token
+            served.bearer = token
             assert (await served.call("who").reply()).status == 401
         twice = [(b"authorization", b"Bearer ann"), (b"authorization", b"Bearer bob"), *MODERN_HEADERS]
         assert (await served.post(LISTING, twice)).status == 400
@@ -271,7 +307,7 @@ async def test_a_token_may_be_written_in_several_ways(said: str) -> None:
 @in_loop
 async def test_principals_who_do_not_expire_do_not() -> None:
     async with serving(auth=auth()) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         replies = [await served.call("who").reply() for _ in range(200)]
         assert {reply.status for reply in replies} == {200}
 
@@ -283,7 +319,7 @@ async def test_a_principal_who_has_expired_is_nobody(expires: float | None, stat
         return Principal(token, expires=None if expires is None else max(0.0, time.time() + expires))
 
     async with serving(auth=auth(check)) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         reply = await served.call("who").reply()
         assert reply.status == status
         assert status == 200 or challenge(reply)["error"] == "invalid_token"
@@ -296,18 +332,18 @@ async def test_verifiers_may_wait() -> None:
         return verify(token)
 
     async with serving(auth=auth(check)) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         assert (await served.call("who").reply()).text == "ann"
-        served.token = "nobody"
+        served.bearer = "nobody"
         assert (await served.call("who").reply()).status == 401
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     pass
 
 
 @pytest.mark.parametrize("waits", [False, True])
-@pytest.mark.parametrize("kind", [Broken, ConnectionError, OSError, ValueError, asyncio.TimeoutError])
+@pytest.mark.parametrize("kind", [BrokenError, ConnectionError, OSError, ValueError, asyncio.TimeoutError])
 @in_loop
 async def test_a_verifier_that_fails_lets_nobody_in_and_says_nothing(kind: type[Exception], waits: bool) -> None:
     async def check_later(token: str) -> Principal | None:
@@ -317,7 +353,7 @@ async def test_a_verifier_that_fails_lets_nobody_in_and_says_nothing(kind: type[
         raise kind("a secret")
 
     async with serving(auth=auth(check_later if waits else check)) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         reply = await served.call("who").reply()
         assert reply.status in (500, 503)
         assert b"secret" not in reply.body
@@ -330,8 +366,11 @@ async def test_a_verifier_that_fails_lets_nobody_in_and_says_nothing(kind: type[
 @pytest.mark.parametrize("found", ["ann", True, {"name": "ann"}, ("ann",)])
 @in_loop
 async def test_what_is_no_principal_is_nobody(found: Any) -> None:
-    async with serving(auth=auth(lambda _: found)) as served:
-        served.token = "ann"
+    def check(token: str) -> Any:
+        return found
+
+    async with serving(auth=auth(check)) as served:
+        served.bearer = "ann"
         assert (await served.call("who").reply()).status in (401, 503)
 
 
@@ -339,14 +378,16 @@ async def test_what_is_no_principal_is_nobody(found: Any) -> None:
 async def test_a_token_without_the_scopes_of_all_requests_is_not_enough() -> None:
     async with serving(auth=auth(scopes=["read", "write"])) as served:
         for token, status in (("ann:read,write,more", 200), ("ann:read", 403), ("ann", 403)):
-            served.token = token
+            served.bearer = token
             for _ in range(2):
                 reply = await served.call("who").reply()
                 assert reply.status == status
                 if status == 403:
                     assert challenge(reply) == {
-                        "error": "insufficient_scope", "scope": "read write", "resource_metadata": METADATA,
-                    }  # fmt: skip
+                        "error": "insufficient_scope",
+                        "scope": "read write",
+                        "resource_metadata": METADATA,
+                    }
 
 
 async def scoped(served: Served, wire: str, **arguments: Any) -> Reply:
@@ -364,12 +405,14 @@ async def scoped(served: Served, wire: str, **arguments: Any) -> Reply:
 @in_loop
 async def test_a_handler_can_ask_for_more_scopes(wire: str, sessions: bool) -> None:
     async with serving(auth=auth(), sessions=sessions) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         reply = await scoped(served, wire, scopes=["files:read", "files:write"])
         assert (reply.status, reply.code, reply.json["id"]) == (403, -31403, 1)
         assert challenge(reply) == {
-            "error": "insufficient_scope", "scope": "files:read files:write", "resource_metadata": METADATA,
-        }  # fmt: skip
+            "error": "insufficient_scope",
+            "scope": "files:read files:write",
+            "resource_metadata": METADATA,
+        }
         assert reply.json["error"]["data"] == {"requiredScopes": ["files:read", "files:write"]}
 
 
@@ -377,7 +420,7 @@ async def test_a_handler_can_ask_for_more_scopes(wire: str, sessions: bool) -> N
 @in_loop
 async def test_a_handler_can_ask_for_more_scopes_after_a_while(wire: str) -> None:
     async with serving(auth=auth()) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         reply = await scoped(served, wire, waits=True)
         assert reply.status == 403
         assert challenge(reply)["scope"] == "files:write"
@@ -387,7 +430,7 @@ async def test_a_handler_can_ask_for_more_scopes_after_a_while(wire: str) -> Non
 @in_loop
 async def test_scopes_cannot_break_out_of_the_challenge(scope: str) -> None:
     async with serving(auth=auth()) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         reply = await scoped(served, DIALECT, scopes=[scope])
         assert reply.status == 403
         assert challenge(reply)["error"] == "insufficient_scope"
@@ -403,7 +446,9 @@ async def test_without_credentials_scopes_have_no_challenge() -> None:
         assert "www-authenticate" not in reply.headers
 
 
-@pytest.mark.parametrize("data", [None, [], "a b", {"requiredScopes": "a b"}, {"requiredScopes": [1, None, "a"]}, {"requiredScopes": {}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "data", [None, [], "a b", {"requiredScopes": "a b"}, {"requiredScopes": [1, None, "a"]}, {"requiredScopes": {}}]
+)
 @in_loop
 async def test_an_error_with_the_code_of_missing_scopes_may_say_anything(data: Any) -> None:
     class Odd(Workshop):
@@ -411,7 +456,7 @@ async def test_an_error_with_the_code_of_missing_scopes_may_say_anything(data: A
             raise typedmcp.RemoteError(-31403, "odd", data)
 
     async with serving(Odd(), auth=auth()) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         reply = await served.call("echo").reply()
         assert (reply.status, reply.code) == (403, -31403)
         assert challenge(reply)["error"] == "insufficient_scope"
@@ -439,7 +484,10 @@ async def test_whoever_asks_is_told_how_to_get_a_token(resource: str, suffixes: 
                 "bearer_methods_supported": ["header"],
                 "scopes_supported": ["a", "b"],
             }
-            assert (await served.post(LISTING, path=f"/.well-known/oauth-protected-resource{suffix}")).status in (404, 405)
+            assert (await served.post(LISTING, path=f"/.well-known/oauth-protected-resource{suffix}")).status in (
+                404,
+                405,
+            )
         told = challenge(await served.post(LISTING, MODERN_HEADERS))["resource_metadata"]
         path = "/" + told.split("/", 3)[3]
         assert (await served.request("GET", path=path)).status == 200
@@ -464,24 +512,27 @@ async def test_without_credentials_there_is_nothing_to_tell() -> None:
     ],
 )
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], says: str) -> None:
+    options = {"resource": "https://mcp.test/mcp", "issuers": ["https://issuer.test"], **options}
     with pytest.raises(UsageError, match=says):
-        Auth(verify, **{"resource": "https://mcp.test/mcp", "issuers": ["https://issuer.test"], **options})
+        Auth(verify, **options)
 
 
 @in_loop
 async def test_what_is_brought_back_must_be_brought_by_the_same_principal() -> None:
     async with serving(auth=auth()) as served:
-        meta = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
-        served.token = "ann"
+        meta: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+        served.bearer = "ann"
         result = (await served.call("name", meta=meta).reply()).json["result"]
         ((key, _),) = result["inputRequests"].items()
         again = {
-            "name": "name", "arguments": {}, "requestState": result["requestState"],
+            "name": "name",
+            "arguments": {},
+            "requestState": result["requestState"],
             "inputResponses": {key: {"action": "decline"}},
-        }  # fmt: skip
-        served.token = "bob"
+        }
+        served.bearer = "bob"
         assert (await served.ask("tools/call", again, meta=meta).reply()).code == -32602
-        served.token = "ann:other"
+        served.bearer = "ann:other"
         assert (await served.ask("tools/call", again, meta=meta).reply()).text == "decline None"
 
 
@@ -495,9 +546,9 @@ async def test_each_principal_has_a_list_of_tools_of_its_own() -> None:
 
     async with serving(Own(), auth=auth()) as served:
         for _ in range(2):
-            served.token = "ann"
+            served.bearer = "ann"
             assert (await served.call("query", {"region": "eu"}).reply()).code == -32020
-            served.token = "bob"
+            served.bearer = "bob"
             assert (await served.call("query", {"region": "eu"}).reply()).code != -32020
 
 
@@ -517,11 +568,23 @@ def sized(size: int) -> bytes:
 @pytest.mark.parametrize(
     ("size", "length", "status"),
     [
-        (1000, None, 200), (1001, None, 413), (1000, "1000", 200), (1001, "1001", 413), (500, "1001", 413),
-        (1001, "500", 413), (1000, "0", 200), (1001, "0", 413), (1000, "9" * 18, 413), (500, "9" * 19, 413),
-        (500, "9" * 5000, 413), (500, "-1", 200), (500, "abc", 200), (500, "", 200), (500, "²", 200),
+        (1000, None, 200),
+        (1001, None, 413),
+        (1000, "1000", 200),
+        (1001, "1001", 413),
+        (500, "1001", 413),
+        (1001, "500", 413),
+        (1000, "0", 200),
+        (1001, "0", 413),
+        (1000, "9" * 18, 413),
+        (500, "9" * 19, 413),
+        (500, "9" * 5000, 413),
+        (500, "-1", 200),
+        (500, "abc", 200),
+        (500, "", 200),
+        (500, "²", 200),
     ],
-)  # fmt: skip
+)
 @in_loop
 async def test_a_body_has_a_limit_whatever_is_said_of_its_length(size: int, length: str | None, status: int) -> None:
     async with serving(body_limit=1000) as served:
@@ -570,11 +633,15 @@ async def test_headers_have_a_limit(extra: list[tuple[bytes, bytes]], status: in
             assert (await served.post(LISTING, [*MODERN_HEADERS, *extra])).status == status
 
 
-@pytest.mark.parametrize("name", ["host", "origin", "content-type", "content-length", "authorization", "mcp-session-id", "last-event-id"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["host", "origin", "content-type", "content-length", "authorization", "mcp-session-id", "last-event-id"]
+)
 @in_loop
 async def test_headers_that_must_be_there_once_are_not_there_twice(name: str) -> None:
     async with serving() as served:
-        value = {"host": b"localhost", "origin": b"http://localhost", "content-type": b"application/json"}.get(name, b"1")
+        value = {"host": b"localhost", "origin": b"http://localhost", "content-type": b"application/json"}.get(
+            name, b"1"
+        )
         reply = await served.post(LISTING, [*MODERN_HEADERS, (name.encode(), value), (name.encode(), value)])
         assert reply.status == 400
         assert name in reply.json["error"]["message"]
@@ -598,8 +665,13 @@ def test_limits_are_positive(option: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"sse_path": "/sse", "messages_path": "/sse"}, {"sse_path": "/mcp"}, {"sse_path": "/sse", "messages_path": "/mcp"}]
-)  # fmt: skip
+    "options",
+    [
+        {"sse_path": "/sse", "messages_path": "/sse"},
+        {"sse_path": "/mcp"},
+        {"sse_path": "/sse", "messages_path": "/mcp"},
+    ],
+)
 def test_endpoints_do_not_share_a_path(options: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="path"):
         typedmcp.asgi(Workshop(), **options)
@@ -635,9 +707,13 @@ def test_workers_that_share_a_store_need_a_key(alone: pytest.MonkeyPatch) -> Non
 
 
 SEVERAL = [
-    ("2", ["uvicorn"]), ("16", ["uvicorn"]), ("1", ["uvicorn", "app:app", "--workers", "2"]),
-    ("", ["uvicorn", "--workers=2"]), ("", ["granian", "-w", "3"]), ("", ["hypercorn", "-w3"]),
-]  # fmt: skip
+    ("2", ["uvicorn"]),
+    ("16", ["uvicorn"]),
+    ("1", ["uvicorn", "app:app", "--workers", "2"]),
+    ("", ["uvicorn", "--workers=2"]),
+    ("", ["granian", "-w", "3"]),
+    ("", ["hypercorn", "-w3"]),
+]
 
 
 @pytest.mark.parametrize(("concurrency", "argv"), SEVERAL)
@@ -653,7 +729,13 @@ def test_several_workers_need_a_key_and_a_store_that_they_share(
     typedmcp.asgi(Workshop(), store=Shared(), sealer=KEY)
 
 
-ALONE = [("1", ["uvicorn"]), ("", ["uvicorn"]), ("x", ["uvicorn", "--workers"]), ("0", ["uvicorn", "--workers", "1"]), ("1", ["pytest", "-w", "x"])]  # fmt: skip
+ALONE = [
+    ("1", ["uvicorn"]),
+    ("", ["uvicorn"]),
+    ("x", ["uvicorn", "--workers"]),
+    ("0", ["uvicorn", "--workers", "1"]),
+    ("1", ["pytest", "-w", "x"]),
+]
 
 
 @pytest.mark.parametrize(("concurrency", "argv"), ALONE)

@@ -17,7 +17,7 @@ from typedmcp.http.sse import Event
 
 CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 PRIMED = "2025-11-25"
-ASKS = {"elicitation": {}, "sampling": {}, "roots": {}}
+ASKS: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 FORM = {"action": "accept", "content": {"name": "Ann"}}
 
 
@@ -126,8 +126,12 @@ async def test_only_those_who_name_the_session_are_in_it(method: str) -> None:
     async with serving() as served:
         session = await served.session()
         content = message(id=1, method="tools/list") if method == "POST" else b""
-        for named, status in (({}, 400), ({"mcp-session-id": ""}, 404), ({"mcp-session-id": "x"}, 404),
-                              ({"mcp-session-id": session.id.swapcase()}, 404)):  # fmt: skip
+        for named, status in (
+            ({}, 400),
+            ({"mcp-session-id": ""}, 404),
+            ({"mcp-session-id": "x"}, 404),
+            ({"mcp-session-id": session.id.swapcase()}, 404),
+        ):
             reply = await served.request(method, {"mcp-protocol-version": PRIMED, **named}, content)
             assert reply.status == status
             assert "id" not in reply.json
@@ -141,7 +145,7 @@ async def test_only_those_who_name_the_session_are_in_it(method: str) -> None:
 @in_loop
 async def test_a_session_is_its_principals_alone(method: str, token: str) -> None:
     async with serving(auth=auth()) as served:
-        served.token = "ann"
+        served.bearer = "ann"
         session = await served.session()
         assert (await session.call("who").reply()).text == "ann"
         content = (
@@ -248,7 +252,10 @@ async def test_the_version_of_a_request_in_a_session_must_be_one_that_has_them(v
 async def test_a_body_must_not_say_it_is_of_another_revision() -> None:
     async with serving() as served:
         session = await served.session()
-        meta = {"io.modelcontextprotocol/protocolVersion": DIALECT, "io.modelcontextprotocol/clientCapabilities": {}}
+        meta: dict[str, Any] = {
+            "io.modelcontextprotocol/protocolVersion": DIALECT,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
         reply = await session.call("echo", meta=meta).reply()
         assert (reply.status, reply.code) == (400, -32020)
 
@@ -279,7 +286,10 @@ async def test_errors_of_handlers_are_answers_like_others(revision: str) -> None
         assert reply.code == -32602
 
 
-@pytest.mark.parametrize("content", [b"", b"  ", b"{", b"3", message(id=None, method="tools/list"), b"[]", b"[" + message(id=1, method="ping") + b"]"])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"  ", b"{", b"3", message(id=None, method="tools/list"), b"[]", b"[" + message(id=1, method="ping") + b"]"],
+)
 @in_loop
 async def test_what_is_no_message_is_refused(content: bytes) -> None:
     async with serving() as served:
@@ -417,14 +427,14 @@ async def test_from_every_position_the_rest_of_a_stream_comes_exactly_once(revis
             await opened.done()
         resumed = [session.get(last) for last in positions]
         served.handler.go.set()
+        rest: list[Event] = []
         for at, each in enumerate(resumed):
             rest = (await each.reply()).events
             *told, answer = messages(rest)
             assert [said["params"]["progress"] for said in told] == [*range(at + 1 - primed, 3)]
             assert answer["result"]["content"][0]["text"] == "waited"
             assert ids(rest)[:-1] == positions[at + 1 :]
-            final = ids(rest)[-1]
-        after = await session.get(final).reply()
+        after = await session.get(ids(rest)[-1]).reply()
         assert messages(after.events) == []
         assert after.status == 200
 
@@ -511,7 +521,23 @@ async def test_a_call_that_was_cancelled_ends_for_those_who_come_back() -> None:
         assert [each["params"]["progress"] for each in told] == [1, 2]
 
 
-UNKNOWN = ["x", "x.1", ".", ".1", "x.", "all.x", "all.", "all.-1", "all.1.5", "all.²", "all." + "9" * 30, "all." + "9" * 5000, "x.99999999999999999", "x." + "9" * 5000, "ü"]  # fmt: skip
+UNKNOWN = [
+    "x",
+    "x.1",
+    ".",
+    ".1",
+    "x.",
+    "all.x",
+    "all.",
+    "all.-1",
+    "all.1.5",
+    "all.²",
+    "all." + "9" * 30,
+    "all." + "9" * 5000,
+    "x.99999999999999999",
+    "x." + "9" * 5000,
+    "ü",
+]
 
 
 @pytest.mark.parametrize("last", UNKNOWN, ids=lambda last: repr(last[:20]))
@@ -647,8 +673,11 @@ async def test_what_was_missed_is_told_exactly() -> None:
         heard = [await again.event() for _ in range(5)]
         said = messages(heard)
         assert [each["method"].split("/", 1)[1] for each in said] == [
-            "prompts/list_changed", "resources/updated", "tools/list_changed", "resources/list_changed",
-        ]  # fmt: skip
+            "prompts/list_changed",
+            "resources/updated",
+            "tools/list_changed",
+            "resources/list_changed",
+        ]
         assert len(set(ids(heard))) == 4
         again.disconnect()
         await again.done()
@@ -777,9 +806,14 @@ async def test_sessions_are_known_where_their_objects_were_forgotten() -> None:
 
 ASKED: list[tuple[str, str, dict[str, Any], str]] = [
     ("name", "elicitation/create", FORM, "accept {'name': 'Ann'}"),
-    ("sample", "sampling/createMessage", {"role": "assistant", "model": "m", "content": {"type": "text", "text": "!"}}, "!"),
+    (
+        "sample",
+        "sampling/createMessage",
+        {"role": "assistant", "model": "m", "content": {"type": "text", "text": "!"}},
+        "!",
+    ),
     ("roots", "roots/list", {"roots": [{"uri": "file:///a"}, {"uri": "file:///b"}]}, "file:///a file:///b"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "method", "result", "text"), ASKED, ids=[row[0] for row in ASKED])
@@ -806,7 +840,12 @@ async def test_the_client_is_asked_on_the_stream_of_the_call(
 async def test_a_refusal_ends_the_call() -> None:
     async with serving() as served:
         session = await served.session(capabilities=ASKS)
-        for wrong in ({"error": {"code": -1, "message": "no"}}, {"result": {"action": "x"}}, {"result": {}}):
+        wrongs: list[dict[str, Any]] = [
+            {"error": {"code": -1, "message": "no"}},
+            {"result": {"action": "x"}},
+            {"result": {}},
+        ]
+        for wrong in wrongs:
             call = session.call("name")
             asked = await call.said()
             assert (await session.answer(asked["id"], **wrong)).status == 202
@@ -820,7 +859,17 @@ async def test_an_answer_counts_once_and_only_from_whom_was_asked() -> None:
         call = session.call("name")
         id = str((await call.said())["id"])
         worker, nonce, number = id.split(".")
-        for foreign in (id, f"{worker}.{nonce}.99", f"{worker}.x.{number}", "x", f"x.{nonce}.{number}", 1, "1", "..", f"{worker}.{nonce}."):  # fmt: skip
+        for foreign in (
+            id,
+            f"{worker}.{nonce}.99",
+            f"{worker}.x.{number}",
+            "x",
+            f"x.{nonce}.{number}",
+            1,
+            "1",
+            "..",
+            f"{worker}.{nonce}.",
+        ):
             if foreign != id:
                 await session.answer(foreign, result=FORM)
             await other.answer(foreign, result=FORM)
@@ -876,10 +925,12 @@ async def test_a_question_for_which_there_is_no_stream_is_an_error_and_not_endle
 
 class Twice(Workshop):
     async def twice(self, ctx: Any) -> Any:
-        responses = ctx.params.input_responses
-        if isinstance(responses, dict):
+        responses: Any = ctx.params.input_responses
+        if responses:
             return f"{ctx.params.request_state} {sorted(responses)}"
-        schema = structs.from_builtins({"type": "object", "properties": {}}, structs.ElicitRequestFormParamsRequestedSchema)  # fmt: skip
+        schema = structs.from_builtins(
+            {"type": "object", "properties": {}}, structs.ElicitRequestFormParamsRequestedSchema
+        )
         question = structs.ElicitRequest(params=structs.ElicitRequestFormParams(message="?", requested_schema=schema))
         return structs.InputRequiredResult(
             result_type="input_required",
@@ -895,7 +946,7 @@ async def test_what_a_handler_wants_to_know_is_asked_before_it_is_entered_again(
         call = session.call("twice")
         for _ in range(2):
             asked = await call.said()
-            result = FORM if asked["method"] == "elicitation/create" else {"roots": []}
+            result: Any = FORM if asked["method"] == "elicitation/create" else {"roots": []}
             await session.answer(asked["id"], result=result)
         assert (await call.reply()).text == "s ['a', 'b']"
 
@@ -910,7 +961,7 @@ async def test_who_leaves_while_being_asked_can_come_back() -> None:
         again = session.get(first.id)
         second = await again.said()
         for asked in (json.loads(first.data), second):  # type: ignore[arg-type]
-            result = FORM if asked["method"] == "elicitation/create" else {"roots": []}
+            result: Any = FORM if asked["method"] == "elicitation/create" else {"roots": []}
             await session.answer(asked["id"], result=result)
         assert messages(await again.rest())[-1]["result"]["content"][0]["text"] == "s ['a', 'b']"
         await call.done()
@@ -931,7 +982,13 @@ def calling(id: Any, name: str, **arguments: Any) -> bytes:
 async def test_a_batch_is_answered_in_one() -> None:
     async with serving() as served:
         session = await served.session("2025-03-26")
-        parts = [calling(1, "echo"), calling("1", "turn"), message(method="notifications/x"), message(id=3, method="x/y"), b"7"]  # fmt: skip
+        parts = [
+            calling(1, "echo"),
+            calling("1", "turn"),
+            message(method="notifications/x"),
+            message(id=3, method="x/y"),
+            b"7",
+        ]
         reply = await session.post(batch(*parts)).reply()
         assert reply.status == 200
         found = {each.get("id"): each for each in reply.json}
@@ -942,8 +999,13 @@ async def test_a_batch_is_answered_in_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "parts", [[message(method="notifications/cancelled", params={"requestId": 9})], [message(id="x", result={})], [message(method="notifications/roots/list_changed"), message(id=1, error={"code": 1, "message": ""})]]
-)  # fmt: skip
+    "parts",
+    [
+        [message(method="notifications/cancelled", params={"requestId": 9})],
+        [message(id="x", result={})],
+        [message(method="notifications/roots/list_changed"), message(id=1, error={"code": 1, "message": ""})],
+    ],
+)
 @in_loop
 async def test_a_batch_without_requests_is_accepted(parts: list[bytes]) -> None:
     async with serving() as served:
@@ -1048,7 +1110,7 @@ async def test_older_revisions_can_do_without_sessions(revision: str) -> None:
 @in_loop
 async def test_without_sessions_nobody_is_asked_whatever_a_request_says() -> None:
     async with serving(sessions=False) as served:
-        meta = {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
+        meta: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
         params = {"name": "roots", "arguments": {}, "_meta": meta}
         async with asyncio.timeout(1):
             reply = await served.post(
@@ -1089,7 +1151,10 @@ async def test_without_sessions_who_leaves_a_call_or_a_batch_leaves_nothing_behi
 @in_loop
 async def test_without_sessions_bodies_must_be_of_their_revision_too() -> None:
     async with serving(sessions=False) as served:
-        meta = {"io.modelcontextprotocol/protocolVersion": DIALECT, "io.modelcontextprotocol/clientCapabilities": {}}
+        meta: dict[str, Any] = {
+            "io.modelcontextprotocol/protocolVersion": DIALECT,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
         content = message(id=1, method="tools/call", params={"name": "echo", "_meta": meta})
         reply = await served.post(content, {"mcp-protocol-version": PRIMED})
         assert (reply.status, reply.code) == (400, -32020)
@@ -1119,7 +1184,11 @@ async def test_handlers_in_threads_serve_sessions(revision: str) -> None:
 async def test_many_calls_of_many_sessions_at_a_time_each_have_their_answer() -> None:
     async with serving() as served:
         sessions = [await served.session(LEGACY[number % len(LEGACY)]) for number in range(20)]
-        calls = [session.call("wait", {"text": f"{at} {number}"}, id=number) for at, session in enumerate(sessions) for number in range(10)]  # fmt: skip
+        calls = [
+            session.call("wait", {"text": f"{at} {number}"}, id=number)
+            for at, session in enumerate(sessions)
+            for number in range(10)
+        ]
         await served.handler.entered.wait()
         served.handler.go.set()
         replies = [await call.reply() for call in calls]

@@ -211,7 +211,13 @@ HEADERS: list[tuple[str, str, dict[str, Any], Headers, int | None]] = [
     ("a name that is not ASCII", "tools/call", {"name": "ü"}, said("tools/call", name=coded("ü")), None),
     ("a name of spaces", "tools/call", {"name": " "}, said("tools/call", name=coded(" ")), None),
     ("an empty name", "tools/call", {"name": ""}, said("tools/call", name=coded("")), None),
-    ("a name like Base64", "tools/call", {"name": "=?base64?eA==?="}, said("tools/call", name=coded("=?base64?eA==?=")), None),
+    (
+        "a name like Base64",
+        "tools/call",
+        {"name": "=?base64?eA==?="},
+        said("tools/call", name=coded("=?base64?eA==?=")),
+        None,
+    ),
     ("a prompt", "prompts/get", {"name": "p"}, said("prompts/get", name="p"), None),
     ("a resource", "resources/read", {"uri": "a://b"}, said("resources/read", name="a://b"), None),
     ("what needs no name", "tools/list", {}, said("tools/list"), None),
@@ -238,10 +244,22 @@ HEADERS: list[tuple[str, str, dict[str, Any], Headers, int | None]] = [
     ("Base64 of no text", "tools/call", {"name": "x"}, said("tools/call", name="=?base64?/w==?="), -32020),
     ("a name in Latin-1", "tools/call", {"name": "ü"}, said("tools/call", name="ü"), -32020),
     ("a name in UTF-8", "tools/call", {"name": "ü"}, said("tools/call", name="ü".encode().decode("latin-1")), -32020),
-    ("a name that only looks decoded", "tools/call", {"name": "=?base64?eA==?="}, said("tools/call", name="=?base64?eA==?="), -32020),
+    (
+        "a name that only looks decoded",
+        "tools/call",
+        {"name": "=?base64?eA==?="},
+        said("tools/call", name="=?base64?eA==?="),
+        -32020,
+    ),
     ("a resource's other name", "resources/read", {"uri": "a://b"}, said("resources/read", name="a://B"), -32020),
-    ("a resource that only looks decoded", "resources/read", {"uri": "=?base64?eA==?="}, said("resources/read", name="=?base64?eA==?="), -32020),
-]  # fmt: skip
+    (
+        "a resource that only looks decoded",
+        "resources/read",
+        {"uri": "=?base64?eA==?="},
+        said("resources/read", name="=?base64?eA==?="),
+        -32020,
+    ),
+]
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "later"])
@@ -278,7 +296,7 @@ async def test_a_header_that_is_there_twice_is_refused(name: str, is_other: bool
             assert name in reply.json["error"]["message"]
 
 
-REGION = [
+REGION: list[tuple[str, Any, dict[str, str], bool]] = [
     ("all absent", {}, {}, True),
     ("a string", {"region": "eu"}, {"region": "eu"}, True),
     ("white space around", {"region": "eu"}, {"region": " eu\t"}, True),
@@ -298,8 +316,12 @@ REGION = [
     ("the largest integer", {"count": 2**53 - 1}, {"count": "9007199254740991"}, True),
     ("true", {"dry": True}, {"dry": "true"}, True),
     ("false", {"dry": False}, {"dry": "false"}, True),
-    ("all", {"region": "a", "count": 1, "dry": True, "where": {"zone": "z"}},
-     {"region": "a", "count": "1", "dry": "true", "zone": "z"}, True),
+    (
+        "all",
+        {"region": "a", "count": 1, "dry": True, "where": {"zone": "z"}},
+        {"region": "a", "count": "1", "dry": "true", "zone": "z"},
+        True,
+    ),
     ("missing", {"region": "eu"}, {}, False),
     ("missing for an empty string", {"region": ""}, {}, False),
     ("missing for false", {"dry": False}, {}, False),
@@ -323,7 +345,7 @@ REGION = [
     ("1 for true", {"dry": True}, {"dry": "1"}, False),
     ("true for 1", {"dry": 1}, {"dry": "true"}, False),
     ("nested elsewhere", {"zone": "z", "where": {"zone": "y"}}, {"zone": "z"}, False),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -438,8 +460,10 @@ async def test_tools_on_every_page_of_the_list_are_known() -> None:
             page = int(params.cursor) if isinstance(params.cursor, str) else 0
             result = structs.ListToolsResult(
                 tools=[tool(f"t{page}", a={"type": "string", "x-mcp-header": "A"})],
-                ttl_ms=0, cache_scope="public", result_type="complete",
-            )  # fmt: skip
+                ttl_ms=0,
+                cache_scope="public",
+                result_type="complete",
+            )
             if page < 4:
                 result.next_cursor = str(page + 1)
             return result
@@ -462,29 +486,110 @@ REFUSED: list[tuple[str, bytes, dict[str, str], int, int, Any]] = [
     ("no method", b'{"jsonrpc": "2.0", "id": 1}', said("tools/list"), 400, -32600, 1),
     ("no jsonrpc", b'{"method": "tools/list", "id": 1}', said("tools/list"), 400, -32600, 1),
     ("an id of null", b'{"jsonrpc": "2.0", "method": "tools/list", "id": null}', said("tools/list"), 400, -32600, None),
-    ("an id that is a fraction", b'{"jsonrpc": "2.0", "method": "tools/list", "id": 1.0}', said("tools/list"), 400, -32600, None),
+    (
+        "an id that is a fraction",
+        b'{"jsonrpc": "2.0", "method": "tools/list", "id": 1.0}',
+        said("tools/list"),
+        400,
+        -32600,
+        None,
+    ),
     ("a batch", b"[" + body("tools/list") + b"]", said("tools/list"), 400, -32600, None),
     ("an empty batch", b"[]", said("tools/list"), 400, -32600, None),
     ("a result", b'{"jsonrpc": "2.0", "id": 1, "result": {}}', said("tools/list"), 400, -32600, None),
-    ("an error", b'{"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}}', said("tools/list"), 400, -32600, None),
+    (
+        "an error",
+        b'{"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}}',
+        said("tools/list"),
+        400,
+        -32600,
+        None,
+    ),
     ("a result that is wrong", b'{"jsonrpc": "2.0", "id": 1, "result": 3}', said("tools/list"), 400, -32600, None),
-    ("params that are an array", b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []}', said("tools/list"), 400, -32600, 1),
+    (
+        "params that are an array",
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []}',
+        said("tools/list"),
+        400,
+        -32600,
+        1,
+    ),
     ("an unknown method", body("x/y"), said("x/y"), 404, -32601, 1),
     ("an older method", body("ping"), said("ping"), 404, -32601, 1),
-    ("a method that is not implemented", body("completion/complete", ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""}), said("completion/complete"), 404, -32601, 1),
+    (
+        "a method that is not implemented",
+        body("completion/complete", ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""}),
+        said("completion/complete"),
+        404,
+        -32601,
+        1,
+    ),
     ("no _meta", message(id=1, method="tools/list", params={}), said("tools/list"), 400, -32602, 1),
     ("no params", message(id=1, method="tools/list"), said("tools/list"), 400, -32602, 1),
-    ("initialize without _meta", message(id=1, method="initialize", params={"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}), said("initialize"), 404, -32601, 1),
+    (
+        "initialize without _meta",
+        message(
+            id=1,
+            method="initialize",
+            params={"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+        ),
+        said("initialize"),
+        404,
+        -32601,
+        1,
+    ),
     ("ping without _meta", message(id=1, method="ping"), said("ping"), 404, -32601, 1),
-    ("no capabilities", message(id=1, method="tools/list", params={"_meta": {VERSION: DIALECT}}), said("tools/list"), 400, -32602, 1),
-    ("no version in _meta", message(id=1, method="tools/list", params={"_meta": {"a/b": 1}}), said("tools/list"), 400, -32602, 1),
+    (
+        "no capabilities",
+        message(id=1, method="tools/list", params={"_meta": {VERSION: DIALECT}}),
+        said("tools/list"),
+        400,
+        -32602,
+        1,
+    ),
+    (
+        "no version in _meta",
+        message(id=1, method="tools/list", params={"_meta": {"a/b": 1}}),
+        said("tools/list"),
+        400,
+        -32602,
+        1,
+    ),
     ("a wrong parameter", body(name=3), said("tools/call"), 400, -32602, 1),
     ("a parameter that is missing", body(), said("tools/call"), 400, -32602, 1),
-    ("a request without an id", message(method="tools/list", params={"_meta": MODERN}), said("tools/list"), 400, -32600, None),
-    ("a wrong notification", message(method="notifications/cancelled", params={"requestId": []}), said("x"), 400, -32602, None),
-    ("requestState that is not ours", body(name="name", requestState="x"), said("tools/call", name="name"), 400, -32602, 1),
-    ("a number beyond all", b'{"jsonrpc": "2.0", "id": 1' + b"0" * 5000 + b', "method": "x"}', said("x"), 400, -32700, None),
-]  # fmt: skip
+    (
+        "a request without an id",
+        message(method="tools/list", params={"_meta": MODERN}),
+        said("tools/list"),
+        400,
+        -32600,
+        None,
+    ),
+    (
+        "a wrong notification",
+        message(method="notifications/cancelled", params={"requestId": []}),
+        said("x"),
+        400,
+        -32602,
+        None,
+    ),
+    (
+        "requestState that is not ours",
+        body(name="name", requestState="x"),
+        said("tools/call", name="name"),
+        400,
+        -32602,
+        1,
+    ),
+    (
+        "a number beyond all",
+        b'{"jsonrpc": "2.0", "id": 1' + b"0" * 5000 + b', "method": "x"}',
+        said("x"),
+        400,
+        -32700,
+        None,
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -578,10 +683,16 @@ async def test_notifications_are_accepted_and_unknown_ones_ignored(meta: dict[st
 
 
 TAKEN = [
-    ("application/json", 200), ("application/json; charset=utf-8", 200), ("Application/JSON", 200),
-    (" application/json ;x=y", 200), ("text/plain", 415), ("", 415), ("application/json-rpc", 415),
-    ("application/x-www-form-urlencoded", 415), ("text/plain; application/json", 415),
-]  # fmt: skip
+    ("application/json", 200),
+    ("application/json; charset=utf-8", 200),
+    ("Application/JSON", 200),
+    (" application/json ;x=y", 200),
+    ("text/plain", 415),
+    ("", 415),
+    ("application/json-rpc", 415),
+    ("application/x-www-form-urlencoded", 415),
+    ("text/plain; application/json", 415),
+]
 
 
 @pytest.mark.parametrize(("content_type", "status"), TAKEN)
@@ -609,13 +720,23 @@ class Raw:
 
 
 ACCEPTED: list[tuple[list[str], int]] = [
-    ([ACCEPT], 200), (["*/*"], 200), ([], 200), (["application/*, text/*"], 200),
-    (["APPLICATION/JSON,TEXT/EVENT-STREAM"], 200), (["application/json;q=0.9 , text/event-stream;q=0.1"], 200),
-    (["text/html, */*;q=0.1"], 200), (["application/json", "text/event-stream"], 200),
-    (["text/event-stream", "application/json"], 200), (["application/json; charset=utf-8, text/event-stream"], 200),
-    (["application/json"], 406), (["text/event-stream"], 406), (["text/html"], 406), ([""], 406),
-    (["application/json, text/event-stream;q=0"], 406), (["application/jsonp, text/event-stream"], 406),
-]  # fmt: skip
+    ([ACCEPT], 200),
+    (["*/*"], 200),
+    ([], 200),
+    (["application/*, text/*"], 200),
+    (["APPLICATION/JSON,TEXT/EVENT-STREAM"], 200),
+    (["application/json;q=0.9 , text/event-stream;q=0.1"], 200),
+    (["text/html, */*;q=0.1"], 200),
+    (["application/json", "text/event-stream"], 200),
+    (["text/event-stream", "application/json"], 200),
+    (["application/json; charset=utf-8, text/event-stream"], 200),
+    (["application/json"], 406),
+    (["text/event-stream"], 406),
+    (["text/html"], 406),
+    ([""], 406),
+    (["application/json, text/event-stream;q=0"], 406),
+    (["application/jsonp, text/event-stream"], 406),
+]
 
 
 @pytest.mark.parametrize(("accept", "status"), ACCEPTED, ids=lambda value: repr(value))
@@ -634,8 +755,11 @@ async def test_a_body_may_come_in_any_pieces() -> None:
         whole = body(name="other")
         headers = said("tools/call", name="other")
         pieces: list[list[bytes]] = [
-            [whole[at : at + 1] for at in range(len(whole))], [b"", whole], [whole, b""], [b"", b"", whole[:9], b"", whole[9:]],
-        ]  # fmt: skip
+            [whole[at : at + 1] for at in range(len(whole))],
+            [b"", whole],
+            [whole, b""],
+            [b"", b"", whole[:9], b"", whole[9:]],
+        ]
         for chunks in pieces:
             assert (await served.post(chunks, headers)).text == "the tool other"
 
@@ -693,13 +817,16 @@ async def test_whatever_a_handler_raises_is_answered_and_ends_nothing_else(
 
 
 ERRORS: list[tuple[typedmcp.RemoteError, int]] = [
-    (typedmcp.InvalidParams("no", {"path": "x"}), 400), (typedmcp.MethodNotFound("x"), 404),
-    (typedmcp.ResourceNotFound("a://b"), 400), (typedmcp.RemoteError(-1, "own"), 200),
-    (typedmcp.RemoteError(-31403, "no data"), 403), (typedmcp.RemoteError(-31403, "odd", ["a"]), 403),
+    (typedmcp.InvalidParams("no", {"path": "x"}), 400),
+    (typedmcp.MethodNotFound("x"), 404),
+    (typedmcp.ResourceNotFound("a://b"), 400),
+    (typedmcp.RemoteError(-1, "own"), 200),
+    (typedmcp.RemoteError(-31403, "no data"), 403),
+    (typedmcp.RemoteError(-31403, "odd", ["a"]), 403),
     (typedmcp.RemoteError(-31403, "odder", {"requiredScopes": [1, None]}), 403),
     (typedmcp.RemoteError(-31403, "oddest", {"requiredScopes": "a b"}), 403),
     (typedmcp.MissingCapability({"sampling": {}}), 400),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("waits", [False, True])
@@ -728,7 +855,9 @@ async def test_a_result_that_cannot_be_written_is_an_internal_error() -> None:
 
 
 @pytest.mark.parametrize("raises", [False, True])
-@pytest.mark.parametrize(("name", "ended"), [("wait", ["cancelled"]), ("stubborn", ["kept on"]), ("report_and_wait", ["cancelled"])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "ended"), [("wait", ["cancelled"]), ("stubborn", ["kept on"]), ("report_and_wait", ["cancelled"])]
+)
 @in_loop
 async def test_who_leaves_gives_the_call_up(name: str, ended: list[str], raises: bool) -> None:
     async with serving() as served:
@@ -857,7 +986,7 @@ async def test_a_request_that_the_server_ends_is_answered() -> None:
 # Input
 
 
-ELICITS = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+ELICITS: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
 
 
 @in_loop
@@ -1082,7 +1211,9 @@ async def test_as_many_streams_are_open_as_there_may_be() -> None:
 async def test_a_listener_that_finds_no_stream_does_not_wait_for_ever() -> None:
     async with serving(streams=1) as served:
         await served.listen(1).said()
-        reply = await served.ask("subscriptions/listen", {"notifications": {}}, headers={"mcp-method": " subscriptions/listen"}).reply()  # fmt: skip
+        reply = await served.ask(
+            "subscriptions/listen", {"notifications": {}}, headers={"mcp-method": " subscriptions/listen"}
+        ).reply()
         assert reply.status == 503
 
 

@@ -60,6 +60,7 @@ _SINGLE = frozenset(
      b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 )  # fmt: skip
 """Headers that must not be there twice: who reads the first and who reads the last would see different requests."""
+_CLOSE = [(b"connection", b"close")]
 _DIGITS = 18
 """How many digits a length may have."""
 _REMEMBERED = 1024
@@ -264,7 +265,8 @@ class App:
             pass
         except Refused as refused:
             body = error_bytes(None, INVALID_REQUEST, refused.text)[:-1]
-            await respond(send, refused.status, body, list(refused.headers))
+            last = refused.status == 413 and scope.get("http_version", "1.1") < "2"  # else the body would be read on
+            await respond(send, refused.status, body, [*refused.headers, *(_CLOSE if last else ())])
         except ConnectionError as error:
             self.report(Report(Kind.BROKEN, f"the store cannot be reached: {error}", error=error))
             await self._unavailable(send, "try again later")

@@ -204,10 +204,10 @@ class Kept:
 
 
 class KeptStream(EventStream):
-    """One whose events are kept before they are sent, so that they neither need a client nor wait for a slow one.
+    """One whose events are kept before they are sent, so that it does not need a client.
 
-    A client that falls too far behind has to come back for the rest, after `retry` milliseconds. Where nothing can be
-    kept (any more), the events are sent all the same.
+    While there is one, a slow one slows it down like any stream. A client that falls too far behind all the same has to
+    come back for the rest, after `retry` milliseconds. Where nothing can be kept (any more), the events are sent.
     """
 
     __slots__ = ("_asked", "_keeping", "_kept", "_new", "_new_size", "_over", "_retry", "name")
@@ -247,8 +247,8 @@ class KeptStream(EventStream):
 
     @property
     def is_congested(self) -> bool:
-        """Whether too much waits to be kept."""
-        return self._new_size > self.high_water
+        """Whether too much waits to be kept, or to be sent."""
+        return self._new_size + self.size > self.high_water
 
     @property
     def is_overfull(self) -> bool:
@@ -286,10 +286,11 @@ class KeptStream(EventStream):
         for one, id in zip(data, await self._add(data, last=self._over), strict=True):
             super().put(one, id)
         self._new_size -= size
-        if self.size > self.high_water and self._kept is not None:
+        self._caught_up()
+        await asyncio.sleep(0)  # the client has a chance to take it, however much it is
+        if self._data and self.size > 2 * self.high_water and self._kept is not None:
             self._drop()
             super().end(b"retry: %d\n\n" % self._retry)
-        self._caught_up()
 
     async def _close(self) -> None:
         """A call that was cancelled has no answer: whoever follows its stream should not wait for one."""

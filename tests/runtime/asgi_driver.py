@@ -22,9 +22,23 @@ from typedmcp.http.asgi import App
 from typedmcp.http.sse import Event, EventParser
 
 __all__ = [
-    "ACCEPT", "MODERN", "Headers", "Open", "Reply", "Served", "Session", "Workshop", "coded", "in_loop", "message",
+    "ACCEPT",
+    "MODERN",
+    "Headers",
+    "Open",
+    "Reply",
+    "Served",
+    "Session",
+    "Workshop",
+    "coded",
+    "in_loop",
+    "message",
     "messages",
-    "served_app", "serving", "tool", "verify",
+    "served_app",
+    "serving",
+    "tool",
+    "turns",
+    "verify",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -36,7 +50,7 @@ MODERN: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": DIALECT,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-_PATIENCE = 5.0
+_PATIENCE = 20.0
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _BASE = (
     (b"host", b"localhost:8000"),
@@ -626,6 +640,12 @@ async def _ended(served: Served, before: set[asyncio.Task[Any]]) -> None:
     await served.app.close()
     await _quiet(lambda: asyncio.all_tasks() <= before)
     assert asyncio.all_tasks() <= before
+
+
+async def turns(count: int = 50) -> None:
+    """Some turns of the loop: what was published has been heard, and what could be sent has been sent."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 async def _quiet(holds: Callable[[], bool]) -> None:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import typedmcp
-from tests.runtime.asgi_driver import Open, Served, Session, Workshop, in_loop, message, messages, serving, verify
+from tests.runtime.asgi_driver import (
+    Open,
+    Served,
+    Session,
+    Workshop,
+    in_loop,
+    message,
+    messages,
+    serving,
+    turns,
+    verify,
+)
 from typedmcp import Auth, MemoryStore
 from typedmcp.dialect import structs
 from typedmcp.edge.revisions import DIALECT, LEGACY
@@ -462,7 +474,7 @@ async def test_a_stream_that_goes_on_shows_it_before_anything_happens() -> None:
         session = await served.session()
         _, last = await broken(session, served, 4)
         again = session.get(last)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(4):
             assert await again.head() == 200
             await again.until(lambda: len(again.sent) > 3)
         again.disconnect()
@@ -478,9 +490,9 @@ async def test_who_leaves_while_going_on_is_forgotten() -> None:
         session = await served.session()
         _, last = await broken(session, served, 4)
         again = session.get(last)
-        await asyncio.sleep(0.01)
+        await turns()
         again.disconnect()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(4):
             await again.done()
 
 
@@ -502,7 +514,7 @@ async def test_what_a_stuck_connection_does_not_take_comes_on_another() -> None:
         opened.hold()
         served.handler.go.set()
         again = session.get(first.id)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(4):
             reply = await again.reply()
         assert reply.text == "paced"
         assert len(messages(reply.events)) == 4
@@ -600,7 +612,7 @@ async def test_where_nobody_could_come_back_the_server_does_not_hang_up(revision
         assert (await opened.reply()).text == "waited"
         served.handler.go.clear()
         modern = served.call("hang_up")
-        await asyncio.sleep(0.01)
+        await turns()
         served.handler.go.set()
         assert (await modern.reply()).text == "waited"
 
@@ -667,7 +679,7 @@ async def test_what_was_missed_is_told_exactly() -> None:
         changes.resource_updated("a://1")
         changes.resource_updated("a://2")
         changes.tools_changed()
-        await asyncio.sleep(0.01)
+        await turns()
         again = await session.listening(last)
         changes.resources_changed()
         heard = [await again.event() for _ in range(5)]
@@ -701,7 +713,7 @@ async def test_where_it_is_not_known_any_more_what_was_missed_all_may_have_chang
         await stream.done()
         for _ in range(3):
             served.app.service.changes.tools_changed()
-        await asyncio.sleep(0.01)
+        await turns()
         again = await session.listening(last)
         told = [(await again.said())["method"].split("/", 1)[1] for _ in range(4)]
         assert sorted(told) == [
@@ -725,11 +737,11 @@ async def test_a_session_that_does_not_read_hears_of_each_change_once() -> None:
         for _ in range(50):
             for uri in uris:
                 served.app.service.changes.resource_updated(uri)
-        await asyncio.sleep(0.02)
+        await turns()
         (held,) = served.app._streams  # pyright: ignore[reportPrivateUsage]
         assert held.size < 1000
         stream.release()
-        await asyncio.sleep(0.02)
+        await turns()
         heard = [each["params"]["uri"] for each in messages(stream.arrived())]
         assert set(heard) == set(uris)
         assert len(heard) < 30
@@ -758,15 +770,40 @@ async def test_a_stream_has_to_be_wanted() -> None:
 
 @in_loop
 async def test_streams_and_calls_end_with_the_application() -> None:
-    async with serving(grace=1) as served:
+    async with serving(grace=10) as served:
         session = await served.session()
         stream, call = await session.listening(), session.call("wait")
         await call.event()
-        async with asyncio.timeout(0.5):
+        async with asyncio.timeout(4):
             await served.app.close()
             await stream.rest()
             await call.rest()
         await served.app.open()
+
+
+@pytest.mark.parametrize("turns", range(6))
+@in_loop
+async def test_a_stream_that_the_server_ends_at_once_leaves_nothing(turns: int) -> None:
+    async with serving() as served:
+        session = await served.session()
+        _, last = await broken(session, served, 2)
+        for stream in (session.get(), session.get(last), session.call("wait", id=2)):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            stream.cancel()
+            with suppress(asyncio.CancelledError):
+                await stream.done()
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@in_loop
+async def test_who_has_left_before_a_stream_begins_leaves_nothing(raises: bool) -> None:
+    async with serving() as served:
+        session = await served.session()
+        _, last = await broken(session, served, 2)
+        for stream in (session.get(raises=raises), session.get(last, raises=raises)):
+            stream.disconnect()
+            await stream.done()
 
 
 # What is known of a session
@@ -919,7 +956,7 @@ async def test_a_question_for_which_there_is_no_stream_is_an_error_and_not_endle
     async with serving(streams=1) as served:
         session = await served.session("2025-06-18", ASKS)
         await session.listening()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(4):
             assert (await session.call("name").reply()).code == -32603
 
 
@@ -1112,7 +1149,7 @@ async def test_without_sessions_nobody_is_asked_whatever_a_request_says() -> Non
     async with serving(sessions=False) as served:
         meta: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
         params = {"name": "roots", "arguments": {}, "_meta": meta}
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(4):
             reply = await served.post(
                 message(id=1, method="tools/call", params=params), {"mcp-protocol-version": PRIMED}
             )
@@ -1143,7 +1180,7 @@ async def test_without_sessions_who_leaves_a_call_or_a_batch_leaves_nothing_behi
             opened = served.open("POST", {}, content)
             await served.handler.entered.wait()
             opened.disconnect()
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(4):
                 await opened.done()
         assert served.handler.ended == ["cancelled", "cancelled"]
 

@@ -252,7 +252,7 @@ async def test_calls_of_who_leaves_end(name: str) -> None:
         assert (await pair.post(message(id=1, method="tools/call", params={"name": name}))).status == 202
         await (served.handler.entered.wait() if name == "wait" else pair.stream.said())
         pair.stream.disconnect()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(4):
             await pair.stream.done()
         assert served.handler.ended == (["cancelled"] if name == "wait" else [])
         await served.settled()
@@ -292,7 +292,7 @@ async def test_who_does_not_read_is_not_read_either() -> None:
 @in_loop
 async def test_streams_end_with_the_application() -> None:
     async with paired() as (served, pair):
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(4):
             await served.app.close()
             await pair.stream.rest()
             await pair.stream.done()

@@ -14,9 +14,8 @@ import re
 import secrets
 import sys
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -35,6 +34,16 @@ from typedmcp.http.exchange import (
     StatelessExchange,
     respond,
 )
+from typedmcp.http.requests import (
+    Left,
+    check_accept,
+    has_version,
+    is_json,
+    is_single,
+    kind_of,
+    path_of,
+    read_body,
+)  # fmt: skip
 from typedmcp.http.sse import event_bytes
 from typedmcp.http.streams import EventStream, Kept, KeptStream, Send
 from typedmcp.http.tools import ToolHeaders
@@ -55,14 +64,7 @@ _log = logging.getLogger("typedmcp")
 _BODY_LIMIT = 4 << 20
 _HEADER_LIMIT = 64 << 10
 _HEADERS = 128
-_SINGLE = frozenset(
-    (b"host", b"origin", b"content-type", b"content-length", b"authorization", b"last-event-id", b"mcp-session-id",
-     b"mcp-protocol-version", b"mcp-method", b"mcp-name")
-)  # fmt: skip
-"""Headers that must not be there twice: who reads the first and who reads the last would see different requests."""
 _CLOSE = [(b"connection", b"close")]
-_DIGITS = 18
-"""How many digits a length may have."""
 _REMEMBERED = 1024
 """How many sessions that nothing goes on in are remembered here; the store has them all."""
 _DIALECT = DIALECT.encode()
@@ -256,12 +258,15 @@ class App:
             size = len(b"".join(headers)) + len(b"".join(headers.values()))
             if len(given) != len(headers) or len(given) > _HEADERS or size > self._head_limit:
                 headers = self._joined(given)
-            kind = _kind(scope, headers)
+            kind = kind_of(scope, headers)
             if kind in self._usual:
-                await self._post_stateless(headers, await self._who(headers), receive, send)
+                body = await read_body(headers, receive, self._body_limit)
+                who = None if self.auth is None else await self._who(headers)
+                post = self._post_stateless if headers.get(b"mcp-protocol-version") == _DIALECT else self._post_older
+                await post(headers, who, body, receive, send)
             else:
                 await self._serve(scope, kind, headers, receive, send)
-        except _Left:
+        except Left:
             pass
         except Refused as refused:
             body = error_bytes(None, INVALID_REQUEST, refused.text)[:-1]
@@ -284,17 +289,15 @@ class App:
         """Look at a request whose likes have not been seen lately."""
         headers = {name: value.strip(b" \t") for name, value in headers.items()}
         self._access.check(headers)
-        path = _path_of(scope)
+        path = path_of(scope)
         if path != self._path:
             await self._elsewhere(path, scope, headers, receive, send)
             return
-        who = await self._who(headers)
+        who = None if self.auth is None else await self._who(headers)
         method = scope["method"]
         if method == "POST":
-            _check_accept(headers, b"application/json", b"text/event-stream")
-            if headers.get(b"mcp-protocol-version") == _DIALECT and _is_json(headers.get(b"content-type", b"")):
-                self._note_usual(kind)
-            await self._post(headers, who, receive, send)
+            check_accept(headers, b"application/json", b"text/event-stream")
+            await self._post(kind, headers, who, receive, send)
         elif method in ("GET", "DELETE") and self.service.legacy and self._sessions_on:
             session = await self._session(headers, who)
             await (self._get if method == "GET" else self._delete)(session, headers, receive, send)
@@ -307,9 +310,8 @@ class App:
         self._usual.add(kind)
 
     async def _who(self, headers: Mapping[bytes, bytes]) -> Principal | None:
-        """Who makes a request. Raises `Refused` for one without credentials, where these are needed."""
-        if self.auth is None:
-            return None
+        """Who makes a request. Raises `Refused` for one without credentials."""
+        assert self.auth is not None
         try:
             return await self.auth.principal(headers)
         except Refused:
@@ -328,7 +330,7 @@ class App:
         if self.auth is not None and path in self.auth.metadata_paths and scope["method"] == "GET":
             await respond(send, 200, self.auth.metadata)
         elif self._two_endpoints is not None and path in self._two_endpoints.paths:
-            who = await self._who(headers)
+            who = None if self.auth is None else await self._who(headers)
             await self._two_endpoints.serve(path, scope, headers, who, receive, send)
         else:
             raise Refused(404, f"there is nothing here; MCP is at {self._path}")
@@ -339,34 +341,36 @@ class App:
             raise Refused(431, f"there are more than {_HEADERS} headers or {self._head_limit} bytes of them")
         joined: dict[bytes, bytes] = {}
         for name, value in given:
-            if name in joined and _is_single(name):
+            if name in joined and is_single(name):
                 raise Refused(400, f"the header {name.decode('latin-1')} is there twice")
             joined[name] = joined[name] + b", " + value if name in joined else value
         return joined
 
     # POST
 
-    async def _post(self, headers: Mapping[bytes, bytes], who: Principal | None, receive: Receive, send: Send) -> None:
-        said = headers.get(b"mcp-protocol-version")
-        if said is not None and is_modern(said.decode("latin-1")):
-            await self._post_stateless(headers, who, receive, send)
-            return
+    async def _post(
+        self, kind: Any, headers: Mapping[bytes, bytes], who: Principal | None, receive: Receive, send: Send
+    ) -> None:
         body = await self.read(headers, receive)
-        if said is None and VERSION.encode() in body and _has_version(body):
+        said = headers.get(b"mcp-protocol-version")
+        if said is not None:
+            self._note_usual(kind) if said.decode("latin-1") in self.service.revisions else None
+            post = self._post_stateless if is_modern(said.decode("latin-1")) else self._post_older
+            await post(headers, who, body, receive, send)
+        elif VERSION.encode() in body and has_version(body):
             await StatelessExchange(self, self.modern, headers, who, send, {}).run(body, receive)
         else:
             await self._post_older(headers, who, body, receive, send)
 
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """The body of a POST. Raises `Refused`, or `_Left`."""
-        if not _is_json(headers.get(b"content-type", b"")):
+        """The body of a POST. Raises `Refused`, or `Left`."""
+        if not is_json(headers.get(b"content-type", b"")):
             raise Refused(415, "Content-Type: application/json is what is taken")
         return await read_body(headers, receive, self._body_limit)
 
     async def _post_stateless(
-        self, headers: Mapping[bytes, bytes], who: Principal | None, receive: Receive, send: Send
+        self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
     ) -> None:
-        body = await self.read(headers, receive)
         name = None if who is None else who.name
         tools = self.tools.of(name)
         if tools is None and b"tools/call" in headers.get(b"mcp-method", b""):
@@ -382,13 +386,11 @@ class App:
             await self._post_without_session(headers, who, body, receive, send)
         elif b"mcp-session-id" in headers:
             engine = await self._session(headers, who)
-            await self._run_in_session(SessionExchange(self, engine, headers, who, send), body, receive)
+            await SessionExchange(self, engine, headers, who, send).run(body, receive)
+            if len(self._sessions) > _REMEMBERED:
+                self._forget_idle()
         else:
             await self._begin_session(headers, who, body, receive, send)
-
-    async def _run_in_session(self, exchange: SessionExchange, body: bytes, receive: Receive) -> None:
-        await exchange.run(body, receive)
-        await self._forget_idle()
 
     async def _post_without_session(
         self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
@@ -424,7 +426,7 @@ class App:
         except TooMany as error:
             raise Refused(503, f"{error}", [(b"retry-after", b"60")]) from error
         self._sessions[engine.id] = engine
-        await self._forget_idle()
+        self._forget_idle()
 
     # Sessions
 
@@ -458,7 +460,7 @@ class App:
         if engine is not None:
             engine.close()
 
-    async def _forget_idle(self) -> None:
+    def _forget_idle(self) -> None:
         while len(self._sessions) > _REMEMBERED:
             idle = next((id for id, engine in itertools.islice(self._sessions.items(), 8) if engine.is_idle), None)
             if idle is None:
@@ -477,7 +479,7 @@ class App:
     # GET
 
     async def _get(self, session: SessionEngine, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        _check_accept(headers, b"text/event-stream")
+        check_accept(headers, b"text/event-stream")
         said = headers.get(b"last-event-id")
         found = None if said is None else _EVENT_ID.fullmatch(said.decode("latin-1"))
         if said is not None and found is None:
@@ -700,11 +702,16 @@ class App:
         except Exception:
             _log.exception("on_report failed")
 
-    def later(self, work: Any) -> asyncio.Task[Any]:
+    def later(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Do something beside the requests."""
+
+        def ended(task: asyncio.Task[Any]) -> None:
+            self._background.discard(task)
+            work.close()  # it may have been cancelled before its first step
+
         task: asyncio.Task[Any] = self.loop.create_task(self._guarded(work))
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(ended)
         return task
 
     async def _guarded(self, work: Any) -> None:
@@ -712,92 +719,6 @@ class App:
             await work
         except Exception as error:
             self.report(Report(Kind.BROKEN, f"{error!r}", error=error))
-
-
-# Reading requests
-
-
-def _path_of(scope: Mapping[str, Any]) -> str:
-    """The path below where the application is mounted, without a slash at its end."""
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    if root and path.startswith(root):
-        path = path[len(root) :]
-    return path.rstrip("/") or "/"
-
-
-@lru_cache(256)
-def _is_json(content_type: bytes) -> bool:
-    return content_type.partition(b";")[0].strip().lower() == b"application/json"
-
-
-def _kind(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Any:
-    """What the checks before the body depend on: most requests are like one before."""
-    get = headers.get
-    return (
-        scope["method"], scope["path"], scope.get("root_path"), get(b"host"), get(b"origin"), get(b"accept"),
-        get(b"content-type"), get(b"mcp-protocol-version"),
-    )  # fmt: skip
-
-
-def _check_accept(headers: Mapping[bytes, bytes], *needed: bytes) -> None:
-    """Raises `Refused` where a client does not take what it may be sent."""
-    taken = {_range(each) for each in headers.get(b"accept", b"*/*").lower().split(b",")}
-    for media in needed:
-        if not taken & {b"*/*", media.partition(b"/")[0] + b"/*", media}:
-            raise Refused(406, f"Accept: {', '.join(each.decode() for each in needed)} is needed")
-
-
-def _range(accepted: bytes) -> bytes:
-    media, *parameters = (part.strip() for part in accepted.split(b";"))
-    return b"" if any(p.replace(b" ", b"") in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000") for p in parameters) else media
-
-
-def _is_single(name: bytes) -> bool:
-    return name in _SINGLE or name.startswith(b"mcp-param-")
-
-
-class _Left(Exception):  # noqa: N818  # named for the state
-    """The client has left before it had sent all."""
-
-
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
-    """The body of a request. Raises `Refused` for one beyond the limit, and `_Left`."""
-    length = headers.get(b"content-length", b"0")
-    if len(length) > _DIGITS or (length.isdigit() and int(length) > limit):
-        raise _too_long(limit)
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body") or message["type"] == "http.disconnect":
-        body = await _read_on(message, body, receive, limit)
-    if len(body) > limit:
-        raise _too_long(limit)
-    return body
-
-
-async def _read_on(message: dict[str, Any], body: bytes, receive: Receive, limit: int) -> bytes:
-    parts, size = [body], len(body)
-    while message.get("more_body") and size <= limit:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-    if message["type"] == "http.disconnect":
-        raise _Left
-    return b"".join(parts)
-
-
-def _too_long(limit: int) -> Refused:
-    return Refused(413, f"the body is longer than {limit} bytes")
-
-
-def _has_version(body: bytes) -> bool:
-    """Whether a message says its revision itself."""
-    frame = examine(body)
-    if not isinstance(frame, Frame):
-        return False
-    params: Any = frame.value.get("params", {})
-    meta: Any = params.get("_meta")
-    return isinstance(meta, dict) and VERSION in meta
 
 
 # Checking options

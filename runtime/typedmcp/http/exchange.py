@@ -109,8 +109,8 @@ class Exchange:
     """Why a message was refused that has no answer."""
     status: int | None = None
     """The status, where it is not that of the answer."""
-    in_session: bool = False
-    """Whether there may be something to do before the answer goes out."""
+    headers_of_new: list[tuple[bytes, bytes]] | None = None
+    """The headers of a response that begins a session."""
     _line: bytes | None = None
     _code: int | None = None
     _owed: int = 0
@@ -204,24 +204,24 @@ class Exchange:
             except StopIteration as stop:
                 self.engine.answer_at_once(ctx, stop.value)
             except BaseException as error:
-                self.engine.note(ctx)  # pyright: ignore[reportPrivateUsage]
+                self.engine.note(ctx)
                 self.engine.failed(ctx, error)
             else:
                 await self._wait(ctx, handling, waits_for, receive)
         while self._line is None and self._owed > 0:
             await self._wait_for_tasks(receive)
-        if self.in_session:
+        if self.is_unsettled():
             await self.settle()
         if self.stream is not None:
             await self._finish_stream()
-        elif self._code is None and self._line is not None and not self.in_session:
-            await respond(self._send, 200, self._line)
+        elif self._code is None and self._line is not None:
+            await respond(self._send, 200, self._line, self.headers_of_new)
         else:
             await self._respond()
 
     async def _wait(self, ctx: Context, handling: Coroutine[Any, Any, Any], waits_for: Any, receive: Receive) -> None:
         """Wait for a handler. It is in this task from its first step to its last."""
-        self.engine.note(ctx)  # pyright: ignore[reportPrivateUsage]
+        self.engine.note(ctx)
         ctx.task = task = asyncio.current_task()
         assert task is not None
         self.takes_time(ctx)
@@ -258,8 +258,12 @@ class Exchange:
         elif not ctx.cancelled:
             await self._respond()
 
+    def is_unsettled(self) -> bool:
+        """Whether something has to be done before the answer goes out."""
+        return False
+
     async def settle(self) -> None:
-        """Do what has to be done before the answer goes out."""
+        """Do it."""
 
     def takes_time(self, ctx: Context) -> None:
         """The handler waits for something."""
@@ -424,7 +428,6 @@ def _check_argument(param: names.HeaderParam, header: bytes | None, arguments: A
 class SessionExchange(Exchange):
     """A POST in a session: a lost connection is no reason to give the request up."""
 
-    in_session = True
     statuses: Mapping[int, int] = _OLDER_STATUS
     refusals: Mapping[int, int] = _OLDER_REFUSAL
 
@@ -435,13 +438,16 @@ class SessionExchange(Exchange):
         self.session: SessionEngine = engine
         self.begins: Callable[[SessionExchange], Awaitable[None]] | None = None
         """Called where the session begins with this request."""
-        self._is_new = False
+
+    def is_unsettled(self) -> bool:
+        """Whether something of the session has changed, or it may have begun."""
+        return self.begins is not None or bool(self.session.todo)
 
     async def settle(self) -> None:
-        """Keep what has changed of the session, or that it has begun."""
+        """Keep that."""
         if self.begins is not None and self.session.handshake.agreed is not None and self._code is None:
             await self.begins(self)
-            self._is_new = True
+            self.headers_of_new = [(b"mcp-session-id", self.session.id.encode())]
         await self.session.settle()
 
     def takes_time(self, ctx: Context) -> None:
@@ -470,12 +476,6 @@ class SessionExchange(Exchange):
         """Close the connection; the client comes back for the answer."""
         if self.stream is not None:
             self.stream.hang_up(round(retry * 1000))
-
-    def extra_headers(self, status: int) -> list[tuple[bytes, bytes]] | None:
-        """A new session is named."""
-        if self._is_new:
-            return [(b"mcp-session-id", self.session.id.encode())]
-        return super().extra_headers(status)
 
 
 LISTEN = "subscriptions/listen"

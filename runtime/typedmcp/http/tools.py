@@ -44,6 +44,7 @@ class ToolHeaders:
         self._service = service
         self._known: OrderedDict[str | None, tuple[float, Mapping[str, tuple[HeaderParam, ...]]]] = OrderedDict()
         self._generation = 0
+        self._reading: dict[str | None, asyncio.Lock] = {}
         self._is_listed = "list_tools" in service.functions
 
     def of(self, principal: str | None) -> Mapping[str, tuple[HeaderParam, ...]] | None:
@@ -59,7 +60,20 @@ class ToolHeaders:
         self._generation += 1
 
     async def learn(self, engine: Engine, principal: str | None) -> Mapping[str, tuple[HeaderParam, ...]]:
-        """Read the list. Where that fails, headers are not compared for a while, which is reported."""
+        """Read the list, once for all who need it now.
+
+        Where that fails, headers are not compared for a while, which is reported.
+        """
+        lock = self._reading.setdefault(principal, asyncio.Lock())
+        try:
+            async with lock:
+                known = self.of(principal)
+                return await self._learn(engine, principal) if known is None else known
+        finally:
+            if not lock.locked():
+                self._reading.pop(principal, None)
+
+    async def _learn(self, engine: Engine, principal: str | None) -> Mapping[str, tuple[HeaderParam, ...]]:
         found: dict[str, tuple[HeaderParam, ...]] = {}
         seconds, generation = _TTL, self._generation
         try:

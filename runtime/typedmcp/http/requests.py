@@ -1,0 +1,107 @@
+"""Reading requests: what the checks before and of the body need, without an application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from typedmcp.http.access import Refused
+from typedmcp.http.exchange import Receive
+from typedmcp.meta import VERSION
+from typedmcp.wire import Frame, examine
+
+__all__ = [
+    "Left", "check_accept", "has_version", "is_json", "is_single", "kind_of", "path_of", "read_body",
+]  # fmt: skip
+
+_SINGLE = frozenset(
+    (b"host", b"origin", b"content-type", b"content-length", b"authorization", b"last-event-id", b"mcp-session-id",
+     b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+)  # fmt: skip
+"""Headers that must not be there twice: who reads the first and who reads the last would see different requests."""
+_DIGITS = 18
+"""How many digits a length may have."""
+
+
+def path_of(scope: Mapping[str, Any]) -> str:
+    """The path below where the application is mounted, without a slash at its end."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    if root and path.startswith(root):
+        path = path[len(root) :]
+    return path.rstrip("/") or "/"
+
+
+@lru_cache(256)
+def is_json(content_type: bytes) -> bool:
+    return content_type.partition(b";")[0].strip().lower() == b"application/json"
+
+
+def kind_of(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Any:
+    """What the checks before the body depend on: most requests are like one before."""
+    get = headers.get
+    return (
+        scope["method"], scope["path"], scope.get("root_path"), get(b"host"), get(b"origin"), get(b"accept"),
+        get(b"content-type"), get(b"mcp-protocol-version"),
+    )  # fmt: skip
+
+
+def check_accept(headers: Mapping[bytes, bytes], *needed: bytes) -> None:
+    """Raises `Refused` where a client does not take what it may be sent."""
+    taken = {_range(each) for each in headers.get(b"accept", b"*/*").lower().split(b",")}
+    for media in needed:
+        if not taken & {b"*/*", media.partition(b"/")[0] + b"/*", media}:
+            raise Refused(406, f"Accept: {', '.join(each.decode() for each in needed)} is needed")
+
+
+def _range(accepted: bytes) -> bytes:
+    media, *parameters = (part.strip() for part in accepted.split(b";"))
+    return b"" if any(p.replace(b" ", b"") in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000") for p in parameters) else media
+
+
+def is_single(name: bytes) -> bool:
+    return name in _SINGLE or name.startswith(b"mcp-param-")
+
+
+class Left(Exception):  # noqa: N818  # named for the state
+    """The client has left before it had sent all."""
+
+
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
+    """The body of a request. Raises `Refused` for one beyond the limit, and `Left`."""
+    length = headers.get(b"content-length", b"0")
+    if len(length) > _DIGITS or (length.isdigit() and int(length) > limit):
+        raise _too_long(limit)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body") or message["type"] == "http.disconnect":
+        body = await _read_on(message, body, receive, limit)
+    if len(body) > limit:
+        raise _too_long(limit)
+    return body
+
+
+async def _read_on(message: dict[str, Any], body: bytes, receive: Receive, limit: int) -> bytes:
+    parts, size = [body], len(body)
+    while message.get("more_body") and size <= limit:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+    if message["type"] == "http.disconnect":
+        raise Left
+    return b"".join(parts)
+
+
+def _too_long(limit: int) -> Refused:
+    return Refused(413, f"the body is longer than {limit} bytes")
+
+
+def has_version(body: bytes) -> bool:
+    """Whether a message says its revision itself."""
+    frame = examine(body)
+    if not isinstance(frame, Frame):
+        return False
+    params: Any = frame.value.get("params", {})
+    meta: Any = params.get("_meta")
+    return isinstance(meta, dict) and VERSION in meta

@@ -392,7 +392,7 @@ class Served:
     def leftovers(self) -> dict[str, Any]:
         """What the application still has of requests."""
         app = self.app
-        engines = [*app._sessions.values(), app.modern]  # pyright: ignore[reportPrivateUsage]
+        engines = [*app.sessions.engines.values(), app.modern]  # pyright: ignore[reportPrivateUsage]
         left = {
             "streams": app._streams,  # pyright: ignore[reportPrivateUsage]
             "in flight": [engine.in_flight for engine in engines if engine.in_flight],

@@ -296,6 +296,18 @@ async def test_a_known_request_needs_its_token_too() -> None:
         assert (await served.post(LISTING, twice)).status == 400
 
 
+@in_loop
+async def test_of_who_brings_no_valid_token_nothing_is_read() -> None:
+    async with serving(auth=auth()) as served:
+        served.bearer = "ann"
+        for _ in range(2):
+            assert (await served.post(LISTING, MODERN_HEADERS)).status == 200
+            headers = [*MODERN_HEADERS, (b"authorization", b"Bearer nobody")]
+            opened = served.open("POST", headers, LISTING[:9], ends=False)
+            async with asyncio.timeout(4):
+                assert (await opened.reply()).status == 401
+
+
 @pytest.mark.parametrize("said", ["Bearer ann", "bearer ann", "BEARER  ann ", " Bearer ann"])
 @in_loop
 async def test_a_token_may_be_written_in_several_ways(said: str) -> None:
@@ -394,7 +406,7 @@ async def scoped(served: Served, wire: str, **arguments: Any) -> Reply:
     """Call the tool that needs more scopes."""
     if wire == DIALECT:
         return await served.call("scoped", arguments).reply()
-    if served.app._sessions_on:  # pyright: ignore[reportPrivateUsage]
+    if served.app._has_sessions:  # pyright: ignore[reportPrivateUsage]
         return await (await served.session(wire)).call("scoped", arguments).reply()
     content = message(id=1, method="tools/call", params={"name": "scoped", "arguments": arguments})
     return await served.post(content, {"mcp-protocol-version": wire})

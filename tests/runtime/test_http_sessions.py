@@ -827,7 +827,7 @@ async def test_sessions_are_known_where_their_objects_were_forgotten() -> None:
         session = await served.session("2025-06-18", ASKS)
         await session.ask("logging/setLevel", {"level": "error"}).reply()
         await session.ask("resources/subscribe", {"uri": "a://1"}).reply()
-        served.app._sessions.clear()  # pyright: ignore[reportPrivateUsage]
+        served.app.sessions.engines.clear()  # pyright: ignore[reportPrivateUsage]
         assert not (await session.call("log", {"level": "info"}).reply()).is_stream
         stream = await session.listening()
         served.app.service.changes.resource_updated("a://1")

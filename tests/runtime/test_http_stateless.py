@@ -283,6 +283,17 @@ async def test_headers_must_say_what_the_body_says(
         assert reply.json["id"] == 1
 
 
+@in_loop
+async def test_white_space_around_a_header_means_nothing_the_second_time_too() -> None:
+    async with serving() as served:
+        session = await served.session()
+        for _ in range(3):
+            spaced: dict[str, str | None] = {"mcp-protocol-version": f" {DIALECT}\t", "mcp-method": " tools/call"}
+            assert (await served.call("echo", headers=spaced).reply()).status == 200
+            padded = {name: f" {value} " for name, value in session.headers.items()}
+            assert (await served.post(message(id=1, method="ping"), padded)).status == 200
+
+
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region"])
 @pytest.mark.parametrize("is_other", [False, True])
 @in_loop

@@ -203,7 +203,7 @@ def test_state_that_one_worker_has_sealed_is_taken_by_another(shared_redis: Redi
     @in_loop
     async def main() -> None:
         async with workers(shared_redis) as (one, other):
-            meta = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+            meta: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
             params: dict[str, Any] = {"name": "name", "arguments": {}}
             asked = (await one.ask("tools/call", params, meta=meta).reply()).answer["result"]
             key = next(iter(asked["inputRequests"]))

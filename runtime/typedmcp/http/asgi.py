@@ -11,9 +11,7 @@ import itertools
 import logging
 import os
 import re
-import secrets
 import sys
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -25,12 +23,10 @@ from typedmcp.codec import error_bytes
 from typedmcp.edge.revisions import DIALECT, is_modern
 from typedmcp.errors import INVALID_REQUEST, UsageError
 from typedmcp.http.access import LOOPBACK, Access, Auth, Principal, Refused
-from typedmcp.http.engines import STANDALONE, HttpEngine, OlderStateless, SessionEngine, Stateless
+from typedmcp.http.engines import HttpEngine, OlderStateless, SessionEngine, Stateless
 from typedmcp.http.exchange import (
-    PRIMED,
     OlderStatelessExchange,
     Receive,
-    SessionExchange,
     StatelessExchange,
     respond,
 )
@@ -44,7 +40,7 @@ from typedmcp.http.requests import (
     path_of,
     read_body,
 )  # fmt: skip
-from typedmcp.http.sse import event_bytes
+from typedmcp.http.sessions import News, Sessions
 from typedmcp.http.streams import EventStream, Kept, KeptStream, Send
 from typedmcp.http.tools import ToolHeaders
 from typedmcp.http.two_endpoints import TwoEndpoints
@@ -52,10 +48,10 @@ from typedmcp.meta import VERSION
 from typedmcp.peer import Kind, Report
 from typedmcp.sealer import Sealer
 from typedmcp.service import Service
-from typedmcp.state import Event, Gone, Store, TooMany
+from typedmcp.state import Store
 from typedmcp.state.memory import MemoryStore
 from typedmcp.threads import Threads
-from typedmcp.wire import Frame, RequestId, examine
+from typedmcp.wire import Frame, examine
 
 __all__ = ["App", "asgi"]
 
@@ -66,9 +62,8 @@ _HEADER_LIMIT = 64 << 10
 _HEADERS = 128
 _CLOSE = [(b"connection", b"close")]
 _REMEMBERED = 1024
-"""How many sessions that nothing goes on in are remembered here; the store has them all."""
+"""How many kinds of requests are remembered."""
 _DIALECT = DIALECT.encode()
-_EVENT_ID = re.compile(r"([0-9a-zA-Z-]{1,64})\.([0-9]{1,18})")
 
 
 def asgi(handler: object, **options: Any) -> App:
@@ -83,13 +78,6 @@ def asgi(handler: object, **options: Any) -> App:
             raise TypeError(f"a Service has its options already: {', '.join(options)}")
         return App(handler, **own)
     return App(Service(handler, **options), **own)
-
-
-class News(msgspec.Struct, array_like=True):
-    """What workers tell each other."""
-
-    kind: str
-    what: list[Any]
 
 
 class App:
@@ -138,7 +126,7 @@ class App:
         self.tools: ToolHeaders = ToolHeaders(service)
         self._path = path.rstrip("/") or "/"
         self._access = Access(hosts, origins)
-        self._sessions_on = sessions
+        self._has_sessions = sessions
         self._body_limit, self._head_limit = body_limit, header_limit
         self._most_streams, self._high_water = streams, high_water
         self._keep_alive = keep_alive
@@ -146,17 +134,17 @@ class App:
         """Those that are open, each with the session that it keeps alive."""
         self._kept: dict[str, KeptStream] = {}
         """Those that this worker keeps, by their names."""
-        self._sessions: OrderedDict[str, SessionEngine] = OrderedDict()
+        self.sessions: Sessions = Sessions(self)
         self._listening: dict[HttpEngine, None] = {}
         self._numbers = itertools.count(1)
         self._hearing: dict[str, Callable[..., None]] = {
             "change": self._hear_change,
-            "cancel": self._hear_cancel,
-            "answer": self._hear_answer,
-            "ended": self._drop,
-            "taken": self._hear_taken,
-            "refresh": self._hear_refresh,
-            "resumed": self._hear_resumed,
+            "cancel": self.sessions.hear_cancel,
+            "answer": self.sessions.hear_answer,
+            "ended": self.sessions.drop,
+            "taken": self.sessions.hear_taken,
+            "refresh": self.sessions.hear_refresh,
+            "resumed": self.resumed,
             "post": self._hear_post,
         }
         """What is done about news, by their kind."""
@@ -201,7 +189,7 @@ class App:
         self._leave()
         self.modern.ending.set()
         self.end_streams()
-        for engine in [*self._sessions.values()]:
+        for engine in [*self.sessions.engines.values()]:
             engine.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), self.service.grace)
@@ -216,7 +204,7 @@ class App:
         """Have all streams that wait for nothing but changes end. A server that waits for its connections needs it."""
         if self._is_open:
             self.modern.ending.set()
-        for engine in self._sessions.values():
+        for engine in self.sessions.engines.values():
             if engine.standalone is not None:
                 engine.standalone.end()
         if self._two_endpoints is not None:
@@ -260,8 +248,8 @@ class App:
                 headers = self._joined(given)
             kind = kind_of(scope, headers)
             if kind in self._usual:
-                body = await read_body(headers, receive, self._body_limit)
                 who = None if self.auth is None else await self._who(headers)
+                body = await read_body(headers, receive, self._body_limit)
                 post = self._post_stateless if headers.get(b"mcp-protocol-version") == _DIALECT else self._post_older
                 await post(headers, who, body, receive, send)
             else:
@@ -274,7 +262,7 @@ class App:
             await respond(send, refused.status, body, [*refused.headers, *(_CLOSE if last else ())])
         except ConnectionError as error:
             self.report(Report(Kind.BROKEN, f"the store cannot be reached: {error}", error=error))
-            await self._unavailable(send, "try again later")
+            await self.unavailable(send, "try again later")
 
     async def _other(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -287,7 +275,7 @@ class App:
         self, scope: dict[str, Any], kind: Any, headers: Mapping[bytes, bytes], receive: Receive, send: Send
     ) -> None:
         """Look at a request whose likes have not been seen lately."""
-        headers = {name: value.strip(b" \t") for name, value in headers.items()}
+        given, headers = headers, {name: value.strip(b" \t") for name, value in headers.items()}
         self._access.check(headers)
         path = path_of(scope)
         if path != self._path:
@@ -297,10 +285,9 @@ class App:
         method = scope["method"]
         if method == "POST":
             check_accept(headers, b"application/json", b"text/event-stream")
-            await self._post(kind, headers, who, receive, send)
-        elif method in ("GET", "DELETE") and self.service.legacy and self._sessions_on:
-            session = await self._session(headers, who)
-            await (self._get if method == "GET" else self._delete)(session, headers, receive, send)
+            await self._post(kind if given == headers else None, headers, who, receive, send)
+        elif method in ("GET", "DELETE") and self.service.legacy and self._has_sessions:
+            await (self.sessions.get if method == "GET" else self.sessions.delete)(headers, who, receive, send)
         else:
             raise self._not_allowed(method)
 
@@ -321,7 +308,7 @@ class App:
             raise Refused(503, "credentials cannot be checked now", [(b"retry-after", b"10")]) from error
 
     def _not_allowed(self, method: str) -> Refused:
-        allowed = "GET, POST, DELETE" if self.service.legacy and self._sessions_on else "POST"
+        allowed = "GET, POST, DELETE" if self.service.legacy and self._has_sessions else "POST"
         return Refused(405, f"{method} is not for this; {allowed} is", [(b"allow", allowed.encode())])
 
     async def _elsewhere(
@@ -354,7 +341,8 @@ class App:
         body = await self.read(headers, receive)
         said = headers.get(b"mcp-protocol-version")
         if said is not None:
-            self._note_usual(kind) if said.decode("latin-1") in self.service.revisions else None
+            if kind is not None and said.decode("latin-1") in self.service.revisions:
+                self._note_usual(kind)
             post = self._post_stateless if is_modern(said.decode("latin-1")) else self._post_older
             await post(headers, who, body, receive, send)
         elif VERSION.encode() in body and has_version(body):
@@ -382,15 +370,10 @@ class App:
     ) -> None:
         if not self.service.legacy:
             await StatelessExchange(self, self.modern, headers, who, send, {}).run(body, receive)
-        elif not self._sessions_on:
+        elif not self._has_sessions:
             await self._post_without_session(headers, who, body, receive, send)
-        elif b"mcp-session-id" in headers:
-            engine = await self._session(headers, who)
-            await SessionExchange(self, engine, headers, who, send).run(body, receive)
-            if len(self._sessions) > _REMEMBERED:
-                self._forget_idle()
         else:
-            await self._begin_session(headers, who, body, receive, send)
+            await self.sessions.post(headers, who, body, receive, send)
 
     async def _post_without_session(
         self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
@@ -404,175 +387,8 @@ class App:
         engine = OlderStateless(self, revision)
         await OlderStatelessExchange(self, engine, headers, who, send).run(body, receive)
 
-    async def _begin_session(
-        self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
-    ) -> None:
-        frame = examine(body)
-        if isinstance(frame, Frame) and frame.method != "initialize":
-            raise Refused(400, "Mcp-Session-Id: required, but missing; it is given with the answer to initialize")
-        engine = SessionEngine(self, secrets.token_urlsafe(24))
-        exchange = SessionExchange(self, engine, headers, who, send)
-        exchange.begins = self._create
-        await exchange.run(body, receive)
-
-    async def _create(self, exchange: SessionExchange) -> None:
-        """The handshake has begun: the session is there. Raises `Refused` where there are too many."""
-        engine = exchange.session
-        fields = engine.opening()
-        if exchange.principal is not None:
-            fields["principal"] = exchange.principal
-        try:
-            await self.store.create(engine.id, fields)
-        except TooMany as error:
-            raise Refused(503, f"{error}", [(b"retry-after", b"60")]) from error
-        self._sessions[engine.id] = engine
-        self._forget_idle()
-
-    # Sessions
-
-    async def _session(self, headers: Mapping[bytes, bytes], who: Principal | None) -> SessionEngine:
-        """The session of a request. Raises `Refused` for one that is not there, or is somebody else's."""
-        said = headers.get(b"mcp-session-id")
-        if said is None:
-            raise Refused(400, "Mcp-Session-Id: required, but missing")
-        version = headers.get(b"mcp-protocol-version")
-        if version is not None and version.decode("latin-1") not in self.service.legacy:
-            raise Refused(400, f"MCP-Protocol-Version: {version.decode('latin-1')[:50]!a} has no sessions here")
-        id, now = said.decode("latin-1"), self.loop.time()
-        fields = await self.store.load(id)
-        if fields is None:
-            self._drop(id)
-        if fields is None or fields.get("principal") != (None if who is None else who.name):
-            raise Refused(404, "the session is not there, or not any more")
-        return self._known(id, fields, now)
-
-    def _known(self, id: str, fields: dict[str, str], read_at: float) -> SessionEngine:
-        engine = self._sessions.get(id)
-        if engine is None:
-            engine = self._sessions[id] = SessionEngine(self, id)
-        else:
-            self._sessions.move_to_end(id)
-        engine.refresh(fields, read_at)
-        return engine
-
-    def _drop(self, id: str) -> None:
-        engine = self._sessions.pop(id, None)
-        if engine is not None:
-            engine.close()
-
-    def _forget_idle(self) -> None:
-        while len(self._sessions) > _REMEMBERED:
-            idle = next((id for id, engine in itertools.islice(self._sessions.items(), 8) if engine.is_idle), None)
-            if idle is None:
-                return
-            del self._sessions[idle]
-
-    async def _delete(
-        self, session: SessionEngine, _headers: Mapping[bytes, bytes], _receive: Receive, send: Send
-    ) -> None:
-        await self.store.delete(session.id)
-        self._drop(session.id)
-        if self.store.is_shared:
-            await self.publish("ended", session.id)
-        await respond(send, 204)
-
-    # GET
-
-    async def _get(self, session: SessionEngine, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        check_accept(headers, b"text/event-stream")
-        said = headers.get(b"last-event-id")
-        found = None if said is None else _EVENT_ID.fullmatch(said.decode("latin-1"))
-        if said is not None and found is None:
-            raise Refused(400, "Last-Event-ID: there is no such event")
-        if found is None or found[1] == STANDALONE:
-            await self._listen(session, None if found is None else int(found[2]), receive, send)
-        else:
-            await self._resume(session, found[1], int(found[2]), receive, send)
-
-    async def _listen(self, session: SessionEngine, after: int | None, receive: Receive, send: Send) -> None:
-        """The stream for what belongs to no request."""
-        if not session.handshake.done:
-            raise Refused(400, "the stream for changes begins after notifications/initialized")
-        missed = None if after is None else await self.store.published(after)
-        stream = self.stream(send, None, session.id)
-        if stream is None:
-            await self._unavailable(send, "there are as many streams as there may be")
-            return
-        before = session.fields.get("stream")
-        session.begin_standalone(stream)
-        if after is None:
-            session.heard = self.number
-        else:
-            session.heard = after
-            self._replay(session, missed)
-        try:
-            if before != self.store.worker:
-                session.keep({"stream": self.store.worker})
-                await session.settle()
-            if before not in (None, self.store.worker):
-                await self.tell(str(before), "taken", session.id)
-            begin = self.number if after is None else after
-            first = event_bytes(b"", id=f"{STANDALONE}.{begin}", retry=self.retry)
-            await self.pump(stream, first if session.revision >= PRIMED else b"", receive)
-        finally:
-            session.end_standalone(stream)
-            self._stream_ended(stream)
-
-    def _replay(self, session: SessionEngine, missed: Sequence[tuple[int, bytes]] | None) -> None:
-        """Tell of what happened while nobody listened; of everything that may have, where that is not known."""
-        if missed is None:
-            session.heard = self.number
-            session.subscriptions.publish_all()
-            return
-        for number, data in missed:
-            news = msgspec.json.decode(data, type=News)
-            if news.kind == "change":
-                session.hear_news(number, *news.what)
-
-    async def _resume(self, session: SessionEngine, name: str, after: int, receive: Receive, send: Send) -> None:
-        """Go on with a stream that was broken."""
-        following = self.store.follow(session.id, name, after)
-        first: Sequence[Event] = ()
-        try:
-            first = await anext(following)
-        except StopAsyncIteration:
-            pass
-        except Gone as error:
-            raise Refused(400, f"Last-Event-ID: {error}") from error
-        stream = self.stream(send, None, session.id)
-        if stream is None:
-            await self._unavailable(send, "there are as many streams as there may be")
-            return
-        await self._leave_to_another(name)
-
-        async def feed() -> None:
-            try:
-                for number, data in first:
-                    stream.put(data, f"{name}.{number}")
-                async for events in following:
-                    for number, data in events:
-                        stream.put(data, f"{name}.{number}")
-                    await stream.drain()
-            except (Gone, ConnectionError):
-                pass
-            finally:
-                stream.end()
-
-        feeding = self.later(feed())
-        try:
-            await self.pump(stream, b"", receive)
-        finally:
-            feeding.cancel()
-
-    async def _leave_to_another(self, name: str) -> None:
-        """Each message goes out on one connection: the one that a stream began with is not used any more."""
-        worker = name.partition("-")[0]
-        if worker == self.store.worker:
-            self._hear_resumed(name)
-        elif self.store.is_shared:
-            await self.tell(worker, "resumed", name)
-
-    def _hear_resumed(self, name: str) -> None:
+    def resumed(self, name: str) -> None:
+        """A stream that is kept goes on on another connection."""
         stream = self._kept.get(name)
         if stream is not None:
             stream.detach()
@@ -591,7 +407,8 @@ class App:
         finally:
             watching.cancel()
 
-    async def _unavailable(self, send: Send, text: str) -> None:
+    async def unavailable(self, send: Send, text: str) -> None:
+        """Say that something cannot be had just now."""
         await respond(send, 503, error_bytes(None, INVALID_REQUEST, text)[:-1], [(b"retry-after", b"10")])
 
     # Streams
@@ -606,10 +423,11 @@ class App:
             stream = self._kept[kept.name] = KeptStream(send, self._high_water, kept, self.retry)
         self._streams[stream] = session
         self._quiet.clear()
-        stream.hear_end = self._stream_ended
+        stream.hear_end = self.stream_ended
         return stream
 
-    def _stream_ended(self, stream: EventStream) -> None:
+    def stream_ended(self, stream: EventStream) -> None:
+        """Forget a stream."""
         self._streams.pop(stream, None)
         if isinstance(stream, KeptStream):
             self._kept.pop(stream.name, None)
@@ -664,30 +482,6 @@ class App:
                 engine.hear_news(self.number, change, uri)
             else:
                 engine.subscriptions.publish(change, uri)
-
-    def _hear_cancel(self, session: str, id: RequestId) -> None:
-        engine = self._sessions.get(session)
-        if engine is not None and id in engine.in_flight:
-            engine.cancel(id)
-
-    def _hear_answer(self, session: str, id: str, value: dict[str, Any]) -> None:
-        engine = self._sessions.get(session)
-        if engine is not None:
-            engine.answered(Frame(None, id, value), None)
-
-    def _hear_taken(self, session: str) -> None:
-        engine = self._sessions.get(session)
-        if engine is not None and engine.standalone is not None:
-            engine.standalone.end()
-
-    def _hear_refresh(self, session: str) -> None:
-        self.later(self._refresh(session))
-
-    async def _refresh(self, session: str) -> None:
-        now, fields = self.loop.time(), await self.store.load(session)
-        engine = self._sessions.get(session)
-        if engine is not None and fields is not None:
-            engine.refresh(fields, now)
 
     def _hear_post(self, session: str, body: str, principal: str | None) -> None:
         if self._two_endpoints is not None:

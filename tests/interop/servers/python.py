@@ -1,9 +1,9 @@
 """A server that offers what `offer.json` says, on the low level of the official Python SDK.
 
-    python python.py
+    python python.py [http|sse]
 
-Runs in an environment of its own, with `mcp` 1.x or 2.x: `Older` and `Newer` are what differs. Everything else is plain
-JSON.
+Over HTTP it prints the URL that it serves, and ends with its standard input. Runs in an environment of its own, with
+`mcp` 1.x or 2.x: `Older` and `Newer` are what differs. Everything else is plain JSON.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import asyncio
 import importlib
 import json
 import os
+import socket
+import sys
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -411,12 +415,66 @@ def newer() -> Any:
     return server
 
 
-async def main() -> None:
+CHANGES: Any = lowlevel.NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+
+
+async def main(transport: str) -> None:
     server = newer() if hasattr(types, "SubscriptionsListenRequest") else older()
-    changes = lowlevel.NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+    if transport != "stdio":
+        await serve_http(server, transport)
+        return
     async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options(changes))
+        await server.run(incoming, outgoing, server.create_initialization_options(CHANGES))
+
+
+async def serve_http(server: Any, transport: str) -> None:
+    """Serve at a free port, until standard input ends."""
+    uvicorn: Any = importlib.import_module("uvicorn")
+    routed = streamable(server) if transport == "http" else two_endpoints(server)
+    listening = socket.create_server(("127.0.0.1", 0))
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}/{'mcp' if transport == 'http' else 'sse'}", flush=True)
+    serving = uvicorn.Server(uvicorn.Config(routed, log_level="error", timeout_graceful_shutdown=1))
+    running = asyncio.create_task(serving.serve([listening]))
+    await asyncio.to_thread(sys.stdin.read)
+    serving.should_exit = True
+    await running
+
+
+def streamable(server: Any) -> Any:
+    """The one endpoint of newer revisions."""
+    server.create_initialization_options = partial(server.create_initialization_options, CHANGES)
+    if hasattr(server, "streamable_http_app"):
+        return server.streamable_http_app()
+    manager: Any = importlib.import_module("mcp.server.streamable_http_manager").StreamableHTTPSessionManager(server)
+    applications: Any = importlib.import_module("starlette.applications")
+    routing: Any = importlib.import_module("starlette.routing")
+
+    @asynccontextmanager
+    async def lifespan(_app: Any) -> AsyncGenerator[None]:
+        async with manager.run():
+            yield
+
+    class Endpoint:
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await manager.handle_request(scope, receive, send)
+
+    return applications.Starlette(routes=[routing.Route("/mcp", Endpoint())], lifespan=lifespan)
+
+
+def two_endpoints(server: Any) -> Any:
+    """The two of 2024-11-05."""
+    events = importlib.import_module("mcp.server.sse").SseServerTransport("/messages/")
+    applications: Any = importlib.import_module("starlette.applications")
+    routing: Any = importlib.import_module("starlette.routing")
+
+    class Events:
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            async with events.connect_sse(scope, receive, send) as (incoming, outgoing):
+                await server.run(incoming, outgoing, server.create_initialization_options(CHANGES))
+
+    routes = [routing.Route("/sse", Events(), methods=["GET"]), routing.Mount("/messages/", events.handle_post_message)]
+    return applications.Starlette(routes=routes)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "stdio"))

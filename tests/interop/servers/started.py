@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +20,10 @@ from typedmcp.dialect import structs
 from typedmcp.peer import Report
 from typedmcp.transports.process import StdioServerParameters
 
-__all__ = ["MODERN", "OLDER", "Line", "Server", "connected", "node_server", "plain", "processes", "run"]
+__all__ = [
+    "MODERN", "OLDER", "Line", "Server", "connected", "connected_over_http", "node_server", "plain", "processes",
+    "run", "served",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -79,6 +83,41 @@ async def connected(
     assert unexpected == [], unexpected
 
 
+@asynccontextmanager
+async def connected_over_http(
+    server: Server, transport: str, *, odd: tuple[str, ...] = (), **options: Any
+) -> AsyncGenerator[Client]:
+    """A client of a server that is started for it, and prints its URL first; it ends with its standard input."""
+    async with served(server, transport) as url:
+        reports: list[Report] = []
+        client._eras.clear()  # pyright: ignore[reportPrivateUsage]
+        options = {"timeout": 10.0, **options, "on_report": reports.append}
+        async with connect(url, **options) as opened:
+            yield opened
+        unexpected = [str(report) for report in reports if report.kind not in odd]
+        assert unexpected == [], unexpected
+
+
+@asynccontextmanager
+async def served(server: Server, *arguments: str, **env: str) -> AsyncGenerator[str]:
+    """The URL of a server that is started with these arguments. Fails where the process does not end."""
+    started = server.parameters(*arguments)
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": {**os.environ, **env}}
+    process = await asyncio.create_subprocess_exec(started.command, *started.args, **pipes)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield (await asyncio.wait_for(process.stdout.readline(), _PATIENCE)).decode().strip()
+    finally:
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), _PATIENCE / 2)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise
+
+
 def processes(mark: str) -> list[int]:
     """The processes that were started with a mark, and what they have started; found where there is a `/proc`."""
     if not Path("/proc/self/environ").exists():
@@ -111,12 +150,15 @@ class Line:
     def __init__(self, server: Server, revision: str, *arguments: str, **options: Any) -> None:
         self.server, self.revision = server, revision
         self._runner = asyncio.Runner()
-        self._opened = connected(server, *arguments, revisions=[revision], **options)
+        self._opened = self.connected(server, *arguments, revisions=[revision], **options)
         try:
             self.client = self.run(self._opened.__aenter__)
         except BaseException:
             self._runner.close()
             raise
+
+    def connected(self, server: Server, *arguments: str, **options: Any) -> AbstractAsyncContextManager[Client]:
+        return connected(server, *arguments, **options)
 
     @property
     def is_modern(self) -> bool:

@@ -1,17 +1,22 @@
 // A server that offers what `offer.json` says, on the low level of the official TypeScript SDK.
 //
-//     node typescript.mjs NODE_MODULES
+//     node typescript.mjs NODE_MODULES [http]
 //
-// The SDK lives in the folder NODE_MODULES. The client decides on the era.
+// The SDK lives in the folder NODE_MODULES. The client decides on the era. Over HTTP it prints the URL that it serves.
 
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { readFileSync } from 'node:fs';
 
-const [modules] = process.argv.slice(2);
+const [modules, transport = 'stdio'] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(`${modules}/`));
 const library = name => import(pathToFileURL(require.resolve(name)));
-const { Server, ProtocolError, inputRequired } = await library('@modelcontextprotocol/server');
+const {
+    Server, ProtocolError, WebStandardStreamableHTTPServerTransport, createMcpHandler, inputRequired, isLegacyRequest,
+} = await library('@modelcontextprotocol/server');
 const { serveStdio } = await library('@modelcontextprotocol/server/stdio');
 
 const offer = JSON.parse(readFileSync(new URL('offer.json', import.meta.url), 'utf8'));
@@ -42,10 +47,19 @@ async function progress({ mcpReq }, done, total, message) {
     await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: done, total, message } });
 }
 
+let modern; // serves the newest revision over HTTP, where no connection outlives a call
+
 const changes = {
     tools: server => server.sendToolListChanged(),
     prompts: server => server.sendPromptListChanged(),
     resources: server => server.sendResourceListChanged(),
+    other: (server, uri) => server.sendResourceUpdated({ uri }),
+};
+const published = {
+    tools: () => modern.notify.toolsChanged(),
+    prompts: () => modern.notify.promptsChanged(),
+    resources: () => modern.notify.resourcesChanged(),
+    other: (server, uri) => modern.notify.resourceUpdated(uri),
 };
 
 const tools = {
@@ -69,7 +83,8 @@ const tools = {
     },
     change: async (server, context, { what }) => {
         if (what === 'test://watched') watched++;
-        await (changes[what] ?? (server => server.sendResourceUpdated({ uri: what })))(server);
+        const ways = transport === 'http' && !server.transport?.sessionId ? published : changes;
+        await (ways[what] ?? ways.other)(server, what);
         return told('changed');
     },
     roots_changes: () => told(rootsChanges),
@@ -129,7 +144,7 @@ const handlers = {
     'resources/unsubscribe': () => ({}),
 };
 
-serveStdio(() => {
+function offered() {
     const changing = { listChanged: true };
     const capabilities = {
         tools: changing, prompts: changing, resources: { ...changing, subscribe: true }, logging: {}, completions: {},
@@ -139,4 +154,41 @@ serveStdio(() => {
         server.setRequestHandler(method, (request, context) => handle(server, request.params, context));
     server.setNotificationHandler('notifications/roots/list_changed', () => void rootsChanges++);
     return server;
-});
+}
+
+const sessions = new Map();
+
+// Older revisions have sessions, in which the server can ask.
+async function serveOlder(request) {
+    const known = sessions.get(request.headers.get('mcp-session-id'));
+    if (known) return known.handleRequest(request);
+    if (request.headers.has('mcp-session-id')) return new Response('No such session', { status: 404 });
+    const opened = new WebStandardStreamableHTTPServerTransport({
+        sessionIdGenerator: randomUUID,
+        onsessioninitialized: id => void sessions.set(id, opened),
+        onsessionclosed: id => void sessions.delete(id),
+    });
+    await offered().connect(opened);
+    return opened.handleRequest(request);
+}
+
+async function respond(incoming, outgoing) {
+    const given = new AbortController();
+    outgoing.on('close', () => given.abort());
+    const request = new Request(`http://${incoming.headers.host}${incoming.url}`, {
+        method: incoming.method, headers: incoming.headers, duplex: 'half', signal: given.signal,
+        body: incoming.method === 'POST' ? Readable.toWeb(incoming) : undefined,
+    });
+    const response = await ((await isLegacyRequest(request)) ? serveOlder(request) : modern.fetch(request));
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+    outgoing.flushHeaders();
+    if (!response.body) return outgoing.end();
+    Readable.fromWeb(response.body).on('error', () => outgoing.destroy()).pipe(outgoing);
+}
+
+if (transport === 'http') {
+    modern = createMcpHandler(offered, { legacy: 'reject' });
+    const server = createServer((incoming, outgoing) => void respond(incoming, outgoing));
+    server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${server.address().port}/mcp`));
+    process.stdin.on('end', () => process.exit(0)).resume();
+} else serveStdio(offered);

@@ -1,0 +1,167 @@
+"""Our client drives servers that others wrote, over HTTP: as over stdio, and what only HTTP has."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.interop import test_servers
+from tests.interop.servers.started import MODERN, OLDER, Server, connected_over_http, plain, run, served
+from tests.interop.test_servers import EVERYTHING, OFFER, PYTHON_1, PYTHON_2, TYPESCRIPT, Sdk, text
+from typedmcp import sync
+from typedmcp.client import Client, connect
+
+pytestmark = pytest.mark.long
+
+HTTP, SSE = "http", "sse"
+
+SDKS = [
+    (TYPESCRIPT, OLDER, HTTP), (TYPESCRIPT, MODERN, HTTP),
+    (PYTHON_1, OLDER, HTTP), (PYTHON_1, OLDER, SSE),
+    (PYTHON_2, OLDER, HTTP), (PYTHON_2, MODERN, HTTP), (PYTHON_2, OLDER, SSE),
+]  # fmt: skip
+
+
+class HttpSdk(Sdk):
+    """A line to a server written with an official SDK, over HTTP."""
+
+    def __init__(self, server: Server, revision: str, transport: str) -> None:
+        self.transport = transport
+        super().__init__(server, revision)
+
+    def connected(self, server: Server, *arguments: str, **options: Any) -> AbstractAsyncContextManager[Client]:
+        return connected_over_http(server, self.transport, *arguments, **options)
+
+
+@pytest.fixture(scope="module", params=SDKS, ids=lambda given: f"{given[0]} on {given[1]} over {given[2]}")
+def opened_sdk(request: pytest.FixtureRequest) -> Generator[HttpSdk]:
+    line = HttpSdk(*request.param)
+    yield line
+    line.close()
+
+
+@pytest.fixture
+def sdk(opened_sdk: HttpSdk) -> HttpSdk:
+    opened_sdk.asked.clear()
+    opened_sdk.logged.clear()
+    return opened_sdk
+
+
+for _name, _test in vars(test_servers).items():  # what holds over stdio holds here
+    if _name.startswith("test_") and "sdk" in inspect.signature(_test).parameters:
+        globals()[_name] = _test
+
+
+EVERY = [(TYPESCRIPT, HTTP), (PYTHON_1, HTTP), (PYTHON_1, SSE), (PYTHON_2, HTTP), (PYTHON_2, SSE)]
+every_server = pytest.mark.parametrize(("server", "transport"), EVERY, ids=str)
+
+
+@every_server
+def test_the_client_finds_out_what_the_server_speaks(server: Server, transport: str) -> None:
+    async def main() -> None:
+        async with connected_over_http(server, transport) as client:
+            assert client.revision == (server.newest if transport == HTTP else OLDER)
+            assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
+
+    run(main)
+
+
+def test_what_was_found_out_is_remembered() -> None:
+    async def main() -> None:
+        for server, transport in EVERY:
+            async with served(server, transport) as url:
+                for _ in range(2):
+                    async with connect(url, timeout=10.0) as client:
+                        assert client.revision == (server.newest if transport == HTTP else OLDER)
+                        assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
+
+    run(main)
+
+
+@every_server
+def test_the_blocking_client_calls_over_http_too(server: Server, transport: str) -> None:
+    async def main() -> None:
+        async with served(server, transport) as url:
+            assert await asyncio.to_thread(texts, url) == [text_of(OFFER)] * 2
+
+    def texts(url: str) -> list[str]:
+        with sync.connect(url, timeout=10.0) as client:
+            return [text(client.call_tool("text")) for _ in range(2)]
+
+    run(main)
+
+
+def text_of(offer: dict[str, Any]) -> str:
+    said: str = offer["results"]["text"]["content"][0]["text"]
+    return said
+
+
+@every_server
+def test_a_server_that_dies_ends_the_call(server: Server, transport: str) -> None:
+    async def main() -> None:
+        async with served(server, transport) as url, connect(url, timeout=10.0, on_report=print) as client:
+            with pytest.raises(typedmcp.ConnectionLost):
+                await client.call_tool("crash")
+            with pytest.raises(typedmcp.ConnectionLost):
+                await client.ping()
+
+    run(main)
+
+
+def test_many_listeners_do_not_keep_calls_from_being_made() -> None:
+    async def main() -> None:
+        async with connected_over_http(PYTHON_2, HTTP) as client:
+            listeners = [client.listen(tools=True) for _ in range(50)]
+            await asyncio.gather(*(listener.__aenter__() for listener in listeners))
+            await asyncio.gather(*(client.call_tool("change", {"what": "tools"}) for _ in range(20)))
+            changes = await asyncio.gather(*(anext(listener) for listener in listeners))
+            assert {change.kind for change in changes} == {"tools"}
+            await asyncio.gather(*(listener.close() for listener in listeners))
+
+    run(main)
+
+
+# npm's server-everything
+
+
+@asynccontextmanager
+async def everything(mode: str) -> AsyncGenerator[str]:
+    """The URL of the server in one of its modes. It prints no URL, and does not end by itself."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    started = EVERYTHING.parameters(mode)
+    from asyncio import subprocess
+
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "env": {"PORT": str(port)}}
+    process = await asyncio.create_subprocess_exec(started.command, *started.args, **pipes)
+    assert process.stderr is not None
+    try:
+        while b"port" not in (line := await asyncio.wait_for(process.stderr.readline(), 20)).lower():
+            assert line, "the server ended"
+        yield f"http://127.0.0.1:{port}/{'sse' if mode == 'sse' else 'mcp'}"
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+@pytest.mark.parametrize("mode", ["sse", "streamableHttp"])
+def test_everything_works_over_http(mode: str) -> None:
+    async def main() -> None:
+        answer, steps = test_servers.answer, list[Any]()
+        async with everything(mode) as url, connect(url, timeout=10.0, sample=answer, on_report=print) as client:
+            assert client.revision == OLDER
+            assert text(await client.call_tool("echo", {"message": "Grüße"})) == "Echo: Grüße"
+            arguments = {"duration": 0.2, "steps": 2}
+            await client.call_tool("trigger-long-running-operation", arguments, on_progress=steps.append)
+            assert [step.progress for step in steps] == [1, 2]
+            asked = await client.call_tool("trigger-sampling-request", {"prompt": "Which?", "maxTokens": 10})
+            assert "Paris, of course." in text(asked)
+
+    run(main)

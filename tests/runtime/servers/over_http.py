@@ -1,0 +1,118 @@
+"""A server over HTTP that tells what it holds: `over_http.py [BODY_LIMIT]` prints its address once it listens.
+
+`/held` answers with the number of objects and the memory of the process, after a collection; `/changed` has everybody
+who listens told that the tools have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+import typedmcp
+from typedmcp.dialect import handlers, structs
+from typedmcp.errors import MissingCapability
+
+PROPERTIES = {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}}
+SCHEMA = structs.from_builtins({"type": "object", "properties": PROPERTIES}, structs.ToolInputSchema)
+
+
+TOOLS = ("echo", "other", "many", "large", "asks", "fails")
+
+
+class Handler(handlers.ServerStub[typedmcp.Context]):
+    """Tools that say their own name, or one after the other as much as is asked for."""
+
+    def __init__(self) -> None:
+        self.told = 0
+
+    async def list_tools(
+        self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
+    ) -> structs.ListToolsResult:
+        tools = [structs.Tool(name=name, input_schema=SCHEMA) for name in TOOLS]
+        return structs.ListToolsResult(tools=tools, result_type="complete", ttl_ms=60_000, cache_scope="public")
+
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
+        arguments = params.arguments or {}
+        if params.name == "asks":
+            raise MissingCapability({"sampling": {}})
+        if params.name == "fails":
+            raise RuntimeError("a secret that is nobody's business")
+        if params.name == "many":
+            for number in range(1, int(arguments["n"]) + 1):
+                self.told += 1
+                await ctx.progress(number, message="x" * 1000)
+        text = f"I am {params.name}"
+        if params.name == "large":
+            await asyncio.sleep(0)
+            text = "x" * int(arguments["n"])
+        return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
+
+    async def list_resources(
+        self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
+    ) -> structs.ListResourcesResult:
+        return structs.ListResourcesResult(resources=[], result_type="complete", ttl_ms=60_000, cache_scope="public")
+
+
+def status(name: str) -> int:
+    """A number from what the system knows of this process, in bytes."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) << 10
+
+
+def tell(report: typedmcp.Report) -> None:
+    """Complain of what is wrong with the server; what is wrong with clients is expected."""
+    if report.kind is typedmcp.Kind.BROKEN:
+        print(report, file=sys.stderr, flush=True)
+
+
+class App:
+    """The application under test, and two paths to look into it by."""
+
+    def __init__(self, body_limit: int) -> None:
+        self.handler = Handler()
+        self.service = typedmcp.Service(self.handler, name="over-http", version="1", on_report=tell)
+        self.app: Any = typedmcp.asgi(self.service, sse_path="/sse", body_limit=body_limit)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope.get("path")
+        if path == "/held":
+            await self.answer(send, await self.held())
+        elif path == "/changed":
+            self.service.changes.tools_changed()
+            await self.answer(send, {})
+        else:
+            await self.app(scope, receive, send)
+
+    async def held(self) -> dict[str, int]:
+        for _ in range(3):
+            gc.collect()
+            await asyncio.sleep(0)
+        memory = {"memory": status("VmRSS"), "most": status("VmHWM")}
+        return {"objects": len(gc.get_objects()), "told": self.handler.told, **memory}
+
+    async def answer(self, send: Any, value: dict[str, int]) -> None:
+        body = json.dumps(value).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def main() -> None:
+    limit = int(sys.argv[1]) if len(sys.argv) > 1 else 4 << 20
+    with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+        options: dict[str, Any] = {"log_level": "warning", "access_log": False, "ws": "none"}
+        config = uvicorn.Config(App(limit), http="httptools", timeout_graceful_shutdown=2, **options)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,7 @@ revision was on the wire. What is compiled for a method is compiled when it is f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from types import NoneType
@@ -37,6 +37,9 @@ Backend: TypeAlias = Literal["msgspec", "pydantic"]
 
 D = dialect.structs
 
+NAMED: Mapping[str, str] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The methods whose requests are about something that has a name, each with the parameter that says it."""
+
 
 class Entry:
     """What a codec knows of one method."""
@@ -47,6 +50,8 @@ class Entry:
         """The method as the header of a request over HTTP has it."""
         self.handler: str = method.handler
         self.is_request: bool = method.kind == "request"
+        self.names: str | None = NAMED.get(method.name)
+        """The member of its parameters that says what it is about."""
         self.takes_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in _results(method))
         self._record = method
         self._revision = revision
@@ -95,6 +100,7 @@ def _results(method: Method[Any, Any]) -> list[type]:
 class _Unknown(Entry):
     def __init__(self, method: str, *, is_request: bool) -> None:
         self.method, self.handler, self.is_request, self.takes_input = method, "fallback", is_request, False
+        self.header, self.names = method.encode(errors="replace"), None
         self.downs: dict[type, Converter | None] = {}
 
     def down(self, result: object, lost: Lost) -> Any:  # noqa: ARG002  # nothing is known of it

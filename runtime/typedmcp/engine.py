@@ -49,7 +49,7 @@ from typedmcp.subscriptions import Subscriptions
 from typedmcp.threads import Threads
 from typedmcp.wire import Bad, Batch, Frame, Oversize, RequestId, envelope, examine
 
-__all__ = ["BatchAnswer", "Channel", "Engine", "Started", "resumed"]
+__all__ = ["BatchAnswer", "Channel", "Engine", "Started", "awaited", "resumed"]
 
 D = dialect.structs
 
@@ -366,7 +366,7 @@ class Engine:
         if type(answer) is _Coroutine:
             return ctx, cast("Coroutine[Any, Any, Any]", answer)
         if is_awaitable(answer):
-            return ctx, _awaited(answer)
+            return ctx, awaited(answer)
         self.answer_at_once(ctx, answer)
         return None
 
@@ -829,7 +829,8 @@ def _nobody() -> Facts:
     return Facts(DIALECT, _MetaType(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities()))
 
 
-async def _awaited(answer: Awaitable[Any]) -> Any:
+async def awaited(answer: Awaitable[Any]) -> Any:
+    """Something to wait for as a coroutine."""
     return await answer
 
 

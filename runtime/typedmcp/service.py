@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
@@ -107,13 +107,19 @@ class Service:
         self.grace = grace
         self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
         """What every modern result's `_meta` says of the server."""
+        self._copiers: dict[type, Callable[[Any, Any], Any]] = {}
         self._alone = msgspec.Raw(msgspec.json.encode(self.result_meta))
 
     def named(self, result: Any) -> Any:
         """A modern result whose `_meta` names the server."""
+        kind = type(result)
+        copy = self._copiers.get(kind)
+        if copy is not None:
+            own = result.meta
+            return copy(result, self._alone if own is UNSET else {**self.result_meta, **own})
         if is_object(result):
             return {"resultType": "complete", **result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
         if not isinstance(result, msgspec.Struct):
             return result
-        own = result.meta  # type: ignore[attr-defined]  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]
-        return with_meta(type(result))(result, self._alone if own is UNSET else {**self.result_meta, **own})
+        self._copiers[kind] = with_meta(cast(Any, kind))
+        return self.named(result)

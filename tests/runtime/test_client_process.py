@@ -182,7 +182,7 @@ def test_a_server_may_be_at_a_socket(tmp_path: Path) -> None:
 
 def test_an_address_that_is_none_is_named() -> None:
     async def main() -> None:
-        for target, said in {"python server.py": "a command is a list", "http://x": "no client for HTTP"}.items():
+        for target, said in {"python server.py": "a command is a list", "http//x": "is no address"}.items():
             with pytest.raises(typedmcp.UsageError, match=said):
                 await connect(target)
         with pytest.raises(typedmcp.ConnectionLost, match="refused"):

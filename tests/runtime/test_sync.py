@@ -200,7 +200,9 @@ def test_a_forked_process_connects_anew_and_ends() -> None:
 def test_a_client_that_is_dropped_is_closed_with_a_warning() -> None:
     client = sync.connect(COMMAND)
     client.open()
-    transport: Any = client.engine._session.transport  # type: ignore[union-attr]  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
+    session: Any = client.engine._session  # pyright: ignore[reportPrivateUsage]
+    transport: Any = session.transport
+    del session
     held = [client]
     del client
     with pytest.warns(ResourceWarning, match="was not closed"):

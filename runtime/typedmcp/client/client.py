@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overload
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -18,29 +19,39 @@ from typedmcp.changes import Change
 from typedmcp.client.cache import Key, ResponseCache
 from typedmcp.client.cache import key as cache_key
 from typedmcp.client.callbacks import Callbacks, Elicit, Roots, Sample
-from typedmcp.client.era import Identity, Server, meet
+from typedmcp.client.era import Identity, Server, is_modern_refusal, meet, supported_by
 from typedmcp.client.events import Events
+from typedmcp.client.lines import LineSession
 from typedmcp.client.listening import Subscription
+from typedmcp.client.mirror import Mirror
 from typedmcp.client.outputs import OutputChecker, available
 from typedmcp.client.replies import Problem, reader
-from typedmcp.client.requests import NO_META, Outgoing, revision_of, typed
-from typedmcp.client.session import ClientSession
-from typedmcp.client.targets import Target, can_restart, name_of, open_target
+from typedmcp.client.requests import NO_META, Outgoing, is_mapping, revision_of, typed
+from typedmcp.client.session import Session, SessionLost
+from typedmcp.client.targets import Target, can_restart, is_url, name_of, open_target
 from typedmcp.context import LEVELS, LogLevel
 from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
 from typedmcp.errors import (
     METHOD_NOT_FOUND,
     ConnectionLost,
     DecodeError,
+    Error,
+    HeaderMismatch,
+    HttpStatusError,
     InputUnavailable,
     ProtocolError,
     RemoteError,
     RequestTimeout,
+    ServerBusy,
+    UnsupportedVersion,
     UsageError,
 )
 from typedmcp.peer import Kind, Report
 from typedmcp.transports import Transport
 from typedmcp.wire import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from typedmcp.client.endpoint import Credentials, Endpoint
 
 __all__ = ["CallOptions", "Client", "connect"]
 
@@ -54,7 +65,11 @@ _ELICITATION_REQUIRED = -32042
 """With what 2025-11-25 asks for a visit to a URL."""
 
 _eras: dict[str, str] = {}
-"""The revision that a target spoke last time."""
+"""The revision that a target spoke last time; behind a mark where it has two endpoints."""
+
+_TWO_ENDPOINTS = "two endpoints, "
+_NOT_HERE = (400, 404, 405)
+"""Statuses with which a server of 2024-11-05 refuses what is posted to the URL of its events."""
 
 _REMEMBERED = 256
 """Of how many targets that is known."""
@@ -113,11 +128,16 @@ def connect(
     cache: int = 8 << 20,
     check_output: bool = True,
     restart: bool = False,
+    headers: Mapping[str, str] | None = None,
+    auth: Credentials | None = None,
+    proxy: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    reconnects: int | None = None,
 ) -> Client:
     """A client, to be entered with `async with`, or opened with `await` and closed with `close()`.
 
-    `target` is a command (a list, or `StdioServerParameters`), an address (`unix:/path`, `tcp://host:port`), a
-    `Transport`, or a handler or `Service` in this process.
+    `target` is a command (a list, or `StdioServerParameters`), a URL (`https://host/mcp`), an address (`unix:/path`,
+    `tcp://host:port`), a `Transport`, or a handler or `Service` in this process.
 
     `sample`, `elicit` and `roots` answer what the server asks; the client declares those that are given, and what
     `capabilities` adds. `on_log` is told of log messages, from `log_level` up. `on_report` is told of what is odd and
@@ -129,7 +149,14 @@ def connect(
     long as the server says they may be; 0 is none. With `check_output`, results of tools that were listed are checked
     against their `outputSchema`; that needs the extra `jsonschema`. With `restart`, a server that has died is started
     again by the next call; calls that were open fail all the same.
+
+    For URLs only: `headers` are sent with every request. `auth` is a token, or a function, plain or async, that is
+    asked for a token or headers: with None at first, and with the `AuthorizationRequired` of a request that was
+    refused, which is then made once more. `proxy` is the URL of a proxy; without it the environment's is used
+    (`HTTPS_PROXY`, …), with "" none. `tls` says whom to trust and which certificate to show. `reconnects` is how often
+    in a row a stream that broke is asked for again, 5 by default.
     """
+    http = _http_options(target, headers=headers, auth=auth, proxy=proxy, tls=tls, reconnects=reconnects)
     if unknown := [revision for revision in revisions if revision not in SUPPORTED]:
         raise UsageError(f"no revision {unknown[0]!r}; there are {', '.join(SUPPORTED)}")
     if isinstance(roots, str):
@@ -145,8 +172,15 @@ def connect(
     )
     return Client(
         target, identity, log_level=log_level, on_log=on_log, on_report=on_report, timeout=timeout, max_time=max_time,
-        probe=probe, rounds=rounds, limit=limit, cache=cache, check_output=check_output, restart=restart,
+        probe=probe, rounds=rounds, limit=limit, cache=cache, check_output=check_output, restart=restart, http=http,
     )  # fmt: skip
+
+
+def _http_options(target: Target, **given: Any) -> dict[str, Any]:
+    options = {name: value for name, value in given.items() if value is not None}
+    if options and not is_url(target):
+        raise UsageError(f"{', '.join(options)}: only for URLs")
+    return options
 
 
 class Client:
@@ -172,8 +206,10 @@ class Client:
         cache: int,
         check_output: bool,
         restart: bool,
+        http: Mapping[str, Any],
     ) -> None:
         self._target = target
+        self._endpoint = _endpoint(target, http) if is_url(target) else None
         self._identity = identity
         self._log_level: LogLevel | None = log_level or ("debug" if on_log is not None else None)
         self.timeout = timeout
@@ -182,9 +218,10 @@ class Client:
         self._rounds = rounds
         self._limit = limit
         self._restart = restart
-        self._session: ClientSession | None = None
+        self._session: Session | None = None
         self._server: Server | None = None
         self._outgoing = Outgoing(DIALECT, {})
+        self._mirror: Mirror | None = None
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
         self._starts: list[float] = []
@@ -237,9 +274,11 @@ class Client:
         for session in (self._session, self._events.session):  # which may be about to be agreed on
             if session is not None:
                 await session.close()
+        if self._endpoint is not None:
+            self._endpoint.close()
         await self._events.close(caller)
 
-    async def _connected(self) -> ClientSession:
+    async def _connected(self) -> Session:
         """The session, opened where there is none."""
         session = self._session
         if session is not None and not session.ended:
@@ -248,38 +287,83 @@ class Client:
             session = self._session
             if session is not None and not session.ended:
                 return session
-            if self._closed or (session is not None and not self._restart):
+            if self._closed or (session is not None and not self._can_go_on(session)):
                 raise ConnectionLost("the client has been closed") if session is None else session.loss()
             return await self._reconnect(session)
 
-    async def _reconnect(self, before: ClientSession | None) -> ClientSession:
+    def _can_go_on(self, ended: Session) -> bool:
+        """Whether a session that has ended may be followed by another."""
+        return self._restart or ended.renewable
+
+    async def _reconnect(self, before: Session | None) -> Session:
         if before is not None:
             await before.close()
             await self._wait_before_restart()
-        transport = await self._open_target()
-        session = ClientSession(transport, self._events, limit=self._limit)
-        self._events.session, self._events.revision = session, None
         self._cache.clear()
         self._outputs.clear()
         self._subscribed.clear()
+        key = name_of(self._target) if self._identity.modern and self._identity.legacy else None
+        known = _eras.get(key) if key is not None else None
+        session, server = await self._agree(known)
+        if key is not None:
+            two = session.mirror is None and is_url(self._target)
+            _remember(key, f"{_TWO_ENDPOINTS if two else ''}{server.revision}")
+        self._events.revision = server.revision
+        said = self._identity.meta(self._log_level) if is_modern(server.revision) else None
+        self._server, self._outgoing, self._session = server, Outgoing(server.revision, said), session
+        self._mirror = session.mirror if said is not None else None
+        if said is None and self._log_level is not None and server.capabilities.logging is not UNSET:
+            await self._ask_for_level(session, self._log_level)
+        return session
+
+    async def _agree(self, known: str | None) -> tuple[Session, Server]:
+        """Open a session, and agree on a revision. `known` is what there was last time."""
+        if self._endpoint is None:
+            return await self._met(LineSession(await self._open_target(), self._events, limit=self._limit), known)
+        if known is not None and known.startswith(_TWO_ENDPOINTS):
+            try:
+                return await self._agree_over_two(self._endpoint)
+            except (HttpStatusError, ProtocolError):
+                pass  # it is another server than last time
+        from typedmcp.client.http import HttpSession
+
+        session = HttpSession(self._endpoint, self._events, limit=self._limit)
         try:
-            key = name_of(self._target) if self._identity.modern and self._identity.legacy else None
-            known = _eras.get(key) if key is not None else None
+            return await self._met(session, None if known is None else known.removeprefix(_TWO_ENDPOINTS))
+        except (RemoteError, HttpStatusError) as error:
+            if session.shaken not in _NOT_HERE or (isinstance(error, RemoteError) and is_modern_refusal(error)):
+                raise
+            try:
+                return await self._agree_over_two(self._endpoint)
+            except Error as other:
+                raise error from other
+
+    async def _agree_over_two(self, endpoint: Endpoint) -> tuple[Session, Server]:
+        """The same with a server of 2024-11-05, which sends everything over one stream."""
+        from typedmcp.client.two_endpoints import TwoEndpoints
+
+        try:
+            async with asyncio.timeout(self.timeout):
+                transport = await TwoEndpoints.open(endpoint, self._limit)
+        except TimeoutError:
+            raise ConnectionLost(f"{endpoint.url}: no stream of events within {self.timeout:g} s") from None
+        session = LineSession(transport, self._events, limit=self._limit)
+        session.renewable = True
+        return await self._met(session, self._identity.legacy[-1])
+
+    async def _met(self, session: Session, known: str | None) -> tuple[Session, Server]:
+        self._events.session, self._events.revision = session, None
+        try:
             server = await meet(session, self._identity, known, self.timeout or 60.0, self._probe)
             if self._closed:
                 raise ConnectionLost("the client has been closed")
         except BaseException:
             await session.close()
+            if self._endpoint is not None:
+                self._endpoint.rest()
             await self._events.close(asyncio.current_task())
             raise
-        if key is not None:
-            _remember(key, server.revision)
-        self._events.revision = server.revision
-        said = self._identity.meta(self._log_level) if is_modern(server.revision) else None
-        self._server, self._outgoing, self._session = server, Outgoing(server.revision, said), session
-        if said is None and self._log_level is not None and server.capabilities.logging is not UNSET:
-            await self._ask_for_level(session, self._log_level)
-        return session
+        return session, server
 
     async def _open_target(self) -> Transport:
         try:
@@ -302,7 +386,7 @@ class Client:
         if self._closed:
             raise ConnectionLost("the client has been closed")
 
-    async def _ask_for_level(self, session: ClientSession, level: LogLevel) -> None:
+    async def _ask_for_level(self, session: Session, level: LogLevel) -> None:
         """A server that does not log as it was asked to is good for other things."""
         try:
             await self._set_older_level(session, level)
@@ -446,7 +530,7 @@ class Client:
         """Tell an older server that `roots` gives others now; a modern one asks when it wants to know."""
         session = await self._connected()
         if not is_modern(self.revision):
-            session.notify("notifications/roots/list_changed")
+            await session.tell("notifications/roots/list_changed")
 
     # Pages
 
@@ -506,28 +590,42 @@ class Client:
     async def _listen(self, subscription: Subscription) -> None:
         """Serve a subscription until it ends: anew after each restart of the server."""
         self._subscriptions.add(subscription)
+        failures = 0
         try:
             while True:
                 session = await self._connected()
+                began = self._now()
                 try:
                     if is_modern(self.revision):
                         await self._listen_modern(session, subscription)
                         return
                     await self._listen_older(session, subscription)
-                except ConnectionLost:
-                    if not self._restart or self._closed:
+                except ConnectionLost as error:
+                    if self._closed or not subscription.is_established or not self._can_go_on(session):
                         raise
+                    failures = 1 if self._now() - began > _CALM else failures + 1
+                    await self._before_listening_again(session, failures, error)
                     subscription.missed()
         finally:
             self._subscriptions.discard(subscription)
 
-    async def _listen_modern(self, session: ClientSession, subscription: Subscription) -> None:
+    async def _before_listening_again(self, session: Session, failures: int, error: ConnectionLost) -> None:
+        """Wait, where nothing else does: a session that has ended is followed by another in its own time."""
+        if self._endpoint is None or session.ended:
+            return
+        refused = isinstance(error, HttpStatusError) and error.status < 500 and error.status != 429
+        if refused or failures > self._endpoint.options.reconnects:
+            raise error
+        asked = error.retry_after if isinstance(error, ServerBusy) else None
+        await asyncio.sleep(min(0.25 * 2**failures, _SLOWEST) if asked is None else asked)
+
+    async def _listen_modern(self, session: Session, subscription: Subscription) -> None:
         call = session.begin("subscriptions/listen", timeout=None)
         subscription.id = call.id
         params = D.SubscriptionsListenRequestParams(meta=NO_META, notifications=subscription.filter)
         await session.exchange(call, self._outgoing.params(call.method, params, self._outgoing.meta(None)))
 
-    async def _listen_older(self, session: ClientSession, subscription: Subscription) -> None:
+    async def _listen_older(self, session: Session, subscription: Subscription) -> None:
         """An older session hears of lists anyway; resources are subscribed to one by one."""
         for uri in subscription.uris - self._subscribed:
             self._subscribed.add(uri)
@@ -622,7 +720,35 @@ class Client:
         return asyncio.get_running_loop().time()
 
     async def _exchange(
-        self, session: ClientSession, method: str, params: Any, options: CallOptions, *, is_typed: bool = False
+        self, session: Session, method: str, params: Any, options: CallOptions, *, is_typed: bool = False
+    ) -> tuple[Raw, int]:
+        """Make a call; once more where the server has not executed it and says why."""
+        try:
+            return await self._exchange_once(session, method, params, options, is_typed=is_typed)
+        except SessionLost:
+            session = await self._connected()
+        except RemoteError as error:
+            if self._mirror is None or not await self._can_mend(error, method, params):
+                raise
+        return await self._exchange_once(session, method, params, options, is_typed=is_typed)
+
+    async def _can_mend(self, error: RemoteError, method: str, params: Any) -> bool:
+        """Whether the same call may succeed now: with other headers, or since the server speaks the revision."""
+        if error.code == UnsupportedVersion.CODE:
+            return DIALECT in supported_by(error)
+        if error.code != HeaderMismatch.CODE or method != "tools/call":
+            return False
+        name = params.get("name") if is_mapping(params) else params.name
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = await self._page("tools/list", cursor, {"fresh": True})
+            if page.next_cursor is UNSET or any(tool.name == name for tool in page.tools):
+                break
+            cursor = page.next_cursor
+        return True
+
+    async def _exchange_once(
+        self, session: Session, method: str, params: Any, options: CallOptions, *, is_typed: bool
     ) -> tuple[Raw, int]:
         on_progress = options.get("on_progress")
         call = session.begin(
@@ -664,6 +790,8 @@ class Client:
             raise _unfit(error).of_call(method, id) from error
         except ProtocolError as error:
             raise error.of_call(method, id) from None
+        if self._mirror is not None and method == "tools/list":
+            result.tools = self._mirror.keep(result.tools, self._events.report)
         for problem in problems:
             text = f"{problem.path}: {problem.reason}"
             self._events.report(Report(Kind.PROBLEM, text, method, params=problem.value))
@@ -703,8 +831,16 @@ class Client:
             if answer.action != "accept":
                 raise error
 
-    async def _set_older_level(self, session: ClientSession, level: LogLevel) -> None:
-        await self._exchange(session, "logging/setLevel", {"level": level}, {})
+    async def _set_older_level(self, session: Session, level: LogLevel) -> None:
+        await self._exchange_once(session, "logging/setLevel", {"level": level}, {}, is_typed=False)
+
+
+def _endpoint(target: str, options: Mapping[str, Any]) -> Endpoint:
+    try:
+        from typedmcp.client.endpoint import Endpoint, HttpOptions
+    except ImportError as error:
+        raise UsageError(f"{target}: clients of URLs need the extra `http`: pip install 'typedmcp[http]'") from error
+    return Endpoint(target, HttpOptions(**options))
 
 
 class _Elicitation(msgspec.Struct):

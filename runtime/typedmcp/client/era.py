@@ -9,24 +9,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_object
+from mcpspec._support.objects import is_array, is_object
 from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.client.callbacks import Callbacks
-from typedmcp.client.session import ClientSession
+from typedmcp.client.session import Session
 from typedmcp.edge.revisions import DIALECT, is_modern, methods, types
 from typedmcp.edge.rules import capabilities
-from typedmcp.errors import DecodeError, ProtocolError, RemoteError, RequestTimeout, UnsupportedVersion
+from typedmcp.errors import (
+    METHOD_NOT_FOUND,
+    AuthorizationRequired,
+    DecodeError,
+    Error,
+    HttpStatusError,
+    ProtocolError,
+    RemoteError,
+    RequestTimeout,
+    ServerBusy,
+    UnsupportedVersion,
+)
 from typedmcp.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
 
-__all__ = ["Identity", "Server", "meet"]
+__all__ = ["Identity", "Server", "is_modern_refusal", "meet", "supported_by"]
 
 D = dialect.structs
 
@@ -77,13 +87,19 @@ class Server:
     """All revisions that it says it speaks."""
 
 
-async def meet(session: ClientSession, identity: Identity, known: str | None, timeout: float, probe: float) -> Server:
+async def meet(session: Session, identity: Identity, known: str | None, timeout: float, probe: float) -> Server:
     """Agree with a server on a revision. `known` is the one that it spoke last time.
 
     `timeout` is the time in seconds that an answer may take, `probe` that after which a server that does not answer
     `server/discover` may be an older one. Raises `UnsupportedVersion` where there is no revision in common, and what
     calls raise.
     """
+    server = await _agree(session, identity, known, timeout, probe)
+    await session.settle(server.revision, handshake=not is_modern(server.revision))
+    return server
+
+
+async def _agree(session: Session, identity: Identity, known: str | None, timeout: float, probe: float) -> Server:
     if not identity.modern:
         return await _initialize(session, identity, timeout)
     if not identity.legacy:
@@ -92,12 +108,20 @@ async def meet(session: ClientSession, identity: Identity, known: str | None, ti
             raise UnsupportedVersion(DIALECT, [])
         return found
     if known is not None and not is_modern(known):
-        with suppress(RemoteError, RequestTimeout):  # another server than last time
+        try:
             return await _initialize(session, identity, timeout)
+        except (RemoteError, RequestTimeout, HttpStatusError) as error:  # another server than last time
+            if _is_final(error):
+                raise
     return await _find_out(session, identity, timeout, probe)
 
 
-async def _find_out(session: ClientSession, identity: Identity, timeout: float, probe: float) -> Server:
+def _is_final(error: Error) -> bool:
+    """Whether asking otherwise is of no use: it is not the question that the server does not like."""
+    return isinstance(error, AuthorizationRequired | ServerBusy)
+
+
+async def _find_out(session: Session, identity: Identity, timeout: float, probe: float) -> Server:
     """Ask the modern way, then the older one. Once `initialize` was sent, its answer counts.
 
     A modern server that is slow to start refuses `initialize`; then its late answer to the first question is taken.
@@ -109,7 +133,7 @@ async def _find_out(session: ClientSession, identity: Identity, timeout: float, 
             return found
         try:
             return await _initialize(session, identity, timeout)
-        except (RemoteError, RequestTimeout):
+        except (RemoteError, RequestTimeout, HttpStatusError):
             if (found := await discovering) is not None:
                 return found
             raise
@@ -120,21 +144,27 @@ async def _find_out(session: ClientSession, identity: Identity, timeout: float, 
             discovering.exception()  # it may be that nobody asked
 
 
-async def _discover(session: ClientSession, identity: Identity, timeout: float) -> Server | None:
+async def _discover(session: Session, identity: Identity, timeout: float) -> Server | None:
     """What a modern server says of itself; None from an older one."""
-    call = session.begin("server/discover", timeout=timeout, latest=timeout)
     try:
-        raw = await session.exchange(call, {"_meta": identity.meta(None)})
-        result = D.decode(bytes(raw), D.DiscoverResult)
+        result = await _discovered(session, identity, timeout)
     except RemoteError as error:
+        if error.code == UnsupportedVersion.CODE and identity.legacy:
+            if set(identity.legacy) & set(supported_by(error)):
+                return None  # it knows of versions, but not of this one
+            raise
         if error.code in _MODERN_CODES:
             raise
         return None
-    except RequestTimeout:
+    except HttpStatusError as error:
+        if _is_final(error) or not identity.legacy:
+            raise
         return None
-    except (ValueError, ProtocolError):
+    except (RequestTimeout, ValueError, ProtocolError):
         return None
     if DIALECT not in result.supported_versions:
+        if set(identity.legacy) & set(result.supported_versions):
+            return None
         raise UnsupportedVersion(DIALECT, result.supported_versions)
     info = UNSET if result.meta is UNSET else result.meta.get(SERVER_INFO, UNSET)
     return Server(
@@ -146,7 +176,31 @@ async def _discover(session: ClientSession, identity: Identity, timeout: float) 
     )
 
 
-async def _initialize(session: ClientSession, identity: Identity, timeout: float) -> Server:
+async def _discovered(session: Session, identity: Identity, timeout: float) -> D.DiscoverResult:
+    """Ask what the server is; once more where it refuses the version, and says that it speaks it."""
+    for is_last in (False, True):
+        call = session.begin("server/discover", timeout=timeout, latest=timeout)
+        try:
+            raw = await session.exchange(call, {"_meta": identity.meta(None)})
+            return D.decode(bytes(raw), D.DiscoverResult)
+        except RemoteError as error:
+            if is_last or error.code != UnsupportedVersion.CODE or DIALECT not in supported_by(error):
+                raise
+    raise AssertionError("one of two attempts is the last")
+
+
+def is_modern_refusal(error: RemoteError) -> bool:
+    """Whether only a modern server refuses a request so."""
+    return error.code in (*_MODERN_CODES, METHOD_NOT_FOUND)
+
+
+def supported_by(error: RemoteError) -> list[str]:
+    """The revisions that a server names which refuses another one."""
+    named: Any = error.data.get("supported") if is_object(error.data) else None
+    return [name for name in named if isinstance(name, str)] if is_array(named) else []
+
+
+async def _initialize(session: Session, identity: Identity, timeout: float) -> Server:
     """Shake hands with an older server."""
     wanted = identity.legacy[0]
     older = types(wanted)
@@ -168,7 +222,6 @@ async def _initialize(session: ClientSession, identity: Identity, timeout: float
         result = from_builtins(plain, types(revision).InitializeResult)
     except DecodeError as error:
         raise ProtocolError(f"result.{error.path}: {error.reason}").of_call("initialize", call.id) from error
-    session.notify("notifications/initialized")
     return Server(
         revision=revision,
         capabilities=capabilities(to_builtins(result.capabilities), D.ServerCapabilities),

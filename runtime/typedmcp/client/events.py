@@ -15,7 +15,7 @@ from typedmcp import dialect
 from typedmcp.client.cache import ResponseCache
 from typedmcp.client.callbacks import Callbacks, refusal
 from typedmcp.client.listening import KINDS, Changed, Subscription
-from typedmcp.client.session import ClientSession, Pending
+from typedmcp.client.session import Pending, Session
 from typedmcp.dispatch import is_awaitable
 from typedmcp.edge.revisions import is_modern, methods
 from typedmcp.errors import INTERNAL_ERROR
@@ -47,7 +47,7 @@ class Events:
         on_log: Callable[[D.LoggingMessageNotificationParams], object] | None,
         on_report: Callable[[Report], object] | None,
     ) -> None:
-        self.session: ClientSession | None = None
+        self.session: Session | None = None
         """The session that is listened to."""
         self.revision: str | None = None
         """The revision that was agreed on, if any."""
@@ -143,7 +143,7 @@ class Events:
             self.report(Report(Kind.DUPLICATE, "a request with this id is in flight", method, id))
             return
         session = self.session
-        if session is None or session.transport.congested:
+        if session is None or session.congested:
             self.report(Report(Kind.FAILED, f"{method} is not answered: the server does not read", method, id))
             return
         if len(self._answering) >= _QUESTIONS:

@@ -75,6 +75,11 @@ class Subscription:
             asked.resource_subscriptions = sorted(self.uris)
         return asked
 
+    @property
+    def is_established(self) -> bool:
+        """Whether the server has said that it tells."""
+        return self._ready.done()
+
     # For whoever listens
 
     async def __aenter__(self) -> Subscription:

@@ -1,25 +1,25 @@
-"""One connection to a server: requests out, answers in.
+"""A session with a server: calls that wait, and what is done with each message that comes.
 
-The tables and deadlines are `typedmcp.peer`'s, the lines `typedmcp.wire`'s; this is what moves the bytes and wakes
-whoever waits. It knows no eras and no types: results come as the bytes that they were sent as.
+The tables and deadlines are `typedmcp.peer`'s, what is no message `typedmcp.wire`'s. How messages travel is up to the
+class: `lines` for a stream of them, `http` for one request each. Nothing here knows eras or types: results come as the
+bytes that they were sent as.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from typedmcp.codec import Notification, Response, encode_into, error_bytes
-from typedmcp.errors import ConnectionLost, Error, ProtocolError, RemoteError, RequestTimeout
+from typedmcp.client.mirror import Mirror
+from typedmcp.errors import ConnectionLost, Error, ProtocolError, RemoteError
 from typedmcp.peer import Call, Kind, Peer, Report
-from typedmcp.transports import Transport
-from typedmcp.wire import Bad, Batch, Frame, Framer, Oversize, RequestId, answered_id, envelope, examine
+from typedmcp.wire import Bad, Batch, Frame, Oversize, RequestId, answered_id, envelope, examine
 
-__all__ = ["ClientSession", "Listener", "Pending"]
+__all__ = ["Listener", "Pending", "Session", "SessionLost"]
 
 
 class _Envelope(msgspec.Struct):
@@ -56,37 +56,40 @@ class Listener(Protocol):
         ...
 
 
+class SessionLost(ConnectionLost):
+    """The server does not know the session any more: the call was not executed."""
+
+
 class Pending:
     """What a call of ours remembers: the future of its answer, and whom to tell of its progress."""
 
-    __slots__ = ("answer", "on_progress")
+    __slots__ = ("answer", "on_progress", "timer")
 
     def __init__(self, answer: asyncio.Future[Raw], on_progress: Any = None) -> None:
         self.answer: asyncio.Future[Raw] = answer
         self.on_progress: Any = on_progress
+        self.timer: asyncio.Timeout | None = None
+        """What ends the call in time, where it has a timer of its own."""
 
 
-class ClientSession:
-    """A connection to a server, from the first byte to the last.
+class Session(ABC):
+    """What all connections to a server have in common: the table of calls, and where messages go."""
 
-    `limit` is the longest line that is read, in bytes.
-    """
+    renewable: bool = False
+    """Whether a new session may be begun by itself where this one has ended."""
 
-    def __init__(self, transport: Transport, listener: Listener, *, limit: int) -> None:
+    mirror: Mirror | None = None
+    """What stands in headers too, where there are any."""
+
+    def __init__(self, listener: Listener) -> None:
         self.peer: Peer = Peer()
-        self.transport: Transport = transport
         self._listener = listener
-        self._framer = Framer(limit)
         self._loop = asyncio.get_running_loop()
-        self._out = bytearray()
-        self._flushing = False
-        self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
         self.ended: bool = False
         """Whether nothing can be called any more."""
         self.over: asyncio.Event = asyncio.Event()
         """Set when everything that was open has failed."""
-        self._reading = self._loop.create_task(self._read())
 
     # Calling
 
@@ -103,145 +106,58 @@ class ClientSession:
         pending = Pending(self._loop.create_future(), on_progress)
         return self.peer.call(method, pending, self._loop.time(), timeout=timeout, latest=latest)
 
+    @abstractmethod
     async def exchange(self, call: Call, params: Any) -> Raw:
         """Send a call and wait for the bytes of its result.
 
         Raises `RemoteError` for an error answer, `RequestTimeout`, `ConnectionLost` at the end of the connection,
         and `ProtocolError` for an answer that is none. Cancelled, it tells the server.
         """
-        pending: Pending = call.owner
-        if call.deadline is not None:
-            self._watch(call.deadline)
-        try:
-            if self.transport.congested:
-                await self._keep_pace(pending.answer)
-            if not pending.answer.done():
-                self._send_call(call, params)
-            return await pending.answer
-        except asyncio.CancelledError:
-            if self.peer.cancel(call.id):
-                self._tell_cancelled(call, "nobody waits for it any more")
-            raise
 
-    def _send_call(self, call: Call, params: Any) -> None:
-        try:
-            self.send(Notification("2.0", call.method, params, call.id))
-        except BaseException:
-            self.peer.cancel(call.id)
-            raise
-
-    async def _keep_pace(self, answer: asyncio.Future[Raw]) -> None:
-        """Wait until the server reads again, but no longer than for the answer."""
-        drained = self._loop.create_task(self._drain())
-        try:
-            await asyncio.wait((drained, answer), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            drained.cancel()
-
-    async def _drain(self) -> None:
-        await self.transport.drain()
-
+    @abstractmethod
     def forget(self, method: str, params: Any, timeout: float) -> None:
         """Send a call whose answer nobody waits for."""
-        call = self.begin(method, timeout=timeout)
-        pending: Pending = call.owner
-        pending.answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
-        self.send(Notification("2.0", method, params, call.id))
-        if call.deadline is not None:
-            self._watch(call.deadline)
 
+    @abstractmethod
     def notify(self, method: str, params: Any = UNSET) -> None:
         """Send a notification."""
-        self.send(Notification("2.0", method, params))
 
+    async def tell(self, method: str) -> None:
+        """Send a notification that what is sent next must not overtake."""
+        self.notify(method)
+
+    @abstractmethod
     def answer(self, id: RequestId, result: Any) -> None:
         """Answer a request of the server's."""
-        self.send(Response("2.0", id, result))
 
+    @abstractmethod
     def refuse(self, id: RequestId, code: int, message: str, data: Any = None) -> None:
         """Answer a request of the server's with an error."""
-        self._write(error_bytes(id, code, message, data))
 
-    def send(self, message: msgspec.Struct) -> None:
-        """Send a message. Raises `TypeError` or `ValueError` where it cannot be encoded."""
-        if self._out or len(self.peer.pending) > 1:  # others are about to send too
-            encode_into(message, self._out)
-            self._flush_soon()
-        else:
-            line = bytearray()
-            encode_into(message, line)
-            self._write_now(bytes(line))
+    @property
+    @abstractmethod
+    def congested(self) -> bool:
+        """Whether the server does not read what it is sent."""
 
-    def _write(self, line: bytes) -> None:
-        self._out += line
-        self._flush_soon()
-
-    def _write_now(self, data: bytes) -> None:
-        if not self.ended:
-            self.transport.write(data)
-
-    def _flush_soon(self) -> None:
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._flushing = False
-        if self._out:
-            data = bytes(self._out)
-            self._out.clear()
-            self._write_now(data)
-
-    def _tell_cancelled(self, call: Call, reason: str) -> None:
-        if call.method != "initialize" and not self.ended:  # which must not be cancelled
-            self.notify("notifications/cancelled", {"requestId": call.id, "reason": reason})
-
-    # Deadlines
+    async def settle(self, revision: str, *, handshake: bool) -> None:  # noqa: ARG002  # others depend on it
+        """A revision was agreed on; after a handshake the server is told so."""
+        if handshake:
+            await self.tell("notifications/initialized")
 
     def progressed(self, call: Call) -> None:
         """The server works on a call: its time starts again."""
         self.peer.progressed(call.id, self._loop.time())
+        pending: Pending = call.owner
+        if pending.timer is not None and not pending.timer.expired():
+            pending.timer.reschedule(call.deadline)
 
-    def _watch(self, deadline: float) -> None:
-        if self._timer is None or deadline < self._timer.when():
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self._loop.call_at(deadline, self._expire)
+    @abstractmethod
+    def loss(self) -> Error:
+        """The error of a call that the end of the connection ends."""
 
-    def _expire(self) -> None:
-        self._timer = None
-        now = self._loop.time()
-        for call in self.peer.expire(now):
-            pending: Pending = call.owner
-            if not pending.answer.done():
-                pending.answer.set_exception(RequestTimeout(call.allowed or 0.0).of_call(call.method, call.id))
-            self._tell_cancelled(call, "it took too long")
-        deadline = self.peer.next_deadline()
-        if deadline is not None:
-            self._watch(deadline)
-
-    # Reading
-
-    async def _read(self) -> None:
-        transport, framer = self.transport, self._framer
-        try:
-            while data := await transport.read():
-                for line in framer.feed(data):
-                    self._take(line)
-            for line in framer.end():
-                self._take(line)
-        except OSError as error:
-            self._listener.report(Report(Kind.BROKEN, f"the connection broke: {error}", error=error))
-        finally:
-            self._after_the_end()
-
-    def _after_the_end(self) -> None:
+    def _fail_all(self) -> None:
         """Every call that waits fails at once."""
         self.ended = True
-        self._flushing = True
-        self._out.clear()
-        if self._timer is not None:
-            self._timer.cancel()
         for call in self.peer.close()[1]:
             pending: Pending = call.owner
             if not pending.answer.done():
@@ -250,11 +166,7 @@ class ClientSession:
         self._listener.lost()
         self.over.set()
 
-    def loss(self) -> Error:
-        """The error of a call that the end of the connection ends."""
-        describe: Callable[[], str] | None = getattr(self.transport, "describe_end", None)
-        told = describe() if describe is not None else ""
-        return ConnectionLost(f"the connection ended{': ' if told else ''}{told}")
+    # What comes
 
     def _take(self, line: bytes | Oversize) -> None:
         """Take a line in, the fast way where it is an answer as it should be."""
@@ -362,14 +274,8 @@ class ClientSession:
             self._closing = self._loop.create_task(self._close())
         await asyncio.shield(self._closing)
 
-    async def _close(self) -> None:
-        self._flush()
-        self.ended = True
-        try:
-            await self.transport.close()
-        finally:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+    @abstractmethod
+    async def _close(self) -> None: ...
 
 
 class _Token(msgspec.Struct):

@@ -7,7 +7,7 @@ import os
 import re
 import socket
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from typedmcp.errors import ConnectionLost, UsageError
 from typedmcp.service import Service
@@ -17,10 +17,13 @@ from typedmcp.transports.memory import memory_pair
 from typedmcp.transports.process import ProcessTransport, StdioServerParameters
 from typedmcp.transports.streams import StreamTransport
 
-__all__ = ["Target", "can_restart", "name_of", "open_target"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+__all__ = ["Target", "can_restart", "is_url", "name_of", "open_target"]
 
 Target: TypeAlias = "Sequence[str] | StdioServerParameters | str | Transport | Service | object"
-"""A command, the address of a socket, a transport, or a server in this process."""
+"""A command, a URL, the address of a socket, a transport, or a server in this process."""
 
 _ADDRESS = re.compile(r"(?:tcp://)(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:/]+)):(?P<port>\d+)/?\Z")
 
@@ -42,6 +45,11 @@ async def open_target(target: Target) -> Transport:
     if _is_transport(target):
         return cast(Transport, target)
     return _Inside(target if isinstance(target, Service) else Service(target))
+
+
+def is_url(target: Target) -> TypeIs[str]:
+    """Whether the server is reached over HTTP."""
+    return isinstance(target, str) and target.lower().startswith(("http:", "https:"))
 
 
 def can_restart(target: Target) -> bool:
@@ -76,10 +84,9 @@ async def _open_address(target: str) -> Transport:
     if found := _ADDRESS.match(target):
         family = socket.AF_INET6 if found["v6"] else socket.AF_INET
         return await _dial(target, family, (found["v6"] or found["host"], int(found["port"])))
-    if target.startswith(("http://", "https://")):
-        raise UsageError(f"{target}: there is no client for HTTP yet")
     raise UsageError(
-        f"{target!r} is no address: unix:/path, tcp://host:port; a command is a list, such as [{target!r}]"
+        f"{target!r} is no address: https://host/path, unix:/path, tcp://host:port; "
+        f"a command is a list, such as [{target!r}]"
     )
 
 

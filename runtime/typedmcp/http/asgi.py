@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from typedmcp.http.exchange import (
     OlderStatelessExchange,
     Receive,
     StatelessExchange,
+    head_of,
     respond,
 )
 from typedmcp.http.requests import (
@@ -39,6 +41,7 @@ from typedmcp.http.requests import (
     kind_of,
     path_of,
     read_body,
+    read_on,
 )  # fmt: skip
 from typedmcp.http.sessions import News, Sessions
 from typedmcp.http.streams import EventStream, Kept, KeptStream, Send
@@ -243,15 +246,12 @@ class App:
                 await self.open()
             given = scope["headers"]
             headers = dict(given)
-            size = len(b"".join(headers)) + len(b"".join(headers.values()))
+            size = len(b"".join(chain.from_iterable(given)))
             if len(given) != len(headers) or len(given) > _HEADERS or size > self._head_limit:
                 headers = self._joined(given)
             kind = kind_of(scope, headers)
             if kind in self._usual:
-                who = None if self.auth is None else await self._who(headers)
-                body = await read_body(headers, receive, self._body_limit)
-                post = self._post_stateless if headers.get(b"mcp-protocol-version") == _DIALECT else self._post_older
-                await post(headers, who, body, receive, send)
+                await self._post_again(headers, receive, send)
             else:
                 await self._serve(scope, kind, headers, receive, send)
         except Left:
@@ -263,6 +263,30 @@ class App:
         except ConnectionError as error:
             self.report(Report(Kind.BROKEN, f"the store cannot be reached: {error}", error=error))
             await self.unavailable(send, "try again later")
+
+    async def _post_again(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        """A POST like one before: the hot path. In one piece, since every further coroutine would cost."""
+        who = None if self.auth is None else await self._who(headers)
+        message = await receive()
+        body = message.get("body", b"")
+        if message["type"] != "http.request" or message.get("more_body") or len(body) > self._body_limit:
+            body = await read_on(message, receive, self._body_limit)
+        tools = self.tools.of(None if who is None else who.name)
+        if headers[b"mcp-protocol-version"] != _DIALECT:
+            await self._post_older(headers, who, body, receive, send)
+        elif tools is None:
+            await self._post_stateless(headers, who, body, receive, send)
+        else:
+            exchange = StatelessExchange(self, self.modern, headers, who, send, tools)
+            line = self.modern.at_once(body, exchange)
+            if line is None:
+                await exchange.finish(receive)
+                return
+            try:
+                await send({"type": "http.response.start", "status": 200, "headers": head_of(line)})
+                await send({"type": "http.response.body", "body": line})
+            except OSError:  # the client has left meanwhile
+                pass
 
     async def _other(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

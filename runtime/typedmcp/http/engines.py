@@ -6,9 +6,11 @@ import asyncio
 import math
 import re
 from collections.abc import Callable, Coroutine, Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from mcpspec._support.objects import is_object
 from mcpspec._support.structs import from_builtins, to_builtins
@@ -16,9 +18,10 @@ from typedmcp import dialect
 from typedmcp.changes import Change
 from typedmcp.codec import Response, codec_for, encoder
 from typedmcp.context import Context
+from typedmcp.dispatch import is_awaitable
 from typedmcp.edge.convert import Lost
 from typedmcp.edge.revisions import SUPPORTED
-from typedmcp.engine import BatchAnswer, Channel, Engine
+from typedmcp.engine import BatchAnswer, Channel, Engine, awaited
 from typedmcp.errors import INVALID_REQUEST, HeaderMismatch, MethodNotFound, RemoteError, UnsupportedVersion
 from typedmcp.facts import Facts
 from typedmcp.http import headers as names
@@ -31,13 +34,15 @@ from typedmcp.wire import Frame, RequestId
 
 if TYPE_CHECKING:
     from typedmcp.http.asgi import App
+    from typedmcp.http.exchange import Exchange
 
 __all__ = ["HttpEngine", "OlderStateless", "SessionEngine", "Stateless"]
 
 D = dialect.structs
 
 _encode = encoder.encode
-_ABSENT: Any = object()
+_MetaType = D.RequestMetaObject
+_new_meta: Any = _MetaType.__new__
 
 
 class HttpEngine(Engine):
@@ -46,6 +51,8 @@ class HttpEngine(Engine):
     def __init__(self, app: App) -> None:
         super().__init__(app.service, threads=app.threads)
         self.app: App = app
+        self._most = app.service.in_flight
+        self._simple = {name: function for name, function in self._functions.items() if name not in self._special}
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -61,28 +68,86 @@ class HttpEngine(Engine):
         if channel is not None:
             channel.reply(line, code)
 
-    def answer_at_once(self, ctx: Context, result: object) -> None:
-        """`answer`, for a handler that did not wait: the hot path's second half."""
-        convert = ctx.entry.downs.get(type(result), _ABSENT)
-        channel: Any = ctx.channel
-        if convert is _ABSENT or ctx.id is None or channel.__class__ is BatchAnswer or self.is_noted(ctx):
-            super().answer_at_once(ctx, result)
-            return
+    def at_once(self, body: bytes, exchange: Exchange) -> bytes | None:
+        """`exchange.take(body)`, in one piece: the hot path of HTTP. What is not as simple as most goes there."""
+        codec, in_flight = self._codec, self.in_flight
+        try:
+            message = codec.decode(body)
+            entry = codec.forms[type(message)]
+            params, id = message.params, message.id
+            raw = getattr(params, "meta", UNSET)
+            if raw is UNSET:
+                facts: Any = self.facts.session
+            else:
+                said = bytes(raw)
+                facts = self._known_facts.get(said) or self.facts.of(said)
+            exchange.check(entry, params)
+            function = self._simple[entry.handler]
+            if facts.is_modern is not (codec is self._modern) or id in in_flight or len(in_flight) >= self._most:
+                return exchange.take(body)
+            if entry.takes_input and (
+                params.request_state.__class__ is str or params.input_responses.__class__ is dict
+            ):
+                return exchange.take(body)
+            meta = _new_meta(_MetaType)
+            meta.update(facts.meta)
+            ctx = Context(self, entry, id, facts, meta, body, exchange)
+            ctx.params = params = entry.up(params, meta)
+        except (LookupError, AttributeError, ValueError, RecursionError, TypeError, RemoteError):
+            return exchange.take(body)
+        try:
+            answer = function(params, ctx)
+            if answer.__class__ is CoroutineType:
+                exchange.wait_for(ctx, answer, answer.send(None))
+                return None
+            if is_awaitable(answer):
+                return self._go_on(ctx, awaited(answer), exchange)
+        except StopIteration as stop:
+            answer = stop.value
+        except BaseException as error:
+            self.note(ctx)
+            self.failed(ctx, error)
+            return None
+        return self._answer_now(ctx, answer, exchange)
+
+    def _go_on(self, ctx: Context, handling: Any, exchange: Exchange) -> bytes | None:
+        """Make the first step of something that a handler returned and that is no coroutine."""
+        try:
+            exchange.wait_for(ctx, handling, handling.send(None))
+        except StopIteration as stop:
+            return self._answer_now(ctx, stop.value, exchange)
+        except BaseException as error:
+            self.note(ctx)
+            self.failed(ctx, error)
+        return None
+
+    def _answer_now(self, ctx: Context, result: Any, exchange: Exchange) -> bytes | None:
+        """The answer of a handler that did not wait, if the response is nothing else."""
         lost: Lost = []
         try:
+            convert = ctx.entry.downs[result.__class__]
             encoded = result if convert is None else convert(result, lost)
             if ctx.facts.is_modern:
                 encoded = self.service.named(encoded)
-            line = _encode(Response("2.0", ctx.id, encoded))
+            line = _encode(Response("2.0", ctx.id, encoded))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
             if b"null" in line or b"\n" in line:
                 raise ValueError("perhaps NaN, or JSON that was encoded already")
         except Exception:
-            super().answer_at_once(ctx, result)
-            return
+            self.note(ctx)
+            self.answer(ctx, result)
+            return None
         ctx.ended = True
-        channel.reply_at_once(line)
         if lost:
             self.report_lost(lost, ctx.method, ctx.revision)
+        return exchange.reply_at_once(line)
+
+    def answer_at_once(self, ctx: Context, result: object) -> None:
+        """`answer`, for a handler that did not wait."""
+        channel: Any = ctx.channel
+        if ctx.id is None or channel.__class__ is BatchAnswer or self.is_noted(ctx):
+            super().answer_at_once(ctx, result)
+        else:
+            self._answer_now(ctx, result, channel)
 
     def _stream(self, ctx: Context | None) -> EventStream | None:
         exchange = None if ctx is None else exchange_of(ctx.channel)

@@ -47,6 +47,7 @@ __all__ = [
     "SessionExchange",
     "StatelessExchange",
     "exchange_of",
+    "head_of",
     "respond",
 ]
 
@@ -87,9 +88,14 @@ def exchange_of(channel: Channel | None) -> Exchange | None:
     return cast("Exchange | None", channel)
 
 
+def head_of(body: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers of a response that is JSON."""
+    return [_JSON, (b"content-length", b"%d" % len(body))]
+
+
 async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
     """Send a whole response, whose body is JSON."""
-    head = [_JSON, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_EMPTY]
+    head = head_of(body) if body else [] if status == 204 else [_EMPTY]
     try:
         await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})
         await send({"type": "http.response.body", "body": body})
@@ -111,6 +117,9 @@ class Exchange:
     """The status, where it is not that of the answer."""
     headers_of_new: list[tuple[bytes, bytes]] | None = None
     """The headers of a response that begins a session."""
+    _plain: bytes | None = None
+    _waiting: tuple[Context, Coroutine[Any, Any, Any], Any] | None = None
+    """A handler that has to be waited for, and what it waits for."""
     _line: bytes | None = None
     _code: int | None = None
     _owed: int = 0
@@ -142,11 +151,14 @@ class Exchange:
         self.opened()
         self.reply(line, code)
 
-    def reply_at_once(self, line: bytes) -> None:
-        """The answer came before anything else could; without a newline."""
+    def reply_at_once(self, line: bytes) -> bytes | None:
+        """The answer came before anything else could; without a newline. It, where the response is nothing else."""
         self._line = line
         if self.stream is not None:
             self.stream.put(line, last=True)
+            return None
+        self._plain = line
+        return line
 
     def reply(self, line: bytes, code: int | None) -> None:
         """The answer came."""
@@ -194,8 +206,16 @@ class Exchange:
 
     # Running
 
-    async def run(self, body: bytes, receive: Receive) -> None:
-        """Take the message in, and respond."""
+    def take(self, body: bytes) -> bytes | None:
+        """Take the message in. The answer, where the response is nothing else; otherwise there is more to `finish`."""
+        self._take(body)
+        return self._plain
+
+    def wait_for(self, ctx: Context, handling: Coroutine[Any, Any, Any], waits_for: Any) -> None:
+        """A handler has made its first step, and waits."""
+        self._waiting = ctx, handling, waits_for
+
+    def _take(self, body: bytes) -> None:
         started = self.engine.start(body, self)
         if started is not None:
             ctx, handling = started
@@ -207,7 +227,17 @@ class Exchange:
                 self.engine.note(ctx)
                 self.engine.failed(ctx, error)
             else:
-                await self._wait(ctx, handling, waits_for, receive)
+                self._waiting = ctx, handling, waits_for
+
+    async def run(self, body: bytes, receive: Receive) -> None:
+        """Take the message in, and respond."""
+        self._take(body)
+        await self.finish(receive)
+
+    async def finish(self, receive: Receive) -> None:
+        """Wait for what was taken in, and respond."""
+        if self._waiting is not None:
+            await self._wait(*self._waiting, receive)
         while self._line is None and self._owed > 0:
             await self._wait_for_tasks(receive)
         if self.is_unsettled():
@@ -365,15 +395,16 @@ class StatelessExchange(Exchange):
         send: Send,
         tools: Mapping[str, tuple[names.HeaderParam, ...]],
     ) -> None:
-        super().__init__(app, engine, headers, who, send)
+        # As `Exchange` does: this is made for every request.
+        self.app, self.engine, self.headers, self.who, self._send = app, engine, headers, who, send
+        self.principal = None if who is None else who.name
         self.tools: Mapping[str, tuple[names.HeaderParam, ...]] = tools
 
     def check(self, entry: Entry, params: Any) -> None:
         """Raises `ValueError` where headers may not say what the body says; `Stateless.admit` knows for sure."""
-        headers = self.headers
+        headers, member = self.headers, entry.names
         if headers.get(b"mcp-method") != entry.header or headers.get(b"mcp-protocol-version") != _DIALECT:
             raise ValueError
-        member = names.NAMED.get(entry.method)
         if member is None:
             return
         value, said = getattr(params, member, None), headers.get(b"mcp-name", b"=?")

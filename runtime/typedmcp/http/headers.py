@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from mcpspec._support.objects import is_array, is_object
+from typedmcp.codec import NAMED
 
 __all__ = [
     "EVENT_ID", "METHOD", "NAME", "NAMED", "PARAM", "SESSION", "VERSION", "HeaderParam", "Scalar",
@@ -30,9 +31,6 @@ SESSION: Final = "mcp-session-id"
 """Up to 2025-11-25: the session that a request belongs to."""
 EVENT_ID: Final = "last-event-id"
 """Up to 2025-11-25: after which event a stream goes on."""
-
-NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The methods whose requests name something in a header, each with the parameter that has the name."""
 
 Scalar: TypeAlias = str | int | bool
 """What a header can mirror."""

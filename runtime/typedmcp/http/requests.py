@@ -12,7 +12,7 @@ from typedmcp.meta import VERSION
 from typedmcp.wire import Frame, examine
 
 __all__ = [
-    "Left", "check_accept", "has_version", "is_json", "is_single", "kind_of", "path_of", "read_body",
+    "Left", "check_accept", "has_version", "is_json", "is_single", "kind_of", "path_of", "read_body", "read_on",
 ]  # fmt: skip
 
 _SINGLE = frozenset(
@@ -73,24 +73,24 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int
     length = headers.get(b"content-length", b"0")
     if len(length) > _DIGITS or (length.isdigit() and int(length) > limit):
         raise _too_long(limit)
-    message = await receive()
+    return await read_on(await receive(), receive, limit)
+
+
+async def read_on(message: dict[str, Any], receive: Receive, limit: int) -> bytes:
+    """The body that a message begins. Raises `Refused` for one beyond the limit, and `Left`."""
     body: bytes = message.get("body", b"")
-    if message.get("more_body") or message["type"] == "http.disconnect":
-        body = await _read_on(message, body, receive, limit)
+    if message.get("more_body"):
+        parts, size = [body], len(body)
+        while message.get("more_body") and size <= limit:
+            message = await receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
+    if message["type"] == "http.disconnect":
+        raise Left
     if len(body) > limit:
         raise _too_long(limit)
     return body
-
-
-async def _read_on(message: dict[str, Any], body: bytes, receive: Receive, limit: int) -> bytes:
-    parts, size = [body], len(body)
-    while message.get("more_body") and size <= limit:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-    if message["type"] == "http.disconnect":
-        raise Left
-    return b"".join(parts)
 
 
 def _too_long(limit: int) -> Refused:

@@ -54,7 +54,12 @@ class Sessions:
             await self._begin(headers, who, body, receive, send)
             return
         engine = await self.find(headers, who)
-        await SessionExchange(self._app, engine, headers, who, send).run(body, receive)
+        exchange = SessionExchange(self._app, engine, headers, who, send)
+        line = engine.at_once(body, exchange)
+        if line is None or engine.todo:
+            await exchange.finish(receive)
+        else:
+            await respond(send, 200, line)
         if len(self.engines) > _REMEMBERED:
             self._forget_idle()
 

@@ -1,0 +1,461 @@
+"""Servers that break HTTP, or the protocol in it: every call ends with an error that says why, and leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.runtime.scripted_http import MODERN, OLDER, PATIENCE, Request, Script, Wire, connected, pool_of, result, told
+from tests.runtime.test_http_client import run, text
+
+
+def answer(request: Request) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": request.json["id"], "result": result("right")}).encode()
+
+
+def response(request: Request) -> bytes:
+    """A right answer to a call, in bytes."""
+    body = answer(request)
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+# Each ends the call at once
+
+
+def nothing(request: Request, wire: Wire) -> None:
+    wire.close()
+
+
+def reset(request: Request, wire: Wire) -> None:
+    wire.writer.transport.abort()
+
+
+def garbage(request: Request, wire: Wire) -> None:
+    wire.raw(b"\x16\x03\x01\x00garbage\r\n\r\n")
+
+
+def half_a_head(request: Request, wire: Wire) -> None:
+    wire.raw(b"HTTP/1.1 200 OK\r\nContent-Ty")
+    wire.close()
+
+
+def endless_head(request: Request, wire: Wire) -> None:
+    wire.raw(b"HTTP/1.1 200 OK\r\n" + b"X-A: " + b"a" * 300_000)
+
+
+def many_headers(request: Request, wire: Wire) -> None:
+    wire.raw(b"HTTP/1.1 200 OK\r\n" + b"X-A: a\r\n" * 30_000)
+
+
+def truncated(request: Request, wire: Wire) -> None:
+    wire.raw(response(request)[:-3])
+    wire.close()
+
+
+def truncated_chunks(request: Request, wire: Wire) -> None:
+    wire.head(content_type="application/json", transfer_encoding="chunked")
+    wire.chunk(answer(request))
+    wire.close()
+
+
+def bad_chunks(request: Request, wire: Wire) -> None:
+    wire.head(content_type="application/json", transfer_encoding="chunked")
+    wire.raw(b"zz\r\n" + answer(request))
+
+
+def broken_stream(request: Request, wire: Wire) -> None:
+    wire.events()
+    wire.event(told("message", level="info", data="x"))
+    wire.close()
+
+
+def two_lengths(request: Request, wire: Wire) -> None:
+    wire.raw(response(request).replace(b"\r\n\r\n", b"\r\nContent-Length: 3\r\n\r\n", 1))
+
+
+def upgrade(request: Request, wire: Wire) -> None:
+    wire.raw(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+
+
+def http_2(request: Request, wire: Wire) -> None:
+    wire.raw(b"\x00\x00\x00\x04\x01\x00\x00\x00\x00")
+    wire.close()
+
+
+BROKEN = {
+    nothing: "that was to be used again",
+    reset: "that was to be used again",
+    garbage: "not HTTP",
+    half_a_head: "before it answered",
+    endless_head: "the head of the response is longer than",
+    many_headers: "the head of the response is longer than",
+    truncated: "in the middle of its answer",
+    truncated_chunks: "in the middle of its answer",
+    bad_chunks: "not HTTP",
+    broken_stream: "the stream ended before the answer came.*in the middle",
+    two_lengths: "not HTTP",
+    upgrade: "another protocol",
+    http_2: "not HTTP",
+}
+
+
+@pytest.mark.parametrize("revision", [OLDER, MODERN])
+@pytest.mark.parametrize("handle", BROKEN, ids=lambda handle: handle.__name__)
+def test_a_response_that_is_no_http_ends_the_call(handle: Any, revision: str) -> None:
+    async def main() -> None:
+        script = Script(revision, tools__call=handle)
+        async with connected(script) as client:
+            with pytest.raises(
+                typedmcp.ConnectionLost, match=rf"tools/call \(id \d+\): .*({BROKEN[handle]})"
+            ) as caught:
+                await client.call_tool("x")
+            assert not isinstance(caught.value, typedmcp.RequestTimeout)
+            del script.handlers["tools/call"]
+            assert text(await client.call_tool("y")) == "y"
+
+    run(main)
+
+
+def no_json(request: Request, wire: Wire) -> None:
+    wire.reply(200, b"{]", content_type="application/json")
+
+
+def empty(request: Request, wire: Wire) -> None:
+    wire.reply(200, b"", content_type="application/json")
+
+
+def another_id(request: Request, wire: Wire) -> None:
+    wire.json({"jsonrpc": "2.0", "id": 12345, "result": result()})
+
+
+def no_id(request: Request, wire: Wire) -> None:
+    wire.json({"jsonrpc": "2.0", "result": result()})
+
+
+def both(request: Request, wire: Wire) -> None:
+    wire.json({"jsonrpc": "2.0", "id": request.json["id"], "result": {}, "error": {"code": 1, "message": ""}})
+
+
+def an_array_of_nothing(request: Request, wire: Wire) -> None:
+    wire.json([])
+
+
+def only_a_notification(request: Request, wire: Wire) -> None:
+    wire.json(told("message", level="info", data="x"))
+
+
+def nested(request: Request, wire: Wire) -> None:
+    body = b'{"jsonrpc":"2.0","id":%d,"result":' % request.json["id"]
+    wire.reply(200, body + b"[" * 200_000, content_type="application/json")
+
+
+def encoded(request: Request, wire: Wire) -> None:
+    wire.reply(200, gzip.compress(answer(request)), content_type="application/json", content_encoding="gzip")
+
+
+def too_long(request: Request, wire: Wire) -> None:
+    wire.head(content_type="application/json", content_length=1 << 40)
+
+
+def too_long_in_chunks(request: Request, wire: Wire) -> None:
+    wire.head(content_type="application/json", transfer_encoding="chunked")
+    for _ in range(40):
+        wire.chunk(b" " * 60_000)
+
+
+def too_long_event(request: Request, wire: Wire) -> None:
+    wire.events()
+    wire.event({"jsonrpc": "2.0", "id": request.json["id"], "result": result("x" * 2_000_000)})
+
+
+def junk_in_the_stream(request: Request, wire: Wire) -> None:
+    wire.events()
+    wire.event(f'{{"jsonrpc": "2.0", "id": {request.json["id"]}, "result": {{]}}')
+
+
+def another_result(request: Request, wire: Wire) -> None:
+    wire.result(request, {"resultType": "complete", "content": 5})
+
+
+NONSENSE = [
+    no_json, empty, another_id, no_id, both, an_array_of_nothing, only_a_notification, nested, encoded, too_long,
+    too_long_in_chunks, too_long_event, junk_in_the_stream, another_result,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("revision", [OLDER, MODERN])
+@pytest.mark.parametrize("handle", NONSENSE, ids=lambda handle: handle.__name__)
+def test_an_answer_that_is_none_ends_the_call(handle: Any, revision: str) -> None:
+    async def main() -> None:
+        script = Script(revision, tools__call=handle)
+        async with connected(script, limit=1_000_000) as client:
+            with pytest.raises(typedmcp.ProtocolError, match=r"tools/call \(id \d+\): "):
+                await client.call_tool("x")
+            del script.handlers["tools/call"]
+            assert text(await client.call_tool("y")) == "y"
+
+    run(main)
+
+
+# Each would never end
+
+
+async def silence(request: Request, wire: Wire) -> None:
+    await wire.closed()
+
+
+async def a_head_alone(request: Request, wire: Wire) -> None:
+    wire.events()
+    await wire.closed()
+
+
+async def half_an_answer(request: Request, wire: Wire) -> None:
+    wire.raw(response(request)[:-3])
+    await wire.closed()
+
+
+async def half_an_event(request: Request, wire: Wire) -> None:
+    wire.events()
+    wire.chunk(b"data: " + answer(request) + b"\n")
+    await wire.closed()
+
+
+async def endless_events(request: Request, wire: Wire) -> None:
+    wire.events()
+    while not wire.writer.is_closing():
+        wire.event(told("message", level="info", data="x" * 1000))
+        await wire.writer.drain()
+        await asyncio.sleep(0)
+
+
+async def endless_comments(request: Request, wire: Wire) -> None:
+    wire.events()
+    while not wire.writer.is_closing():
+        wire.chunk(b": " + b"x" * 10_000)
+        await wire.writer.drain()
+        await asyncio.sleep(0)
+
+
+async def one_byte_at_a_time(request: Request, wire: Wire) -> None:
+    for byte in b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000:
+        wire.raw(bytes([byte]))
+        await wire.writer.drain()
+        await asyncio.sleep(0.01)
+
+
+async def accepted(request: Request, wire: Wire) -> None:
+    wire.reply(202)
+
+
+ENDLESS = [
+    silence, a_head_alone, half_an_answer, half_an_event, endless_events, endless_comments, one_byte_at_a_time,
+    accepted,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("revision", [OLDER, MODERN])
+@pytest.mark.parametrize("handle", ENDLESS, ids=lambda handle: handle.__name__)
+def test_what_never_ends_is_given_up_in_time(handle: Any, revision: str) -> None:
+    async def main() -> None:
+        script = Script(revision, tools__call=handle)
+        async with connected(script) as client:
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(typedmcp.RequestTimeout, match=r"tools/call \(id \d+\): no answer within 0\.3 s"):
+                await client.call_tool("x", timeout=0.3)
+            assert asyncio.get_running_loop().time() - began < PATIENCE / 2
+            assert pool_of(client)._busy == set() or revision == OLDER
+            del script.handlers["tools/call"]
+            assert text(await client.call_tool("y")) == "y"
+
+    run(main)
+
+
+@pytest.mark.parametrize("handle", [silence, a_head_alone, endless_events], ids=lambda handle: handle.__name__)
+def test_closing_the_client_ends_calls_that_wait(handle: Any) -> None:
+    async def main() -> None:
+        script = Script(tools__call=handle)
+        async with connected(script) as client:
+            calling = asyncio.create_task(client.call_tool("x"))
+            await script.until("tools/call")
+            await client.close()
+            with pytest.raises(typedmcp.ConnectionLost):
+                await calling
+
+    run(main)
+
+
+@pytest.mark.parametrize("what", ["server/discover", "initialize", "notifications/initialized", "GET", "DELETE"])
+def test_a_server_that_keeps_quiet_at_the_beginning_or_the_end_keeps_nobody(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typedmcp.client.http._LONGEST_WAIT", 0.3)
+    monkeypatch.setattr("typedmcp.client.http._GOODBYE", 0.3)
+    monkeypatch.setattr("typedmcp.client.http._OPENING", 0.3)
+
+    async def main() -> None:
+        script = Script(OLDER, **{what: silence})
+        if what == "initialize":
+            with pytest.raises(typedmcp.RequestTimeout):
+                async with connected(script, timeout=0.3, probe=0.2):
+                    pass
+            return
+        async with connected(script, probe=0.2) as client:
+            assert text(await client.call_tool("x")) == "x"
+
+    run(main)
+
+
+# Odd, and understood all the same
+
+
+async def in_pieces(request: Request, wire: Wire) -> None:
+    for byte in response(request):
+        wire.raw(bytes([byte]))
+        await wire.writer.drain()
+        await asyncio.sleep(0)
+
+
+def interim(request: Request, wire: Wire) -> None:
+    wire.raw(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + response(request))
+
+
+def until_the_end(request: Request, wire: Wire) -> None:
+    wire.raw(b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + answer(request))
+    wire.close()
+
+
+def events_until_the_end(request: Request, wire: Wire) -> None:
+    wire.raw(b"HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream; charset=utf-8\r\n\r\n")
+    wire.raw(b"data: " + answer(request) + b"\n\n")
+
+
+def odd_lines(request: Request, wire: Wire) -> None:
+    wire.events()
+    wire.chunk(b"\xef\xbb\xbf:hello\rid:1\r\ndata:" + answer(request).replace(b", ", b",\r\ndata:") + b"\r\r")
+
+
+def with_charset(request: Request, wire: Wire) -> None:
+    wire.reply(200, answer(request), content_type="application/json; charset=utf-8")
+
+
+def and_more(request: Request, wire: Wire) -> None:
+    wire.raw(response(request) + b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")
+
+
+def and_garbage(request: Request, wire: Wire) -> None:
+    wire.raw(response(request) + b"\x00\x01")
+
+
+def and_the_end(request: Request, wire: Wire) -> None:
+    wire.raw(response(request))
+    wire.close()
+
+
+def other_messages_first(request: Request, wire: Wire) -> None:
+    wire.events()
+    wire.event("no JSON")
+    wire.event({"jsonrpc": "2.0", "id": 777, "result": {}})
+    wire.event({"no": "message"}, type="other")
+    wire.chunk(b"data: " + answer(request) + b"\n\n")
+    wire.end()
+
+
+def trailers(request: Request, wire: Wire) -> None:
+    wire.head(content_type="application/json", transfer_encoding="chunked")
+    wire.chunk(answer(request))
+    wire.raw(b"0\r\nContent-Type: text/html\r\nX: y\r\n\r\n")
+
+
+ODD = [
+    in_pieces, interim, until_the_end, events_until_the_end, odd_lines, with_charset, and_more, and_garbage,
+    and_the_end, other_messages_first, trailers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("handle", ODD, ids=lambda handle: handle.__name__)
+def test_what_is_odd_and_still_http_is_understood(handle: Any) -> None:
+    async def main() -> None:
+        async with connected(Script(tools__call=handle)) as client:
+            for _ in range(3):
+                assert text(await client.call_tool("x")) == "right"
+
+    run(main)
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again() -> None:
+    async def main() -> None:
+        wires: list[Wire] = []
+
+        def call(request: Request, wire: Wire) -> None:
+            wires.append(wire)
+            wire.raw(response(request))
+
+        script = Script(tools__call=call)
+        async with connected(script) as client:
+            for _ in range(20):
+                assert text(await client.call_tool("x")) == "right"
+                wires[-1].writer.transport.close()  # nothing says so but the end itself
+                await asyncio.sleep(0)
+        assert len(script.of("tools/call")) == 20
+
+    run(main)
+
+
+def test_a_call_is_not_made_twice_where_nobody_knows_whether_it_was_made() -> None:
+    async def main() -> None:
+        script = Script(tools__call=nothing, tools__list=nothing)
+        async with connected(script) as client:
+            with pytest.raises(typedmcp.ConnectionLost, match="that was to be used again"):
+                await client.call_tool("x")
+            assert len(script.of("tools/call")) == 1
+            await client.ping()
+            with pytest.raises(typedmcp.ConnectionLost):
+                await client.list_tools()
+            assert len(script.of("tools/list")) == 2  # which does no harm
+
+    run(main)
+
+
+def test_a_body_that_nobody_reads_is_not_read_on() -> None:
+    async def main() -> None:
+        sent = 0
+
+        async def call(request: Request, wire: Wire) -> None:
+            nonlocal sent
+            wire.head(404, content_type="text/plain", transfer_encoding="chunked")
+            while True:
+                wire.chunk(b"x" * 65_536)
+                await wire.writer.drain()
+                sent += 65_536
+
+        async with connected(Script(tools__call=call)) as client:
+            with pytest.raises(typedmcp.HttpStatusError, match="answered 404"):
+                await client.call_tool("x")
+            assert sent < 20_000_000
+
+    run(main)
+
+
+def test_a_large_answer_comes_whole_and_in_time() -> None:
+    async def main() -> None:
+        large = "ü" * 10_000_000
+
+        def call(request: Request, wire: Wire) -> None:
+            body = {"jsonrpc": "2.0", "id": request.json["id"], "result": result(large)}
+            if request.json["params"]["name"] == "json":
+                wire.json(body)
+            else:
+                wire.events()
+                wire.event(json.dumps(body, ensure_ascii=False))
+                wire.end()
+
+        async with connected(Script(tools__call=call)) as client:
+            assert text(await client.call_tool("json")) == large
+            assert text(await client.call_tool("events")) == large
+
+    run(main)

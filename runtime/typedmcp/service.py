@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -107,19 +107,20 @@ class Service:
         self.grace = grace
         self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
         """What every modern result's `_meta` says of the server."""
-        self._copiers: dict[type, Callable[[Any, Any], Any]] = {}
-        self._alone = msgspec.Raw(msgspec.json.encode(self.result_meta))
+        self.copiers: dict[type, Callable[[Any, Any], Any]] = {}
+        """What puts another `_meta` into a result, by its class."""
+        self.alone: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
 
     def named(self, result: Any) -> Any:
         """A modern result whose `_meta` names the server."""
-        kind = type(result)
-        copy = self._copiers.get(kind)
+        kind: Any = result.__class__
+        copy = self.copiers.get(kind)
         if copy is not None:
             own = result.meta
-            return copy(result, self._alone if own is UNSET else {**self.result_meta, **own})
+            return copy(result, self.alone if own is UNSET else {**self.result_meta, **own})
         if is_object(result):
             return {"resultType": "complete", **result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
         if not isinstance(result, msgspec.Struct):
             return result
-        self._copiers[kind] = with_meta(cast(Any, kind))
+        self.copiers[kind] = with_meta(kind)
         return self.named(result)

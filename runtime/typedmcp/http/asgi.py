@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -246,7 +245,7 @@ class App:
                 await self.open()
             given = scope["headers"]
             headers = dict(given)
-            size = len(b"".join(chain.from_iterable(given)))
+            size = len(b"".join(headers)) + len(b"".join(headers.values()))
             if len(given) != len(headers) or len(given) > _HEADERS or size > self._head_limit:
                 headers = self._joined(given)
             kind = kind_of(scope, headers)

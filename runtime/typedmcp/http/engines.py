@@ -41,6 +41,8 @@ __all__ = ["HttpEngine", "OlderStateless", "SessionEngine", "Stateless"]
 D = dialect.structs
 
 _encode = encoder.encode
+_ABSENT: Any = object()
+"""What cannot be encoded: results with a `_meta` of their own are rare."""
 _MetaType = D.RequestMetaObject
 _new_meta: Any = _MetaType.__new__
 
@@ -52,6 +54,8 @@ class HttpEngine(Engine):
         super().__init__(app.service, threads=app.threads)
         self.app: App = app
         self._most = app.service.in_flight
+        self._copiers = app.service.copiers
+        self._alone = app.service.alone
         self._simple = {name: function for name, function in self._functions.items() if name not in self._special}
 
     @property
@@ -68,20 +72,30 @@ class HttpEngine(Engine):
         if channel is not None:
             channel.reply(line, code)
 
-    def at_once(self, body: bytes, exchange: Exchange) -> bytes | None:
-        """`exchange.take(body)`, in one piece: the hot path of HTTP. What is not as simple as most goes there."""
-        codec, in_flight = self._codec, self.in_flight
+    def at_once(self, body: bytes, exchange: Exchange) -> bytes | None:  # noqa: C901  # see below
+        """`exchange.take(body)`, in one piece: the hot path of HTTP. What is not as simple as most goes there.
+
+        Between two system calls everything here is run from cold caches, so that each function that is called, and each
+        object that is made, costs several times of what it does in a loop.
+        """
+        codec, in_flight, mirrored = self._codec, self.in_flight, exchange.mirrored
         try:
             message = codec.decode(body)
-            entry = codec.forms[type(message)]
+            entry = codec.forms[message.__class__]
             params, id = message.params, message.id
+            if mirrored is not None:
+                if mirrored[b"mcp-method"] != entry.header:
+                    return exchange.take(body)
+                if entry.names is not None:
+                    name, said = getattr(params, entry.names), mirrored[b"mcp-name"]
+                    if said != name.encode() or said[:2] == b"=?" or not said.isascii() or name in exchange.tools:
+                        return exchange.take(body)
             raw = getattr(params, "meta", UNSET)
             if raw is UNSET:
                 facts: Any = self.facts.session
             else:
-                said = bytes(raw)
-                facts = self._known_facts.get(said) or self.facts.of(said)
-            exchange.check(entry, params)
+                bytes_of_meta = bytes(raw)
+                facts = self._known_facts.get(bytes_of_meta) or self.facts.of(bytes_of_meta)
             function = self._simple[entry.handler]
             if facts.is_modern is not (codec is self._modern) or id in in_flight or len(in_flight) >= self._most:
                 return exchange.take(body)
@@ -108,7 +122,17 @@ class HttpEngine(Engine):
             self.note(ctx)
             self.failed(ctx, error)
             return None
-        return self._answer_now(ctx, answer, exchange)
+        if mirrored is None or exchange.stream is not None:
+            return self._answer_now(ctx, answer, exchange)
+        try:
+            copy = self._copiers[answer.__class__]  # which are those of results that need no conversion
+            line = _encode(Response("2.0", id, copy(answer, self._alone if answer.meta is UNSET else _ABSENT)))
+            if b"null" in line or b"\n" in line:
+                return self._answer_now(ctx, answer, exchange)
+        except Exception:
+            return self._answer_now(ctx, answer, exchange)
+        ctx.ended = True
+        return line
 
     def _go_on(self, ctx: Context, handling: Any, exchange: Exchange) -> bytes | None:
         """Make the first step of something that a handler returned and that is no coroutine."""

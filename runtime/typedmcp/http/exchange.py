@@ -117,6 +117,10 @@ class Exchange:
     """The status, where it is not that of the answer."""
     headers_of_new: list[tuple[bytes, bytes]] | None = None
     """The headers of a response that begins a session."""
+    mirrored: Mapping[bytes, bytes] | None = None
+    """The headers, where they have to say what the body says."""
+    tools: Mapping[str, tuple[names.HeaderParam, ...]] = {}
+    """The tools that have arguments in headers."""
     _plain: bytes | None = None
     _waiting: tuple[Context, Coroutine[Any, Any, Any], Any] | None = None
     """A handler that has to be waited for, and what it waits for."""
@@ -398,7 +402,7 @@ class StatelessExchange(Exchange):
         # As `Exchange` does: this is made for every request.
         self.app, self.engine, self.headers, self.who, self._send = app, engine, headers, who, send
         self.principal = None if who is None else who.name
-        self.tools: Mapping[str, tuple[names.HeaderParam, ...]] = tools
+        self.tools, self.mirrored = tools, headers
 
     def check(self, entry: Entry, params: Any) -> None:
         """Raises `ValueError` where headers may not say what the body says; `Stateless.admit` knows for sure."""

@@ -67,7 +67,10 @@ _new_meta: Any = _MetaType.__new__
 class Channel(Protocol):
     """Where the answers to what came in one piece go: a batch, or a request of HTTP."""
 
-    principal: str | None
+    @property
+    def principal(self) -> str | None:
+        """Who the client was authenticated as, if it was."""
+        ...
 
     def check(self, entry: Entry, params: Any) -> None:
         """Raise what is to be answered instead, where a message is not what was said of it outside of it."""

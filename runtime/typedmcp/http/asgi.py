@@ -25,10 +25,10 @@ from typedmcp.errors import INVALID_REQUEST, UsageError
 from typedmcp.http.access import LOOPBACK, Access, Auth, Principal, Refused
 from typedmcp.http.engines import HttpEngine, OlderStateless, SessionEngine, Stateless
 from typedmcp.http.exchange import (
+    JSON,
     OlderStatelessExchange,
     Receive,
     StatelessExchange,
-    head_of,
     respond,
 )
 from typedmcp.http.requests import (
@@ -37,7 +37,6 @@ from typedmcp.http.requests import (
     has_version,
     is_json,
     is_single,
-    kind_of,
     path_of,
     read_body,
     read_on,
@@ -46,6 +45,7 @@ from typedmcp.http.sessions import News, Sessions
 from typedmcp.http.streams import EventStream, Kept, KeptStream, Send
 from typedmcp.http.tools import ToolHeaders
 from typedmcp.http.two_endpoints import TwoEndpoints
+from typedmcp.http.usual import Usual
 from typedmcp.meta import VERSION
 from typedmcp.peer import Kind, Report
 from typedmcp.sealer import Sealer
@@ -63,8 +63,8 @@ _BODY_LIMIT = 4 << 20
 _HEADER_LIMIT = 64 << 10
 _HEADERS = 128
 _CLOSE = [(b"connection", b"close")]
-_REMEMBERED = 1024
-"""How many kinds of requests are remembered."""
+_USUAL = 8
+"""How many looks of requests are remembered: each client software has one or two."""
 _DIALECT = DIALECT.encode()
 
 
@@ -150,8 +150,8 @@ class App:
             "post": self._hear_post,
         }
         """What is done about news, by their kind."""
-        self._usual: set[Any] = set()
-        """The kinds of requests that passed all checks before their bodies."""
+        self._usual: list[Usual] = []
+        """What requests look like that passed all checks before their bodies, the newest first."""
         self._is_open = False
         self._opening: asyncio.Lock | None = None
         self._background: set[asyncio.Task[Any]] = set()
@@ -244,15 +244,12 @@ class App:
             if not self._is_open:
                 await self.open()
             given = scope["headers"]
-            headers = dict(given)
-            size = len(b"".join(headers)) + len(b"".join(headers.values()))
-            if len(given) != len(headers) or len(given) > _HEADERS or size > self._head_limit:
-                headers = self._joined(given)
-            kind = kind_of(scope, headers)
-            if kind in self._usual:
-                await self._post_again(headers, receive, send)
-            else:
-                await self._serve(scope, kind, headers, receive, send)
+            if scope["method"] == "POST":
+                for usual in self._usual:
+                    if usual.fits(scope, given):
+                        await self._post_again(usual, given, receive, send)
+                        return
+            await self._serve(scope, self._read(given), receive, send)
         except Left:
             pass
         except Refused as refused:
@@ -263,26 +260,30 @@ class App:
             self.report(Report(Kind.BROKEN, f"the store cannot be reached: {error}", error=error))
             await self.unavailable(send, "try again later")
 
-    async def _post_again(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _post_again(
+        self, usual: Usual, given: Sequence[tuple[bytes, bytes]], receive: Receive, send: Send
+    ) -> None:
         """A POST like one before: the hot path. In one piece, since every further coroutine would cost."""
-        who = None if self.auth is None else await self._who(headers)
+        who = None if self.auth is None else await self._who(dict(given))
         message = await receive()
         body = message.get("body", b"")
         if message["type"] != "http.request" or message.get("more_body") or len(body) > self._body_limit:
             body = await read_on(message, receive, self._body_limit)
         tools = self.tools.of(None if who is None else who.name)
-        if headers[b"mcp-protocol-version"] != _DIALECT:
-            await self._post_older(headers, who, body, receive, send)
-        elif tools is None:
-            await self._post_stateless(headers, who, body, receive, send)
+        if not usual.is_modern:
+            await self._post_older(dict(given), who, body, receive, send)
+        elif tools is None or usual.method_at < 0:
+            await self._post_stateless(dict(given), who, body, receive, send)
         else:
-            exchange = StatelessExchange(self, self.modern, headers, who, send, tools)
-            line = self.modern.at_once(body, exchange)
+            exchange = StatelessExchange(self.modern, given, who, send, tools)
+            name = b"" if usual.name_at < 0 else given[usual.name_at][1]
+            line = self.modern.at_once(body, exchange, given[usual.method_at][1], name)
             if line is None:
                 await exchange.finish(receive)
                 return
+            head = [JSON, (b"content-length", b"%d" % len(line))]
             try:
-                await send({"type": "http.response.start", "status": 200, "headers": head_of(line)})
+                await send({"type": "http.response.start", "status": 200, "headers": head})
                 await send({"type": "http.response.body", "body": line})
             except OSError:  # the client has left meanwhile
                 pass
@@ -294,11 +295,8 @@ class App:
             await receive()
             await send({"type": "websocket.close"})
 
-    async def _serve(
-        self, scope: dict[str, Any], kind: Any, headers: Mapping[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
+    async def _serve(self, scope: dict[str, Any], headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         """Look at a request whose likes have not been seen lately."""
-        given, headers = headers, {name: value.strip(b" \t") for name, value in headers.items()}
         self._access.check(headers)
         path = path_of(scope)
         if path != self._path:
@@ -308,16 +306,17 @@ class App:
         method = scope["method"]
         if method == "POST":
             check_accept(headers, b"application/json", b"text/event-stream")
-            await self._post(kind if given == headers else None, headers, who, receive, send)
+            await self._post(scope, headers, who, receive, send)
         elif method in ("GET", "DELETE") and self.service.legacy and self._has_sessions:
             await (self.sessions.get if method == "GET" else self.sessions.delete)(headers, who, receive, send)
         else:
             raise self._not_allowed(method)
 
-    def _note_usual(self, kind: Any) -> None:
-        if len(self._usual) >= _REMEMBERED:
-            self._usual.clear()
-        self._usual.add(kind)
+    def _note_usual(self, scope: Mapping[str, Any], *, is_modern: bool) -> None:
+        given = scope["headers"]
+        if len({name for name, _ in given}) == len(given) and not any(value != value.strip() for _, value in given):
+            self._usual.insert(0, Usual(scope, [*given], self._head_limit, is_modern=is_modern))
+            del self._usual[_USUAL:]
 
     async def _who(self, headers: Mapping[bytes, bytes]) -> Principal | None:
         """Who makes a request. Raises `Refused` for one without credentials."""
@@ -345,31 +344,38 @@ class App:
         else:
             raise Refused(404, f"there is nothing here; MCP is at {self._path}")
 
-    def _joined(self, given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-        """Headers by name, where some are there twice. Raises `Refused` for those that must not be, or for too many."""
+    def _read(self, given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+        """Headers by name; those that are there twice are joined. Raises `Refused` for those that must not be."""
         if len(given) > _HEADERS or sum(len(name) + len(value) for name, value in given) > self._head_limit:
             raise Refused(431, f"there are more than {_HEADERS} headers or {self._head_limit} bytes of them")
         joined: dict[bytes, bytes] = {}
         for name, value in given:
             if name in joined and is_single(name):
                 raise Refused(400, f"the header {name.decode('latin-1')} is there twice")
-            joined[name] = joined[name] + b", " + value if name in joined else value
+            said = value.strip(b" \t")
+            joined[name] = joined[name] + b", " + said if name in joined else said
         return joined
 
     # POST
 
     async def _post(
-        self, kind: Any, headers: Mapping[bytes, bytes], who: Principal | None, receive: Receive, send: Send
+        self,
+        scope: Mapping[str, Any],
+        headers: Mapping[bytes, bytes],
+        who: Principal | None,
+        receive: Receive,
+        send: Send,
     ) -> None:
         body = await self.read(headers, receive)
         said = headers.get(b"mcp-protocol-version")
         if said is not None:
-            if kind is not None and said.decode("latin-1") in self.service.revisions:
-                self._note_usual(kind)
-            post = self._post_stateless if is_modern(said.decode("latin-1")) else self._post_older
+            revision = said.decode("latin-1")
+            if revision in self.service.revisions:
+                self._note_usual(scope, is_modern=said == _DIALECT)
+            post = self._post_stateless if is_modern(revision) else self._post_older
             await post(headers, who, body, receive, send)
         elif VERSION.encode() in body and has_version(body):
-            await StatelessExchange(self, self.modern, headers, who, send, {}).run(body, receive)
+            await StatelessExchange(self.modern, headers, who, send, {}).run(body, receive)
         else:
             await self._post_older(headers, who, body, receive, send)
 
@@ -386,13 +392,13 @@ class App:
         tools = self.tools.of(name)
         if tools is None and b"tools/call" in headers.get(b"mcp-method", b""):
             tools = await self.tools.learn(self.modern, name)
-        await StatelessExchange(self, self.modern, headers, who, send, tools or {}).run(body, receive)
+        await StatelessExchange(self.modern, headers, who, send, tools or {}).run(body, receive)
 
     async def _post_older(
         self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
     ) -> None:
         if not self.service.legacy:
-            await StatelessExchange(self, self.modern, headers, who, send, {}).run(body, receive)
+            await StatelessExchange(self.modern, headers, who, send, {}).run(body, receive)
         elif not self._has_sessions:
             await self._post_without_session(headers, who, body, receive, send)
         else:
@@ -408,7 +414,7 @@ class App:
             raise Refused(400, f"MCP-Protocol-Version: {said[:50]!a} is not served")
         revision = None if is_first else said
         engine = OlderStateless(self, revision)
-        await OlderStatelessExchange(self, engine, headers, who, send).run(body, receive)
+        await OlderStatelessExchange(engine, headers, who, send).run(body, receive)
 
     def resumed(self, name: str) -> None:
         """A stream that is kept goes on on another connection."""

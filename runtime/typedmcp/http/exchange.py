@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -47,7 +47,6 @@ __all__ = [
     "SessionExchange",
     "StatelessExchange",
     "exchange_of",
-    "head_of",
     "respond",
 ]
 
@@ -55,7 +54,8 @@ Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 
 _DIALECT = DIALECT.encode()
 _EMPTY = (b"content-length", b"0")
-_JSON = (b"content-type", b"application/json")
+JSON = (b"content-type", b"application/json")
+"""The header of a response that is JSON."""
 
 _STATUS = {
     PARSE_ERROR: 400,
@@ -88,14 +88,9 @@ def exchange_of(channel: Channel | None) -> Exchange | None:
     return cast("Exchange | None", channel)
 
 
-def head_of(body: bytes) -> list[tuple[bytes, bytes]]:
-    """The headers of a response that is JSON."""
-    return [_JSON, (b"content-length", b"%d" % len(body))]
-
-
 async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
     """Send a whole response, whose body is JSON."""
-    head = head_of(body) if body else [] if status == 204 else [_EMPTY]
+    head = [JSON, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_EMPTY]
     try:
         await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})
         await send({"type": "http.response.body", "body": body})
@@ -117,8 +112,6 @@ class Exchange:
     """The status, where it is not that of the answer."""
     headers_of_new: list[tuple[bytes, bytes]] | None = None
     """The headers of a response that begins a session."""
-    mirrored: Mapping[bytes, bytes] | None = None
-    """The headers, where they have to say what the body says."""
     tools: Mapping[str, tuple[names.HeaderParam, ...]] = {}
     """The tools that have arguments in headers."""
     _plain: bytes | None = None
@@ -131,14 +124,31 @@ class Exchange:
     _pumping: asyncio.Task[None] | None = None
 
     def __init__(
-        self, app: App, engine: HttpEngine, headers: Mapping[bytes, bytes], who: Principal | None, send: Send
+        self,
+        engine: HttpEngine,
+        given: Mapping[bytes, bytes] | Sequence[tuple[bytes, bytes]],
+        who: Principal | None,
+        send: Send,
     ) -> None:
-        self.app: App = app
         self.engine: HttpEngine = engine
-        self.headers: Mapping[bytes, bytes] = headers
         self.who: Principal | None = who
-        self.principal: str | None = None if who is None else who.name
+        self._given = given
         self._send = send
+
+    @property
+    def app(self) -> App:
+        """The application that serves it."""
+        return self.engine.app
+
+    @property
+    def principal(self) -> str | None:
+        """Who makes the request."""
+        return None if self.who is None else self.who.name
+
+    @cached_property
+    def headers(self) -> Mapping[bytes, bytes]:
+        """The headers of the request."""
+        return dict(self._given)
 
     # As a channel
 
@@ -392,17 +402,14 @@ class StatelessExchange(Exchange):
 
     def __init__(
         self,
-        app: App,
         engine: HttpEngine,
-        headers: Mapping[bytes, bytes],
+        given: Mapping[bytes, bytes] | Sequence[tuple[bytes, bytes]],
         who: Principal | None,
         send: Send,
         tools: Mapping[str, tuple[names.HeaderParam, ...]],
     ) -> None:
         # As `Exchange` does: this is made for every request.
-        self.app, self.engine, self.headers, self.who, self._send = app, engine, headers, who, send
-        self.principal = None if who is None else who.name
-        self.tools, self.mirrored = tools, headers
+        self.engine, self._given, self.who, self._send, self.tools = engine, given, who, send, tools
 
     def check(self, entry: Entry, params: Any) -> None:
         """Raises `ValueError` where headers may not say what the body says; `Stateless.admit` knows for sure."""
@@ -467,9 +474,9 @@ class SessionExchange(Exchange):
     refusals: Mapping[int, int] = _OLDER_REFUSAL
 
     def __init__(
-        self, app: App, engine: SessionEngine, headers: Mapping[bytes, bytes], who: Principal | None, send: Send
+        self, engine: SessionEngine, headers: Mapping[bytes, bytes], who: Principal | None, send: Send
     ) -> None:
-        super().__init__(app, engine, headers, who, send)
+        super().__init__(engine, headers, who, send)
         self.session: SessionEngine = engine
         self.begins: Callable[[SessionExchange], Awaitable[None]] | None = None
         """Called where the session begins with this request."""

@@ -12,7 +12,7 @@ from typedmcp.meta import VERSION
 from typedmcp.wire import Frame, examine
 
 __all__ = [
-    "Left", "check_accept", "has_version", "is_json", "is_single", "kind_of", "path_of", "read_body", "read_on",
+    "Left", "check_accept", "has_version", "is_json", "is_single", "path_of", "read_body", "read_on",
 ]  # fmt: skip
 
 _SINGLE = frozenset(
@@ -36,15 +36,6 @@ def path_of(scope: Mapping[str, Any]) -> str:
 @lru_cache(256)
 def is_json(content_type: bytes) -> bool:
     return content_type.partition(b";")[0].strip().lower() == b"application/json"
-
-
-def kind_of(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Any:
-    """What the checks before the body depend on: most requests are like one before."""
-    get = headers.get
-    return (
-        scope["method"], scope["path"], scope.get("root_path"), get(b"host"), get(b"origin"), get(b"accept"),
-        get(b"content-type"), get(b"mcp-protocol-version"),
-    )  # fmt: skip
 
 
 def check_accept(headers: Mapping[bytes, bytes], *needed: bytes) -> None:

@@ -54,8 +54,8 @@ class Sessions:
             await self._begin(headers, who, body, receive, send)
             return
         engine = await self.find(headers, who)
-        exchange = SessionExchange(self._app, engine, headers, who, send)
-        line = engine.at_once(body, exchange)
+        exchange = SessionExchange(engine, headers, who, send)
+        line = engine.at_once(body, exchange, None)
         if line is None or engine.todo:
             await exchange.finish(receive)
         else:
@@ -70,7 +70,7 @@ class Sessions:
         if isinstance(frame, Frame) and frame.method != "initialize":
             raise Refused(400, "Mcp-Session-Id: required, but missing; it is given with the answer to initialize")
         engine = SessionEngine(self._app, secrets.token_urlsafe(24))
-        exchange = SessionExchange(self._app, engine, headers, who, send)
+        exchange = SessionExchange(engine, headers, who, send)
         exchange.begins = self._create
         await exchange.run(body, receive)
 

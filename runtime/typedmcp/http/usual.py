@@ -1,0 +1,49 @@
+"""Requests that are like others: what a POST was found to be before its body need not be found again.
+
+Clients write the same headers in the same order, and few of them matter for those checks. The others may say what they
+like, as long as it is not much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["Usual"]
+
+_FIXED = frozenset((b"host", b"origin", b"accept", b"content-type", b"mcp-protocol-version"))
+"""The headers that the checks before the body read; credentials are checked every time."""
+
+
+class Usual:
+    """What a request looked like that has passed them. `limit` is how many bytes of headers there may be."""
+
+    __slots__ = ("_given", "_path", "_room", "_root", "is_modern", "method_at", "name_at")
+
+    def __init__(
+        self, scope: Mapping[str, Any], given: Sequence[tuple[bytes, bytes]], limit: int, *, is_modern: bool
+    ) -> None:
+        names = [name for name, _ in given]
+        self._path, self._root = scope["path"], scope.get("root_path", "")
+        self._given = [(name, value if name in _FIXED else None) for name, value in given]
+        self._room = limit - sum(len(name) + (len(value) if name in _FIXED else 0) for name, value in given)
+        self.is_modern: bool = is_modern
+        """Whether it is one of a revision without sessions."""
+        self.method_at: int = names.index(b"mcp-method") if b"mcp-method" in names else -1
+        """At which place the method stands, if it does."""
+        self.name_at: int = names.index(b"mcp-name") if b"mcp-name" in names else -1
+        """At which place the name stands that it is about."""
+
+    def fits(self, scope: Mapping[str, Any], given: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Whether another POST is alike."""
+        if scope["path"] != self._path or scope.get("root_path", "") != self._root or len(given) != len(self._given):
+            return False
+        size = 0
+        for (name, value), (own_name, own_value) in zip(given, self._given):  # noqa: B905  # of the same length
+            if own_value is None:
+                size += len(value)
+            elif value != own_value:
+                return False
+            if name != own_name:
+                return False
+        return size <= self._room

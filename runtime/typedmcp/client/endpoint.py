@@ -71,8 +71,11 @@ def _check(name: str, value: object) -> None:
 
 
 def lines(headers: Mapping[str, str]) -> bytes:
-    """Headers as they go over the wire."""
-    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode("latin-1")
+    """Headers as they go over the wire. Raises `UsageError` for one that would be more than one."""
+    text = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if text.count("\r") != len(headers) or text.count("\n") != len(headers) or "\0" in text:
+        raise UsageError(f"a header must not have line breaks; one of these has some: {', '.join(map(repr, headers))}")
+    return text.encode("latin-1", "replace")
 
 
 class Endpoint:

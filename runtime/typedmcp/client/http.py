@@ -50,6 +50,9 @@ _CALLS = 256
 _FIRST_WAIT = 0.5
 """Seconds until a stream is asked for again, where the server did not say; twice as many each time that fails."""
 
+_SHORTEST_WAIT = 0.1
+"""Seconds that are waited in any case, whatever the server says."""
+
 _LONGEST_WAIT = 30.0
 
 _CALM = 10.0
@@ -118,7 +121,7 @@ class _Stream:
     def wait(self) -> float:
         """How many seconds to wait before it is asked for."""
         grown = min(_FIRST_WAIT * 2 ** max(0, self.failures - 1), _LONGEST_WAIT)
-        return grown if self.retry is None else max(self.retry, grown if self.failures > 1 else 0.0)
+        return grown if self.retry is None else max(self.retry, grown if self.failures > 1 else _SHORTEST_WAIT)
 
 
 class HttpSession(Session):

@@ -28,6 +28,9 @@ __all__ = ["Address", "Broken", "Pool", "Response", "Stale", "address_of"]
 _READ_AHEAD = 1 << 18
 """How many bytes of a response are taken from the peer before somebody wants them."""
 
+_DIGITS = 18
+"""How many digits a length may have."""
+
 _LONGEST_HEAD = 1 << 17
 """How long the head of a response may be, in bytes."""
 
@@ -107,6 +110,7 @@ class Connection(asyncio.Protocol):
         self._complete = False
         self._excess = False
         self._begun = 0
+        self._trailers = 0
         self._keep = False
         self._chunks: list[bytes] = []
         self._size = 0
@@ -260,8 +264,11 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header. What stands there twice is a list."""
-        if self._has_head:
-            return  # a trailer
+        if self._has_head:  # a trailer, which means nothing
+            self._trailers += len(name) + len(value)
+            if self._trailers > _LONGEST_HEAD:
+                self._fail(Broken(f"there are more than {_LONGEST_HEAD} bytes of trailers"))
+            return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
 
@@ -306,7 +313,7 @@ class Response:
     async def body(self, limit: int) -> bytes:
         """The whole body. Raises `ValueError` where it is longer than that many bytes, and `Broken`."""
         length = self.headers.get("content-length", "")
-        if length.isdigit() and int(length) > limit:
+        if length.isascii() and length.isdigit() and (len(length) > _DIGITS or int(length) > limit):
             raise ValueError(f"the answer has {length} bytes, more than the limit of {limit}")
         parts: list[bytes] = []
         while data := await self.read():
@@ -437,6 +444,6 @@ def _kept(keep_alive: str) -> float:
     """For how many seconds a connection may be kept, by what its server says: a little less, for the way."""
     for part in keep_alive.split(","):
         name, _, value = part.strip().partition("=")
-        if name.lower() == "timeout" and value.isdigit() and len(value) < 10:
+        if name.lower() == "timeout" and value.isascii() and value.isdigit() and len(value) < _DIGITS:
             return max(0.0, int(value) - 1.0)
     return _KEPT

@@ -26,14 +26,17 @@ from typedmcp.http.access import LOOPBACK, Access, Auth, Principal, Refused
 from typedmcp.http.engines import HttpEngine, OlderStateless, SessionEngine, Stateless
 from typedmcp.http.exchange import (
     JSON,
+    Exchange,
     OlderStatelessExchange,
     Receive,
+    SessionExchange,
     StatelessExchange,
     respond,
 )
 from typedmcp.http.requests import (
     Left,
     check_accept,
+    check_length,
     has_version,
     is_json,
     is_single,
@@ -130,6 +133,8 @@ class App:
         self._access = Access(hosts, origins)
         self._has_sessions = sessions
         self._body_limit, self._head_limit = body_limit, header_limit
+        self._many_digits = len(str(body_limit))
+        """How many digits a length has that may be beyond the limit."""
         self._most_streams, self._high_water = streams, high_water
         self._keep_alive = keep_alive
         self._streams: dict[EventStream, str | None] = {}
@@ -168,8 +173,12 @@ class App:
 
     async def open(self) -> None:
         """Begin. It happens by itself with the first request, where the server has no lifespan."""
-        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        self._opening = self._opening or asyncio.Lock()
+        loop = asyncio.get_running_loop()
+        if self._opening is None or self.loop is not loop:  # another one has ended without a word
+            self._is_open, self._opening = False, asyncio.Lock()
+            self._streams.clear()
+            self.sessions.engines.clear()
+        self.loop: asyncio.AbstractEventLoop = loop
         async with self._opening:
             if self._is_open:
                 return
@@ -241,7 +250,7 @@ class App:
             await self._other(scope, receive, send)
             return
         try:
-            if not self._is_open:
+            if not self._is_open or self.loop is not asyncio.get_running_loop():
                 await self.open()
             given = scope["headers"]
             if scope["method"] == "POST":
@@ -265,28 +274,35 @@ class App:
     ) -> None:
         """A POST like one before: the hot path. In one piece, since every further coroutine would cost."""
         who = None if self.auth is None else await self._who(dict(given))
+        if usual.length_at >= 0 and len(given[usual.length_at][1]) >= self._many_digits:
+            check_length(given[usual.length_at][1], self._body_limit)
         message = await receive()
         body = message.get("body", b"")
         if message["type"] != "http.request" or message.get("more_body") or len(body) > self._body_limit:
             body = await read_on(message, receive, self._body_limit)
-        tools = self.tools.of(None if who is None else who.name)
-        if not usual.is_modern:
-            await self._post_older(dict(given), who, body, receive, send)
-        elif tools is None or usual.method_at < 0:
-            await self._post_stateless(dict(given), who, body, receive, send)
-        else:
+        exchange: Exchange
+        if usual.session_at >= 0 and self._has_sessions:
+            session = await self.sessions.known(given[usual.session_at][1], who)
+            exchange = SessionExchange(session, given, who, send)
+            line = session.at_once(body, exchange, None)
+            if session.todo:
+                line = None
+        elif usual.method_at >= 0 and (tools := self.tools.of(None if who is None else who.name)) is not None:
             exchange = StatelessExchange(self.modern, given, who, send, tools)
             name = b"" if usual.name_at < 0 else given[usual.name_at][1]
             line = self.modern.at_once(body, exchange, given[usual.method_at][1], name)
-            if line is None:
-                await exchange.finish(receive)
-                return
-            head = [JSON, (b"content-length", b"%d" % len(line))]
-            try:
-                await send({"type": "http.response.start", "status": 200, "headers": head})
-                await send({"type": "http.response.body", "body": line})
-            except OSError:  # the client has left meanwhile
-                pass
+        else:
+            await (self._post_stateless if usual.is_modern else self._post_older)(dict(given), who, body, receive, send)
+            return
+        if line is None:
+            await exchange.finish(receive)
+            return
+        head = [JSON, (b"content-length", b"%d" % len(line))]
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+            await send({"type": "http.response.body", "body": line})
+        except OSError:  # the client has left meanwhile
+            pass
 
     async def _other(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

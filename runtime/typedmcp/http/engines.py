@@ -437,9 +437,10 @@ class SessionEngine(HttpEngine):
         """The client gave a request up, which may be another worker's."""
         if super().cancel(id):
             return True
-        if self.app.store.is_shared:
-            self.todo.append(self.app.publish("cancel", self.id, id))
-        return self.app.store.is_shared
+        if not self.app.store.is_shared or len(str(id)) > _LONGEST_ID:
+            return False
+        self.todo.append(self.app.publish("cancel", self.id, id))
+        return True
 
     # Listening
 
@@ -480,6 +481,8 @@ class SessionEngine(HttpEngine):
         self.subscriptions.close()
 
 
+_LONGEST_ID = 256
+"""How long the id of a request may be that other workers are told of."""
 _NUMBER = re.compile("[0-9]{1,15}")
 
 STANDALONE = "all"

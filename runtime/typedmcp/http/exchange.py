@@ -474,9 +474,13 @@ class SessionExchange(Exchange):
     refusals: Mapping[int, int] = _OLDER_REFUSAL
 
     def __init__(
-        self, engine: SessionEngine, headers: Mapping[bytes, bytes], who: Principal | None, send: Send
+        self,
+        engine: SessionEngine,
+        given: Mapping[bytes, bytes] | Sequence[tuple[bytes, bytes]],
+        who: Principal | None,
+        send: Send,
     ) -> None:
-        super().__init__(engine, headers, who, send)
+        super().__init__(engine, given, who, send)
         self.session: SessionEngine = engine
         self.begins: Callable[[SessionExchange], Awaitable[None]] | None = None
         """Called where the session begins with this request."""

@@ -12,7 +12,7 @@ from typedmcp.meta import VERSION
 from typedmcp.wire import Frame, examine
 
 __all__ = [
-    "Left", "check_accept", "has_version", "is_json", "is_single", "path_of", "read_body", "read_on",
+    "Left", "check_accept", "check_length", "has_version", "is_json", "is_single", "path_of", "read_body", "read_on",
 ]  # fmt: skip
 
 _SINGLE = frozenset(
@@ -59,11 +59,15 @@ class Left(Exception):  # noqa: N818  # named for the state
     """The client has left before it had sent all."""
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
-    """The body of a request. Raises `Refused` for one beyond the limit, and `Left`."""
-    length = headers.get(b"content-length", b"0")
+def check_length(length: bytes, limit: int) -> None:
+    """Raises `Refused` for a body that is going to be beyond the limit."""
     if len(length) > _DIGITS or (length.isdigit() and int(length) > limit):
         raise _too_long(limit)
+
+
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
+    """The body of a request. Raises `Refused` for one beyond the limit, and `Left`."""
+    check_length(headers.get(b"content-length", b"0"), limit)
     return await read_on(await receive(), receive, limit)
 
 

@@ -28,6 +28,8 @@ __all__ = ["News", "Sessions"]
 
 _REMEMBERED = 1024
 """How many sessions that nothing goes on in are remembered here; the store has them all."""
+_LONGEST = 1 << 16
+"""How much a client may say of itself: it is kept as long as its session."""
 _EVENT_ID = re.compile(r"([0-9a-zA-Z-]{1,64})\.([0-9]{1,18})")
 
 
@@ -55,13 +57,7 @@ class Sessions:
             return
         engine = await self.find(headers, who)
         exchange = SessionExchange(engine, headers, who, send)
-        line = engine.at_once(body, exchange, None)
-        if line is None or engine.todo:
-            await exchange.finish(receive)
-        else:
-            await respond(send, 200, line)
-        if len(self.engines) > _REMEMBERED:
-            self._forget_idle()
+        await exchange.run(body, receive)
 
     async def _begin(
         self, headers: Mapping[bytes, bytes], who: Principal | None, body: bytes, receive: Receive, send: Send
@@ -78,6 +74,8 @@ class Sessions:
         """The handshake has begun: the session is there. Raises `Refused` where there are too many."""
         engine = exchange.session
         fields = engine.opening()
+        if len(fields["client"]) > _LONGEST:
+            raise Refused(413, f"what the client says of itself is longer than {_LONGEST} bytes")
         if exchange.principal is not None:
             fields["principal"] = exchange.principal
         try:
@@ -95,18 +93,23 @@ class Sessions:
         version = headers.get(b"mcp-protocol-version")
         if version is not None and version.decode("latin-1") not in self._app.service.legacy:
             raise Refused(400, f"MCP-Protocol-Version: {version.decode('latin-1')[:50]!a} has no sessions here")
+        return await self.known(said, who)
+
+    async def known(self, said: bytes, who: Principal | None) -> SessionEngine:
+        """The session of an id. Raises `Refused` for one that is not there, or is somebody else's."""
         id, now = text_of(said), self._app.loop.time()
         fields = await self._app.store.load(id)
         if fields is None:
             self.drop(id)
         if fields is None or fields.get("principal") != (None if who is None else who.name):
             raise Refused(404, "the session is not there, or not any more")
-        return self._known(id, fields, now)
+        return self._refreshed(id, fields, now)
 
-    def _known(self, id: str, fields: dict[str, str], read_at: float) -> SessionEngine:
+    def _refreshed(self, id: str, fields: dict[str, str], read_at: float) -> SessionEngine:
         engine = self.engines.get(id)
         if engine is None:
             engine = self.engines[id] = SessionEngine(self._app, id)
+            self._forget_idle()
         else:
             self.engines.move_to_end(id)
         engine.refresh(fields, read_at)

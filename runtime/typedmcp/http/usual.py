@@ -18,7 +18,7 @@ _FIXED = frozenset((b"host", b"origin", b"accept", b"content-type", b"mcp-protoc
 class Usual:
     """What a request looked like that has passed them. `limit` is how many bytes of headers there may be."""
 
-    __slots__ = ("_given", "_path", "_room", "_root", "is_modern", "method_at", "name_at")
+    __slots__ = ("_given", "_path", "_room", "_root", "is_modern", "length_at", "method_at", "name_at", "session_at")
 
     def __init__(
         self, scope: Mapping[str, Any], given: Sequence[tuple[bytes, bytes]], limit: int, *, is_modern: bool
@@ -29,10 +29,14 @@ class Usual:
         self._room = limit - sum(len(name) + (len(value) if name in _FIXED else 0) for name, value in given)
         self.is_modern: bool = is_modern
         """Whether it is one of a revision without sessions."""
-        self.method_at: int = names.index(b"mcp-method") if b"mcp-method" in names else -1
-        """At which place the method stands, if it does."""
+        self.length_at: int = names.index(b"content-length") if b"content-length" in names else -1
+        """At which place the length of the body stands, if it does."""
+        self.method_at: int = names.index(b"mcp-method") if is_modern and b"mcp-method" in names else -1
+        """At which place the method stands, where that counts."""
         self.name_at: int = names.index(b"mcp-name") if b"mcp-name" in names else -1
         """At which place the name stands that it is about."""
+        self.session_at: int = names.index(b"mcp-session-id") if not is_modern and b"mcp-session-id" in names else -1
+        """At which place the session stands, where that counts."""
 
     def fits(self, scope: Mapping[str, Any], given: Sequence[tuple[bytes, bytes]]) -> bool:
         """Whether another POST is alike."""

@@ -35,6 +35,8 @@ class Limits:
     """How many seconds a stream that has ended can still be followed."""
     backlog: int = 1000
     """How many published news are kept."""
+    ended_bytes: int = 64 << 20
+    """In memory: how many bytes of events of streams that have ended are kept, of all of them."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -59,10 +61,12 @@ class MemoryStore:
         event_bytes: int = Limits.event_bytes,
         keep: float = Limits.keep,
         backlog: int = Limits.backlog,
+        ended_bytes: int = Limits.ended_bytes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.worker: str = secrets.token_hex(5)
-        self._limits = Limits(ttl, sessions, events, event_bytes, keep, backlog)
+        self._limits = Limits(ttl, sessions, events, event_bytes, keep, backlog, ended_bytes)
+        self._ended_size = 0
         self._ttl = ttl
         self._clock = clock
         self._sessions: dict[str, _Session] = {}  # in the order of their last use
@@ -213,6 +217,9 @@ class MemoryStore:
         stream.has_ended = True
         stream.wake()
         self._ended[session, name] = self._clock() + self._limits.keep
+        self._ended_size += stream.size
+        while self._ended_size > self._limits.ended_bytes and len(self._ended) > 1:
+            self._drop_stream(*next(iter(self._ended)))
 
     def _drop(self, session: str) -> None:
         found = self._sessions.pop(session, None)
@@ -221,7 +228,8 @@ class MemoryStore:
 
     def _forget(self, session: str, found: _Session) -> None:
         for name, stream in (found.streams or {}).items():
-            self._ended.pop((session, name), None)
+            if self._ended.pop((session, name), None) is not None:
+                self._ended_size -= stream.size
             stream.wake()
 
     def _sweep(self, now: float) -> None:
@@ -241,8 +249,13 @@ class MemoryStore:
                 break
             due.append(key)
         for session, stream in due:
-            del self._ended[session, stream]
-            self._sessions[session].drop(stream)
+            self._drop_stream(session, stream)
+
+    def _drop_stream(self, session: str, stream: str) -> None:
+        """Drop a stream that has ended."""
+        del self._ended[session, stream]
+        self._ended_size -= self._sessions[session].stream(stream).size
+        self._sessions[session].drop(stream)
 
     def _sweep_later(self) -> None:
         # One timer for all, and only while there is a session: a quiet store is quiet.

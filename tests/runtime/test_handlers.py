@@ -125,7 +125,7 @@ def test_the_names_of_handler_methods_are_those_of_the_protocol() -> None:
 )
 def test_options_that_make_no_sense_are_refused_at_once(options: dict[str, Any]) -> None:
     async def main() -> None:
-        made = {name: value() if callable(value) else value for name, value in options.items()}
+        made: dict[str, Any] = {name: value() if callable(value) else value for name, value in options.items()}
         _mine, theirs = typedmcp.memory_pair()
         await typedmcp.serve_async(Stub(), theirs, **made)
 

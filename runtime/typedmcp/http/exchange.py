@@ -394,7 +394,21 @@ async def _take_cancellation(task: asyncio.Task[Any], outside: int) -> None:
         task.uncancel()
 
 
-class StatelessExchange(Exchange):
+class LeavingExchange(Exchange):
+    """A POST that is given up by whoever closes its connection."""
+
+    def left(self, ctx: Context) -> None:
+        """The client has closed the connection: it wants no answer any more."""
+        ctx.cancelled = True
+        if self.engine.in_flight.pop(ctx, None) is not None and ctx.channel is not None:
+            ctx.channel.dropped()
+        if self.stream is not None:
+            self.stream.detach()
+        if ctx.task is not None:
+            ctx.task.cancel()
+
+
+class StatelessExchange(LeavingExchange):
     """A POST without a session: who closes the connection gives the request up.
 
     `tools` are those that have arguments in headers.
@@ -430,24 +444,12 @@ class StatelessExchange(Exchange):
         for param in self.tools.get(params["name"], ()):
             _check_argument(param, self.headers.get(param.header.encode("latin-1")), params.get("arguments", {}))
 
-    def left(self, ctx: Context) -> None:
-        """The client has closed the connection: it wants no answer any more."""
-        ctx.cancelled = True
-        if self.engine.in_flight.pop(ctx, None) is not None and ctx.channel is not None:
-            ctx.channel.dropped()
-        if self.stream is not None:
-            self.stream.detach()
-        if ctx.task is not None:
-            ctx.task.cancel()
 
-
-class OlderStatelessExchange(Exchange):
+class OlderStatelessExchange(LeavingExchange):
     """A POST of an older revision to a server without sessions."""
 
     statuses: Mapping[int, int] = _OLDER_STATUS
     refusals: Mapping[int, int] = _OLDER_REFUSAL
-
-    left = StatelessExchange.left
 
 
 def _check_argument(param: names.HeaderParam, header: bytes | None, arguments: Any) -> None:
@@ -470,6 +472,7 @@ def _check_argument(param: names.HeaderParam, header: bytes | None, arguments: A
 class SessionExchange(Exchange):
     """A POST in a session: a lost connection is no reason to give the request up."""
 
+    headers_of_new: list[tuple[bytes, bytes]] | None = None
     statuses: Mapping[int, int] = _OLDER_STATUS
     refusals: Mapping[int, int] = _OLDER_REFUSAL
 

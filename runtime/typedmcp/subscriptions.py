@@ -30,6 +30,8 @@ URI = "uri:"
 
 D = dialect.structs
 
+_LONGEST = 8192
+"""How long a URI may be that is subscribed to."""
 _METHODS: dict[Change, str] = {
     "tools": "notifications/tools/list_changed",
     "prompts": "notifications/prompts/list_changed",
@@ -100,7 +102,8 @@ class Subscriptions:
         if asked.resources_list_changed and has.resources and has.resources.list_changed:
             granted.resources_list_changed = True
         if asked.resource_subscriptions and has.resources and has.resources.subscribe:
-            granted.resource_subscriptions = asked.resource_subscriptions[: self._engine.service.subscriptions]
+            uris = [uri for uri in asked.resource_subscriptions if len(uri) <= _LONGEST]
+            granted.resource_subscriptions = uris[: self._engine.service.subscriptions]
         return granted
 
     def _acknowledge(self, ctx: Context, granted: D.SubscriptionFilter) -> None:
@@ -123,6 +126,8 @@ class Subscriptions:
     def subscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
         """`resources/subscribe` of older revisions."""
         self._require("resources/subscribe")
+        if len(params.uri) > _LONGEST:
+            raise InvalidParams(f"the URI is longer than {_LONGEST} characters", {"path": "params.uri"})
         most = self._engine.service.subscriptions
         if len(self.uris) >= most and params.uri not in self.uris:
             raise InvalidParams(f"more than {most} subscriptions", {"path": "params.uri"})

@@ -18,6 +18,7 @@ from tests.runtime.asgi_driver import (
     in_loop,
     message,
     messages,
+    served_app,
     serving,
     turns,
     verify,
@@ -1231,3 +1232,44 @@ async def test_many_calls_of_many_sessions_at_a_time_each_have_their_answer() ->
         replies = [await call.reply() for call in calls]
         assert [reply.text for reply in replies] == [f"{at} {number}" for at in range(20) for number in range(10)]
         assert [reply.answer["id"] for reply in replies] == [number for _ in range(20) for number in range(10)]
+
+
+@in_loop
+async def test_a_call_ends_even_if_nobody_reads_it_and_nothing_can_be_kept() -> None:
+    now = 0.0
+    async with serving(store=MemoryStore(ttl=10.0, clock=lambda: now)) as served:
+        session = await served.session()
+        call = session.call("report_and_wait", meta={"progressToken": 1})
+        await served.handler.entered.wait()
+        call.disconnect()
+        now = 11.0
+        served.handler.go.set()
+        await call.done()
+
+
+@in_loop
+async def test_a_client_may_not_say_too_much_of_itself() -> None:
+    async with serving() as served:
+        client = {"name": "n" * (1 << 17), "version": "1"}
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+        assert (await served.post(message(id=0, method="initialize", params=params))).status == 413
+
+
+@in_loop
+async def test_a_uri_that_is_subscribed_to_may_not_be_too_long() -> None:
+    async with serving() as served:
+        session = await served.session()
+        assert (await session.ask("resources/subscribe", {"uri": "a:" + "x" * 9000}).reply()).code == -32602
+        listener = served.listen(resourceSubscriptions=["a:" + "x" * 9000, "a:1"])
+        assert (await listener.said())["params"]["notifications"] == {"resourceSubscriptions": ["a:1"]}
+
+
+def test_an_application_without_a_lifespan_begins_anew_in_another_loop() -> None:
+    served = served_app()
+
+    async def call() -> str:
+        reply = await served.call("echo", {"text": "hello"}).reply()
+        await served.app.store.close()
+        return reply.text
+
+    assert [asyncio.run(call()) for _ in range(2)] == ["hello", "hello"]

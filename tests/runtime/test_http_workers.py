@@ -25,7 +25,7 @@ import typedmcp
 from tests.listening import Listening, listening
 from tests.paths import ROOT
 from tests.redis_server import RedisServer, redis_server, shared_redis
-from tests.runtime.asgi_driver import Served, Session, in_loop, served_app, serving
+from tests.runtime.asgi_driver import Served, Session, in_loop, messages, served_app, serving
 
 __all__ = ["shared_redis"]
 
@@ -225,6 +225,39 @@ def test_without_redis_sessions_are_unavailable_and_all_else_goes_on() -> None:
                 reply = await session.call("echo").reply()
                 assert (reply.status, reply.headers["retry-after"]) == (503, "10")
                 assert (await served.call("echo", {"text": "here"}).reply()).text == "here"
+
+    main()
+
+
+def test_a_call_ends_for_who_comes_back_although_redis_was_away_meanwhile() -> None:
+    @in_loop
+    async def main() -> None:
+        with redis_server() as redis:
+            store = typedmcp.RedisStore(redis.url, timeout=0.1)
+            async with serving(store=store, sealer=typedmcp.Sealer(KEY)) as served:
+                session = await served.session()
+                call = session.call("report_and_wait", meta={"progressToken": 1})
+                first = await call.event()
+                for _ in range(2):
+                    await call.said()
+                call.disconnect()
+                with redis.paused():
+                    served.handler.go.set()
+                    await asyncio.sleep(0.3)
+                (*_, last) = messages(await session.get(first.id).rest())
+                assert last["id"] == 1
+
+    main()
+
+
+def test_what_others_are_told_of_is_short(shared_redis: RedisServer) -> None:
+    @in_loop
+    async def main() -> None:
+        async with workers(shared_redis) as (one, other):
+            session = await one.session()
+            number = one.app.number
+            await on(other, session).tell("notifications/cancelled", {"requestId": "x" * 100_000})
+            assert one.app.number == number
 
     main()
 

@@ -906,3 +906,19 @@ def timers(store: MemoryStore) -> list[asyncio.TimerHandle]:
     """The timer of a store, where it has one."""
     private: Any = store
     return [] if private._sweeping is None else [private._sweeping]
+
+
+def test_of_streams_that_have_ended_only_so_many_bytes_are_kept_in_memory() -> None:
+    async def main() -> None:
+        store = MemoryStore(ended_bytes=100)
+        await store.open(lambda _number, _news: None)
+        await store.create("s", {})
+        for name in "abc":
+            await store.begin("s", name, b"will")
+            await store.append("s", name, [b"x" * 40], last=True)
+        with pytest.raises(Gone):
+            await collect(store, "a")
+        assert await collect(store, "c") == numbered(b"x" * 40)
+        await store.close()
+
+    run(main())

@@ -465,7 +465,7 @@ class App:
         if kept is None:
             stream = EventStream(send, self._high_water)
         else:
-            stream = self._kept[kept.name] = KeptStream(send, self._high_water, kept, self.retry)
+            stream = self._kept[kept.name] = KeptStream(send, self._high_water, kept, self.retry, self.later)
         self._streams[stream] = session
         self._quiet.clear()
         stream.hear_end = self.stream_ended

@@ -428,7 +428,7 @@ class SessionEngine(HttpEngine):
         nonce, _, number = rest.partition(".")
         if worker == self.app.store.worker and nonce == self._nonce and _NUMBER.fullmatch(number):
             self.inputs.answered(int(number), frame)
-        elif rest and worker != self.app.store.worker and self.app.store.is_shared:
+        elif self.app.store.is_shared and worker != self.app.store.worker and _ELSEWHERE.fullmatch(rest):
             self.todo.append(self.app.tell(worker, "answer", self.id, frame.id, frame.value))
         else:
             self.report(Report(Kind.STRAY, "an answer to nothing", id=frame.id, params=frame.value))
@@ -484,6 +484,7 @@ class SessionEngine(HttpEngine):
 _LONGEST_ID = 256
 """How long the id of a request may be that other workers are told of."""
 _NUMBER = re.compile("[0-9]{1,15}")
+_ELSEWHERE = re.compile(r"[0-9a-zA-Z]{1,40}-[0-9]{1,15}\.[0-9]{1,15}")
 
 STANDALONE = "all"
 """The name of the stream for what belongs to no request, in the ids of its events."""

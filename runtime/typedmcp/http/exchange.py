@@ -255,7 +255,7 @@ class Exchange:
         while self._line is None and self._owed > 0:
             await self._wait_for_tasks(receive)
         if self.is_unsettled():
-            await self.settle()
+            await self._settle()
         if self.stream is not None:
             await self._finish_stream()
         elif self._code is None and self._line is not None:
@@ -301,6 +301,14 @@ class Exchange:
             await asyncio.wait([self._pumping], timeout=self.app.service.grace)
         elif not ctx.cancelled:
             await self._respond()
+
+    async def _settle(self) -> None:
+        try:
+            await self.settle()
+        except ConnectionError as error:
+            if self.stream is None:
+                raise
+            self.app.report(Report(Kind.BROKEN, f"the store cannot be reached: {error}", error=error))
 
     def is_unsettled(self) -> bool:
         """Whether something has to be done before the answer goes out."""

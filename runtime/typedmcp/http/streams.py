@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeAlias
 
 from typedmcp.http.sse import event_bytes
@@ -19,6 +19,10 @@ EVENT_STREAM: list[tuple[bytes, bytes]] = [
     (b"x-accel-buffering", b"no"),
 ]
 
+_FIRST_PAUSE, _LAST_PAUSE = 0.1, 10.0
+"""Seconds between two attempts to keep something for a client that is not there."""
+_ATTEMPTS, _LONGEST_PAUSE = 100, 10.0
+"""How often, and after how many seconds at most, a stream that could not be kept is tried to be ended."""
 _COMMENT = b":\n\n"
 _MOST = 1 << 16
 """How many bytes of events are handed over at once."""
@@ -196,6 +200,18 @@ class Kept:
         """Begin. Raises `Gone` or `ConnectionError`."""
         await self._store.begin(self._session, self.name, self._will)
 
+    async def bury(self) -> None:
+        """End the stream with its will, as soon as the store can be reached: it can say no more what was said."""
+        for pause in range(1, _ATTEMPTS):
+            try:
+                await self._store.append(self._session, self.name, [self._will], last=True)
+            except Gone:
+                return
+            except ConnectionError:
+                await asyncio.sleep(min(pause, _LONGEST_PAUSE))
+            else:
+                return
+
     async def add(self, events: list[bytes], *, last: bool) -> list[str]:
         """Keep some events. Their ids. Raises `Gone` or `ConnectionError`."""
         number = await self._store.append(self._session, self.name, events, last=last)
@@ -210,10 +226,13 @@ class KeptStream(EventStream):
     come back for the rest, after `retry` milliseconds. Where nothing can be kept (any more), the events are sent.
     """
 
-    __slots__ = ("_asked", "_keeping", "_kept", "_new", "_new_size", "_over", "_retry", "name")
+    __slots__ = ("_asked", "_keeping", "_kept", "_later", "_new", "_new_size", "_over", "_retry", "name")
 
-    def __init__(self, send: Send, high_water: int, kept: Kept, retry: int) -> None:
+    def __init__(
+        self, send: Send, high_water: int, kept: Kept, retry: int, later: Callable[[Coroutine[Any, Any, None]], Any]
+    ) -> None:
         super().__init__(send, high_water)
+        self._later = later
         self.name: str = kept.name
         """What its ids begin with."""
         self._kept: Kept | None = kept
@@ -226,7 +245,11 @@ class KeptStream(EventStream):
 
     def put(self, data: bytes, id: str | None = None, *, last: bool = False) -> bool:  # noqa: ARG002  # it gets one
         """Keep a message, and send it."""
-        if self._over or (self._detached and self._kept is None):
+        if self._over:
+            return False
+        if self._detached and self._kept is None:  # neither is anybody there, nor can it be kept
+            self._over = last
+            self._stir()
             return False
         self._new.append(data)
         self._new_size += len(data)
@@ -298,11 +321,19 @@ class KeptStream(EventStream):
             await self._add([], last=True)
 
     async def _add(self, data: list[bytes], *, last: bool) -> list[Any]:
-        if self._kept is not None:
+        pause = _FIRST_PAUSE
+        while self._kept is not None:
             try:
                 return await self._kept.add(data, last=last)
-            except (Gone, ConnectionError):
+            except Gone:
                 self._kept = None
+            except ConnectionError:
+                if not self._detached or pause > _LAST_PAUSE:  # who reads gets it now
+                    self._later(self._kept.bury())
+                    self._kept = None
+                else:
+                    await asyncio.sleep(pause)
+                    pause *= 2
         return [None] * len(data)
 
     async def _stirred(self) -> None:

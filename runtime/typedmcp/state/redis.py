@@ -33,7 +33,7 @@ __all__ = ["RedisStore"]
 
 _LOG = logging.getLogger("typedmcp")
 _BEATS = 3  # in a lease
-_BATCH = 1000  # news read at once
+_BATCH = 100  # news read at once
 _RECHECKS = 3  # leases after which a follower looks without having been told
 _SHORTEST, _LONGEST = 0.05, 2.0  # seconds between two attempts to reach Redis
 

@@ -27,6 +27,12 @@ def response(request: Request) -> bytes:
 # Each ends the call at once
 
 
+def endless_trailers(request: Request, wire: Wire) -> None:
+    wire.head(content_type="application/json", transfer_encoding="chunked")
+    wire.chunk(answer(request))
+    wire.raw(b"0\r\n" + b"X: aaaaaaaaaa\r\n" * 20_000)
+
+
 def nothing(request: Request, wire: Wire) -> None:
     wire.close()
 
@@ -92,6 +98,7 @@ BROKEN = {
     reset: "that was to be used again",
     garbage: "not HTTP",
     half_a_head: "before it answered",
+    endless_trailers: "bytes of trailers",
     endless_head: "the head of the response is longer than",
     many_headers: "the head of the response is longer than",
     truncated: "in the middle of its answer",
@@ -371,9 +378,13 @@ def trailers(request: Request, wire: Wire) -> None:
     wire.raw(b"0\r\nContent-Type: text/html\r\nX: y\r\n\r\n")
 
 
+def odd_keep_alive(request: Request, wire: Wire) -> None:
+    wire.raw(response(request).replace(b"Content-Type", b"Keep-Alive: timeout=\xb2\r\nContent-Type"))
+
+
 ODD = [
-    in_pieces, interim, until_the_end, events_until_the_end, odd_lines, with_charset, and_more, and_garbage,
-    and_the_end, other_messages_first, trailers,
+    odd_keep_alive, in_pieces, interim, until_the_end, events_until_the_end, odd_lines, with_charset, and_more,
+    and_garbage, and_the_end, other_messages_first, trailers,
 ]  # fmt: skip
 
 
@@ -383,6 +394,18 @@ def test_what_is_odd_and_still_http_is_understood(handle: Any) -> None:
         async with connected(Script(tools__call=handle)) as client:
             for _ in range(3):
                 assert text(await client.call_tool("x")) == "right"
+
+    run(main)
+
+
+@pytest.mark.parametrize("method", ["x\r\nX-Evil: 1", "x\nX-Evil: 1", "x\0"])
+def test_a_method_is_no_way_to_write_further_headers(method: str) -> None:
+    async def main() -> None:
+        script = Script()
+        async with connected(script) as client:
+            with pytest.raises(typedmcp.UsageError, match="line breaks"):
+                await client.send(method, {})
+            assert text(await client.call_tool("y")) == "y"
 
     run(main)
 

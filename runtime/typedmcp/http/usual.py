@@ -7,6 +7,7 @@ like, as long as it is not much.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 __all__ = ["Usual"]
@@ -15,18 +16,26 @@ _FIXED = frozenset((b"host", b"origin", b"accept", b"content-type", b"mcp-protoc
 """The headers that the checks before the body read; credentials are checked every time."""
 
 
+_NAME, _VALUE = itemgetter(0), itemgetter(1)
+
+
 class Usual:
     """What a request looked like that has passed them. `limit` is how many bytes of headers there may be."""
 
-    __slots__ = ("_given", "_path", "_room", "_root", "is_modern", "length_at", "method_at", "name_at", "session_at")
+    __slots__ = (
+        "_fixed", "_limit", "_names", "_path", "_pick", "_root", "is_modern", "length_at", "method_at", "name_at",
+        "session_at",
+    )  # fmt: skip
 
     def __init__(
         self, scope: Mapping[str, Any], given: Sequence[tuple[bytes, bytes]], limit: int, *, is_modern: bool
     ) -> None:
-        names = [name for name, _ in given]
+        names = self._names = [name for name, _ in given]
         self._path, self._root = scope["path"], scope.get("root_path", "")
-        self._given = [(name, value if name in _FIXED else None) for name, value in given]
-        self._room = limit - sum(len(name) + (len(value) if name in _FIXED else 0) for name, value in given)
+        places = [place for place, name in enumerate(names) if name in _FIXED]
+        self._pick: Any = itemgetter(*places) if places else len
+        self._fixed = self._pick(given)
+        self._limit = limit - sum(map(len, names))
         self.is_modern: bool = is_modern
         """Whether it is one of a revision without sessions."""
         self.length_at: int = names.index(b"content-length") if b"content-length" in names else -1
@@ -40,14 +49,8 @@ class Usual:
 
     def fits(self, scope: Mapping[str, Any], given: Sequence[tuple[bytes, bytes]]) -> bool:
         """Whether another POST is alike."""
-        if scope["path"] != self._path or scope.get("root_path", "") != self._root or len(given) != len(self._given):
+        if scope["path"] != self._path or scope.get("root_path", "") != self._root:
             return False
-        size = 0
-        for (name, value), (own_name, own_value) in zip(given, self._given):  # noqa: B905  # of the same length
-            if own_value is None:
-                size += len(value)
-            elif value != own_value:
-                return False
-            if name != own_name:
-                return False
-        return size <= self._room
+        if [*map(_NAME, given)] != self._names or sum(map(len, map(_VALUE, given))) > self._limit:
+            return False
+        return bool(self._pick(given) == self._fixed)

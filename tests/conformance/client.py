@@ -116,10 +116,17 @@ def elicit(params: Any) -> dict[str, Any]:
     return {"confirmed": True} if "confirmed" in schema.get("properties", {}) else {}
 
 
+def sample(_params: structs.CreateMessageRequestParams) -> structs.CreateMessageResult:
+    """A model that always says the same."""
+    said = structs.TextContent(text="What the model says.")
+    return structs.CreateMessageResult(role="assistant", content=said, model="none")
+
+
 async def main(target: Target, scenario: str) -> None:
     revision = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
     options: dict[str, Any] = {"revisions": [revision]} if revision in SUPPORTED else {}
-    async with typedmcp.connect(target, name="conformance", version="1", elicit=elicit, **options) as client:
+    about: dict[str, Any] = {"name": "conformance", "version": "1"}
+    async with typedmcp.connect(target, elicit=elicit, sample=sample, roots=[], **about, **options) as client:
         await SCENARIOS[scenario](client)
 
 

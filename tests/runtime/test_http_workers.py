@@ -280,7 +280,7 @@ def test_a_worker_that_cannot_reach_redis_at_its_start_says_so_and_tries_again()
 # Real processes behind a real load balancer
 
 
-NGINX = shutil.which("nginx")
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")  # where Debian has it
 
 CONFIG = """
 worker_processes 1; daemon off; pid {folder}/pid; error_log {folder}/log;

@@ -70,13 +70,13 @@ def _http_server(handler: object, host: str, port: int, options: dict[str, Any])
     from typedmcp.http.asgi import asgi
 
     try:
-        from typedmcp.http.server import Server
+        from typedmcp.http.server import server_of
     except ImportError as error:
         raise UsageError(f"serving HTTP needs the extra http: pip install 'typedmcp[http]' ({error})") from error
     if host not in ("0.0.0.0", "::", *LOOPBACK):  # noqa: S104  # which are no names that clients use
         options.setdefault("hosts", [*LOOPBACK, host])
     app = asgi(handler, **options)
-    return Server(app, host, port), app.service.grace
+    return server_of(app, host, port), app.service.grace
 
 
 def _service(handler: object, options: dict[str, Any]) -> Service:

@@ -639,12 +639,12 @@ ABOUT: dict[str, Any] = {
 
 def serve_http(host: str, port: int) -> None:
     """Serve over HTTP, and print the address once whoever connects will be heard."""
-    from typedmcp.http.server import Server
+    from typedmcp.http.server import server_of
 
     app = typedmcp.asgi(Everything(), path="/mcp", sse_path="/sse", **ABOUT)
     with socket.create_server((host, port)) as listening:
         print(f"http://{host}:{listening.getsockname()[1]}", flush=True)
-        Server(app, host, port).run(sockets=[listening])
+        server_of(app, host, port).run(sockets=[listening])
 
 
 def main() -> None:

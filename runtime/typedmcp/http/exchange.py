@@ -431,7 +431,10 @@ class StatelessExchange(LeavingExchange):
         tools: Mapping[str, tuple[names.HeaderParam, ...]],
     ) -> None:
         # As `Exchange` does: this is made for every request.
-        self.engine, self._given, self.who, self._send, self.tools = engine, given, who, send, tools
+        self.engine: HttpEngine = engine
+        self.who: Principal | None = who
+        self.tools: Mapping[str, tuple[names.HeaderParam, ...]] = tools
+        self._given, self._send = given, send
 
     def check(self, entry: Entry, params: Any) -> None:
         """Raises `ValueError` where headers may not say what the body says; `Stateless.admit` knows for sure."""

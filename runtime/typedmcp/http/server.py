@@ -10,10 +10,10 @@ import uvicorn
 
 from typedmcp.http.asgi import App
 
-__all__ = ["Server"]
+__all__ = ["server_of"]
 
 
-class Server(uvicorn.Server):
+class _Server(uvicorn.Server):
     """Serves an application alone at a host and a port."""
 
     def __init__(self, app: App, host: str, port: int) -> None:
@@ -26,3 +26,8 @@ class Server(uvicorn.Server):
         """Streams that wait for changes end first: uvicorn waits for all that is open."""
         self._app.end_streams()
         await super().shutdown(sockets)
+
+
+def server_of(app: App, host: str, port: int) -> Any:
+    """A server that is ready to run: its `serve` is a coroutine function."""
+    return _Server(app, host, port)

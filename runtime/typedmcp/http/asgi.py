@@ -26,6 +26,7 @@ from typedmcp.http.access import LOOPBACK, Access, Auth, Principal, Refused
 from typedmcp.http.engines import HttpEngine, OlderStateless, SessionEngine, Stateless
 from typedmcp.http.exchange import (
     JSON,
+    RETRY_SOON,
     Exchange,
     OlderStatelessExchange,
     Receive,
@@ -343,7 +344,7 @@ class App:
             raise
         except Exception as error:
             self.report(Report(Kind.FAILED, f"credentials cannot be checked: {error!r}", error=error))
-            raise Refused(503, "credentials cannot be checked now", [(b"retry-after", b"10")]) from error
+            raise Refused(503, "credentials cannot be checked now", RETRY_SOON) from error
 
     def _not_allowed(self, method: str) -> Refused:
         allowed = "GET, POST, DELETE" if self.service.legacy and self._has_sessions else "POST"
@@ -454,7 +455,7 @@ class App:
 
     async def unavailable(self, send: Send, text: str) -> None:
         """Say that something cannot be had just now."""
-        await respond(send, 503, error_bytes(None, INVALID_REQUEST, text)[:-1], [(b"retry-after", b"10")])
+        await respond(send, 503, error_bytes(None, INVALID_REQUEST, text)[:-1], RETRY_SOON)
 
     # Streams
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRIMED",
+    "RETRY_SOON",
+    "TOO_MANY_STREAMS",
     "Exchange",
     "OlderStatelessExchange",
     "Receive",
@@ -201,11 +203,10 @@ class Exchange:
         return self.stream.put(line[:-1])
 
     def _tell_nobody(self, ctx: Context) -> None:
-        text = "there are as many streams as there may be"
         if ctx.method == LISTEN:
             self.status = 503
-            raise RemoteError(INTERNAL_ERROR, text)
-        self.app.report(Report(Kind.LOST, f"a message: {text}", ctx.method, ctx.id))
+            raise RemoteError(INTERNAL_ERROR, TOO_MANY_STREAMS)
+        self.app.report(Report(Kind.LOST, f"a message: {TOO_MANY_STREAMS}", ctx.method, ctx.id))
 
     def hang_up(self, retry: float) -> None:
         """Without a session nobody could come back."""
@@ -371,12 +372,7 @@ class Exchange:
         """Further headers of the response."""
         if status == 403 and self.app.auth is not None:
             return list(self.app.auth.lacking(_scopes(self._line or b"{}")).headers)
-        return _RETRY if status == 503 else None
-
-    @cached_property
-    def said(self) -> Mapping[str, str]:
-        """The headers of the request as text."""
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
+        return RETRY_SOON if status == 503 else None
 
     # Of the revisions that have no sessions
 
@@ -384,7 +380,10 @@ class Exchange:
         """Raises `HeaderMismatch` where headers say something else of the arguments of a tool than the body."""
 
 
-_RETRY = [(b"retry-after", b"10")]
+RETRY_SOON = [(b"retry-after", b"10")]
+"""For a response that says what may be otherwise in some seconds."""
+
+TOO_MANY_STREAMS = "there are as many streams as there may be"
 
 
 def _scopes(answer: bytes) -> list[str]:

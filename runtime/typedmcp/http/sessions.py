@@ -13,7 +13,7 @@ import msgspec
 
 from typedmcp.http.access import Principal, Refused
 from typedmcp.http.engines import STANDALONE, SessionEngine
-from typedmcp.http.exchange import PRIMED, Receive, SessionExchange, respond
+from typedmcp.http.exchange import PRIMED, TOO_MANY_STREAMS, Receive, SessionExchange, respond
 from typedmcp.http.headers import text_of
 from typedmcp.http.requests import check_accept
 from typedmcp.http.sse import event_bytes
@@ -161,7 +161,7 @@ class Sessions:
         missed = None if after is None else await self._app.store.published(after)
         stream = self._app.stream(send, None, session.id)
         if stream is None:
-            await self._app.unavailable(send, "there are as many streams as there may be")
+            await self._app.unavailable(send, TOO_MANY_STREAMS)
             return
         before = session.fields.get("stream")
         session.begin_standalone(stream)
@@ -206,7 +206,7 @@ class Sessions:
             raise Refused(400, f"Last-Event-ID: {error}") from error
         stream = self._app.stream(send, None, session.id)
         if stream is None:
-            await self._app.unavailable(send, "there are as many streams as there may be")
+            await self._app.unavailable(send, TOO_MANY_STREAMS)
             return
         await self._leave_to_another(name)
         feeding = self._app.later(_feed(stream, name, first, following))

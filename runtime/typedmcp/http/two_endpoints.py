@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 from typedmcp.errors import UsageError
 from typedmcp.http.access import Principal, Refused
-from typedmcp.http.exchange import Receive, respond
+from typedmcp.http.exchange import RETRY_SOON, TOO_MANY_STREAMS, Receive, respond
 from typedmcp.http.streams import EventStream, Send
 from typedmcp.session import ServerSession
 
@@ -121,7 +121,7 @@ class TwoEndpoints:
     async def _connect(self, root: str, principal: str | None, receive: Receive, send: Send) -> None:
         stream = self._app.stream(send)
         if stream is None:
-            raise Refused(503, "there are as many streams as there may be", [(b"retry-after", b"10")])
+            raise Refused(503, TOO_MANY_STREAMS, RETRY_SOON)
         id = f"{self._app.store.worker}.{secrets.token_urlsafe(24)}"
         posted = _Posted(stream, principal)
         session = ServerSession(self._app.service, posted, principal=principal)

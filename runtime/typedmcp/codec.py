@@ -123,10 +123,22 @@ class Codec:
     """
 
     def __init__(self, records: list[Method[Any, Any]], forms: dict[type, Entry]) -> None:
-        self.decode: Callable[[Any], Any] = msgspec.json.Decoder(Union[tuple(forms)], dec_hook=dec_hook).decode  # noqa: UP007
+        self.decode: Callable[[Any], Any] = self._decoder(Union[tuple(forms)])  # noqa: UP007
         self.forms = forms
         self.entries: dict[str, Entry] = {entry.method: entry for entry in forms.values()}
         self._exact = {record.name: record.params for record in records}
+
+    def reader(self, method: str) -> tuple[Callable[[Any], Any], Entry]:
+        """What decodes the messages of one method and raises for those of others, and its entry.
+
+        Raises `KeyError` for a method that the revision does not have.
+        """
+        entry = self.entries[method]
+        form = next(form for form, known in self.forms.items() if known is entry)
+        return self._decoder(form), entry
+
+    def _decoder(self, kind: Any) -> Callable[[Any], Any]:
+        return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
 
     def check(self, method: str, value: Any) -> None:
         """Raises `DecodeError` where plain parameters are not what the revision takes."""
@@ -241,9 +253,8 @@ class _Lazy:
 
 
 class _ModelCodec(Codec):
-    def __init__(self, records: list[Method[Any, Any]], forms: dict[type, Entry]) -> None:
-        super().__init__(records, forms)
-        read = self.decode
+    def _decoder(self, kind: Any) -> Callable[[Any], Any]:
+        read = super()._decoder(kind)
 
         def decode(line: bytes) -> Any:
             message = read(line)
@@ -252,7 +263,7 @@ class _ModelCodec(Codec):
                 message.params = _Lazy(bytes(params))
             return message
 
-        self.decode = decode
+        return decode
 
     def check(self, method: str, value: Any) -> None:
         models().from_builtins(value, self._exact[method])

@@ -645,6 +645,58 @@ async def test_headers_have_a_limit(extra: list[tuple[bytes, bytes]], status: in
             assert (await served.post(LISTING, [*MODERN_HEADERS, *extra])).status == status
 
 
+def changed(**changes: bytes | None) -> list[tuple[bytes, bytes]]:
+    """The headers of a request that is taken, but for these; None is for one that is not there."""
+    headers = {
+        **dict(BASE),
+        b"host": b"localhost",
+        b"x": b"1",
+        **{k.replace("_", "-").encode(): v for k, v in changes.items()},
+    }
+    return [(name, value) for name, value in headers.items() if value is not None]
+
+
+LOOKS: dict[str, list[tuple[bytes, bytes]]] = {
+    "good": changed(),
+    "another value": changed(x=b"2"),
+    "longer": changed(x=b"y" * 500),
+    "too long": changed(x=b"y" * 1500),
+    "too long a method": changed(mcp_method=b"y" * 1500),
+    "another host": changed(host=b"evil.example"),
+    "another origin": changed(origin=b"http://evil.example"),
+    "an origin in the place of another header": [
+        (b"origin", b"http://evil.example") if name == b"x" else (name, value) for name, value in changed()
+    ],
+    "another type": changed(content_type=b"text/plain"),
+    "nothing accepted": changed(accept=b"text/plain"),
+    "another method": changed(mcp_method=b"tools/call"),
+    "another revision": changed(mcp_protocol_version=b"2025-11-25"),
+    "no revision": changed(mcp_protocol_version=None),
+    "no method": changed(mcp_method=None),
+    "in another order": changed()[::-1],
+    "fewer": changed(x=None),
+    "more": [*changed(), (b"y", b"1")],
+    "twice": [*changed(x=None), (b"host", b"localhost")],
+    "twice in the place of another": [*changed(x=None)[:-1], (b"host", b"localhost"), changed()[-2]],
+    "long": changed(content_length=b"9" * 18),
+}
+"""What requests may look like."""
+
+
+@pytest.mark.parametrize("first", LOOKS)
+@in_loop
+async def test_what_was_found_of_a_request_says_nothing_of_others(first: str) -> None:
+    async def status(served: Served, look: str) -> int:
+        return (await served.post(LISTING, LOOKS[look], bare=True)).status
+
+    for second in LOOKS:
+        async with serving(header_limit=1000) as fresh:
+            expected = await status(fresh, second)
+        async with serving(header_limit=1000) as served:
+            await status(served, first)
+            assert [await status(served, second) for _ in range(2)] == [expected] * 2, second
+
+
 @pytest.mark.parametrize(
     "name", ["host", "origin", "content-type", "content-length", "authorization", "mcp-session-id", "last-event-id"]
 )

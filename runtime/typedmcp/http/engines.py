@@ -16,7 +16,7 @@ from mcpspec._support.objects import is_object
 from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.changes import Change
-from typedmcp.codec import Response, codec_for, encoder
+from typedmcp.codec import Entry, Response, codec_for, encoder
 from typedmcp.context import Context
 from typedmcp.dispatch import is_awaitable
 from typedmcp.edge.convert import Lost
@@ -43,6 +43,10 @@ D = dialect.structs
 _encode = encoder.encode
 _NOTHING = 2
 """The length of an object without members."""
+_NAMES = 256
+"""How many names are remembered that headers said,"""
+_LONGEST_NAME = 128
+"""and of how many bytes at most."""
 _MetaType = D.RequestMetaObject
 _new_meta: Any = _MetaType.__new__
 
@@ -55,8 +59,11 @@ class HttpEngine(Engine):
         self.app: App = app
         self._most = app.service.in_flight
         self._copiers = app.service.copiers
+        self._plain: dict[bytes, str] = {}
+        self._readers: dict[bytes, tuple[Callable[[Any], Any], Entry]] = {}
+        """What reads the requests of a method, by its header: faster than what reads those of all."""
         meta = bytes(app.service.alone).replace(b"%", b"%%")
-        self._whole: bytes = b'{"jsonrpc":"2.0","id":%d,"result":%b,"_meta":' + meta + b"}}"
+        self._whole: bytes = b'{"jsonrpc":"2.0","id":%d,"result":%.*b,"_meta":' + meta + b"}}"
         """A whole answer, made of its id and of its result but for the brace at the end."""
         self._simple = {name: function for name, function in self._functions.items() if name not in self._special}
 
@@ -83,16 +90,17 @@ class HttpEngine(Engine):
         """
         codec, in_flight = self._codec, self.in_flight
         try:
-            message = codec.decode(body)
-            entry = codec.forms[message.__class__]
+            if said is None:
+                message = codec.decode(body)
+                entry = codec.forms[message.__class__]
+            else:
+                decode, entry = self._readers.get(said) or self._reader(said)
+                message = decode(body)
             params, id = message.params, message.id
-            if said is not None:
-                if said != entry.header:
+            if said is not None and entry.names is not None:
+                value = getattr(params, entry.names)
+                if value in exchange.tools or (self._plain.get(name) != value and not self._is_plain(name, value)):
                     return exchange.take(body)
-                if entry.names is not None:
-                    value = getattr(params, entry.names)
-                    if name != value.encode() or name[:2] == b"=?" or not name.isascii() or value in exchange.tools:
-                        return exchange.take(body)
             raw = getattr(params, "meta", UNSET)
             if raw is UNSET:
                 facts: Any = self.facts.session
@@ -132,13 +140,27 @@ class HttpEngine(Engine):
             if answer.meta is not UNSET or answer.__class__ not in self._copiers or id.__class__ is not int:
                 return self._answer_now(ctx, answer, exchange)
             encoded = _encode(answer)
-            line: bytes = self._whole % (id, encoded[:-1])
-            if line.find(b"null") >= 0 or line.find(b"\n") >= 0 or len(encoded) <= _NOTHING:
+            line: bytes = self._whole % (id, len(encoded) - 1, encoded)
+            if line.find(b"null") >= 0 or len(encoded) <= _NOTHING:  # newlines do no harm here
                 return self._answer_now(ctx, answer, exchange)
         except Exception:
             return self._answer_now(ctx, answer, exchange)
         ctx.ended = True
         return line
+
+    def _reader(self, said: bytes) -> tuple[Callable[[Any], Any], Entry]:
+        reader = self._readers[said] = self._codec.reader(said.decode())
+        return reader
+
+    def _is_plain(self, name: bytes, value: str) -> bool:
+        """Whether a header says a name as it is, not in base64. Names are few, so they are remembered."""
+        if name != value.encode() or name.startswith(b"=?") or not name.isascii():
+            return False
+        if len(self._plain) >= _NAMES:
+            self._plain.clear()
+        if len(name) <= _LONGEST_NAME:
+            self._plain[name] = value
+        return True
 
     def _go_on(self, ctx: Context, handling: Any, exchange: Exchange) -> bytes | None:
         """Make the first step of something that a handler returned and that is no coroutine."""

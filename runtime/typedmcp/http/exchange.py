@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 import msgspec
 
@@ -100,12 +100,18 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: list[tupl
         pass
 
 
-class Exchange:
-    """A `Channel` for the message, or the batch, in one POST."""
+class Exchange(msgspec.Struct, eq=False, dict=True):
+    """A `Channel` for the message, or the batch, in one POST. A struct, since one is made for each request."""
 
-    statuses: Mapping[int, int] = _STATUS
-    refusals: Mapping[int, int] = _STATUS
-    # Most requests need none of these, so they are made where they are needed.
+    statuses: ClassVar[Mapping[int, int]] = _STATUS
+    refusals: ClassVar[Mapping[int, int]] = _STATUS
+
+    engine: HttpEngine
+    _given: Mapping[bytes, bytes] | Sequence[tuple[bytes, bytes]]
+    who: Principal | None
+    _send: Send
+    tools: Mapping[str, tuple[names.HeaderParam, ...]] = {}
+    """The tools that have arguments in headers."""
     stream: EventStream | None = None
     """The response, once it is one of events."""
     refused: tuple[int, str] | None = None
@@ -114,28 +120,16 @@ class Exchange:
     """The status, where it is not that of the answer."""
     headers_of_new: list[tuple[bytes, bytes]] | None = None
     """The headers of a response that begins a session."""
-    tools: Mapping[str, tuple[names.HeaderParam, ...]] = {}
-    """The tools that have arguments in headers."""
     _plain: bytes | None = None
     _waiting: tuple[Context, Coroutine[Any, Any, Any], Any] | None = None
     """A handler that has to be waited for, and what it waits for."""
     _line: bytes | None = None
     _code: int | None = None
+    _was_refused: bool = False
+    """Whether nothing was done about the message."""
     _owed: int = 0
     _settled: asyncio.Future[None] | None = None
     _pumping: asyncio.Task[None] | None = None
-
-    def __init__(
-        self,
-        engine: HttpEngine,
-        given: Mapping[bytes, bytes] | Sequence[tuple[bytes, bytes]],
-        who: Principal | None,
-        send: Send,
-    ) -> None:
-        self.engine: HttpEngine = engine
-        self.who: Principal | None = who
-        self._given = given
-        self._send = send
 
     @property
     def app(self) -> App:
@@ -163,7 +157,7 @@ class Exchange:
 
     def refuse(self, line: bytes, code: int) -> None:
         """The error came for a message that nothing was done about."""
-        self.statuses = self.refusals
+        self._was_refused = True
         self.opened()
         self.reply(line, code)
 
@@ -358,7 +352,8 @@ class Exchange:
         if self._line is None:
             status, body = self._acknowledgement()
         elif self._code is not None:
-            status = self.status or self.statuses.get(self._code, 200)
+            statuses = self.refusals if self._was_refused else self.statuses
+            status = self.status or statuses.get(self._code, 200)
         await respond(self._send, status, body, self.extra_headers(status))
 
     def _acknowledgement(self) -> tuple[int, bytes]:
@@ -416,24 +411,7 @@ class LeavingExchange(Exchange):
 
 
 class StatelessExchange(LeavingExchange):
-    """A POST without a session: who closes the connection gives the request up.
-
-    `tools` are those that have arguments in headers.
-    """
-
-    def __init__(
-        self,
-        engine: HttpEngine,
-        given: Mapping[bytes, bytes] | Sequence[tuple[bytes, bytes]],
-        who: Principal | None,
-        send: Send,
-        tools: Mapping[str, tuple[names.HeaderParam, ...]],
-    ) -> None:
-        # As `Exchange` does: this is made for every request.
-        self.engine: HttpEngine = engine
-        self.who: Principal | None = who
-        self.tools: Mapping[str, tuple[names.HeaderParam, ...]] = tools
-        self._given, self._send = given, send
+    """A POST without a session: who closes the connection gives the request up."""
 
     def check(self, entry: Entry, params: Any) -> None:
         """Raises `ValueError` where headers may not say what the body says; `Stateless.admit` knows for sure."""
@@ -458,8 +436,8 @@ class StatelessExchange(LeavingExchange):
 class OlderStatelessExchange(LeavingExchange):
     """A POST of an older revision to a server without sessions."""
 
-    statuses: Mapping[int, int] = _OLDER_STATUS
-    refusals: Mapping[int, int] = _OLDER_REFUSAL
+    statuses: ClassVar[Mapping[int, int]] = _OLDER_STATUS
+    refusals: ClassVar[Mapping[int, int]] = _OLDER_REFUSAL
 
 
 def _check_argument(param: names.HeaderParam, header: bytes | None, arguments: Any) -> None:
@@ -482,21 +460,16 @@ def _check_argument(param: names.HeaderParam, header: bytes | None, arguments: A
 class SessionExchange(Exchange):
     """A POST in a session: a lost connection is no reason to give the request up."""
 
-    headers_of_new: list[tuple[bytes, bytes]] | None = None
-    statuses: Mapping[int, int] = _OLDER_STATUS
-    refusals: Mapping[int, int] = _OLDER_REFUSAL
+    statuses: ClassVar[Mapping[int, int]] = _OLDER_STATUS
+    refusals: ClassVar[Mapping[int, int]] = _OLDER_REFUSAL
 
-    def __init__(
-        self,
-        engine: SessionEngine,
-        given: Mapping[bytes, bytes] | Sequence[tuple[bytes, bytes]],
-        who: Principal | None,
-        send: Send,
-    ) -> None:
-        super().__init__(engine, given, who, send)
-        self.session: SessionEngine = engine
-        self.begins: Callable[[SessionExchange], Awaitable[None]] | None = None
-        """Called where the session begins with this request."""
+    begins: Callable[[SessionExchange], Awaitable[None]] | None = None
+    """Called where the session begins with this request."""
+
+    @property
+    def session(self) -> SessionEngine:
+        """The session that it is in."""
+        return cast("SessionEngine", self.engine)
 
     def is_unsettled(self) -> bool:
         """Whether something of the session has changed, or it may have begun."""

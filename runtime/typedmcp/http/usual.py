@@ -12,30 +12,38 @@ from typing import Any
 
 __all__ = ["Usual"]
 
-_FIXED = frozenset((b"host", b"origin", b"accept", b"content-type", b"mcp-protocol-version"))
-"""The headers that the checks before the body read; credentials are checked every time."""
+_STEADY = frozenset(
+    (
+        b"host", b"origin", b"accept", b"content-type", b"mcp-protocol-version",
+        b"user-agent", b"accept-encoding", b"accept-language", b"connection",
+    )
+)  # fmt: skip
+"""The headers that must not change: those that the checks before the body read, and some that a client never changes.
 
-
-_NAME, _VALUE = itemgetter(0), itemgetter(1)
+Credentials are not among them, since they are checked every time.
+"""
 
 
 class Usual:
     """What a request looked like that has passed them. `limit` is how many bytes of headers there may be."""
 
     __slots__ = (
-        "_fixed", "_limit", "_names", "_path", "_pick", "_root", "is_modern", "length_at", "method_at", "name_at",
-        "session_at",
+        "_count", "_limit", "_path", "_pick", "_root", "_steady", "_varied", "is_modern", "length_at", "method_at",
+        "name_at", "session_at",
     )  # fmt: skip
 
     def __init__(
         self, scope: Mapping[str, Any], given: Sequence[tuple[bytes, bytes]], limit: int, *, is_modern: bool
     ) -> None:
-        names = self._names = [name for name, _ in given]
+        names = [name for name, _ in given]
         self._path, self._root = scope["path"], scope.get("root_path", "")
-        places = [place for place, name in enumerate(names) if name in _FIXED]
-        self._pick: Any = itemgetter(*places) if places else len
-        self._fixed = self._pick(given)
-        self._limit = limit - sum(map(len, names))
+        steady = [place for place, name in enumerate(names) if name in _STEADY]
+        self._count = len(given)
+        self._pick: Any = itemgetter(*steady) if steady else len
+        self._steady = self._pick(given)
+        self._varied = [(place, name) for place, name in enumerate(names) if name not in _STEADY]
+        self._limit = limit - sum(map(len, names)) - sum(len(given[place][1]) for place in steady)
+        """How many bytes the values may have that vary."""
         self.is_modern: bool = is_modern
         """Whether it is one of a revision without sessions."""
         self.length_at: int = names.index(b"content-length") if b"content-length" in names else -1
@@ -49,8 +57,12 @@ class Usual:
 
     def fits(self, scope: Mapping[str, Any], given: Sequence[tuple[bytes, bytes]]) -> bool:
         """Whether another POST is alike."""
-        if scope["path"] != self._path or scope.get("root_path", "") != self._root:
+        if len(given) != self._count or self._pick(given) != self._steady:
             return False
-        if [*map(_NAME, given)] != self._names or sum(map(len, map(_VALUE, given))) > self._limit:
-            return False
-        return bool(self._pick(given) == self._fixed)
+        left = self._limit
+        for place, expected in self._varied:
+            name, value = given[place]
+            if name != expected:
+                return False
+            left -= len(value)
+        return left >= 0 and scope["path"] == self._path and scope.get("root_path", "") == self._root

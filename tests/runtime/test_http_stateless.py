@@ -820,6 +820,24 @@ async def test_of_members_with_one_name_the_last_counts_for_headers_too() -> Non
         assert (await served.post(twice, said("x/y"))).code == -32020
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        body("tools/list").replace(b'"method": "tools/list"', b'"x": 1').replace(b'"method":"tools/list"', b'"x":1'),
+        body("tools/list").replace(b'"tools/list"', b"1"),
+        body("tools/list").replace(b'"tools/list"', b"null"),
+    ],
+    ids=["missing", "a number", "null"],
+)
+@in_loop
+async def test_a_header_does_not_stand_in_for_the_method(broken: bytes) -> None:
+    assert b"tools/list" not in broken
+    async with serving() as served:
+        for _ in range(3):
+            assert (await served.post(broken, said("tools/list"))).status == 400
+            assert (await served.post(body("tools/list"), said("tools/list"))).status == 200
+
+
 # Failures
 
 

@@ -821,21 +821,19 @@ async def test_of_members_with_one_name_the_last_counts_for_headers_too() -> Non
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [
-        body("tools/list").replace(b'"method": "tools/list"', b'"x": 1').replace(b'"method":"tools/list"', b'"x":1'),
-        body("tools/list").replace(b'"tools/list"', b"1"),
-        body("tools/list").replace(b'"tools/list"', b"null"),
-    ],
+    ("member", "other"),
+    [(b'"method"', b'"x"'), (b'"tools/call"', b"1"), (b'"tools/call"', b"null")],
     ids=["missing", "a number", "null"],
 )
 @in_loop
-async def test_a_header_does_not_stand_in_for_the_method(broken: bytes) -> None:
-    assert b"tools/list" not in broken
+async def test_a_header_does_not_stand_in_for_the_method(member: bytes, other: bytes) -> None:
+    good = body(name="echo", arguments={})
+    broken = good.replace(member, other)
+    assert broken != good
     async with serving() as served:
         for _ in range(3):
-            assert (await served.post(broken, said("tools/list"))).status == 400
-            assert (await served.post(body("tools/list"), said("tools/list"))).status == 200
+            assert (await served.post(broken, said("tools/call", name="echo"))).status == 400
+            assert (await served.post(good, said("tools/call", name="echo"))).status == 200
 
 
 # Failures

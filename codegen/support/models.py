@@ -11,7 +11,7 @@ from pydantic_core import core_schema, from_json, to_json, to_jsonable_python
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.explain import decode_error, explain
-from mcpspec._support.objects import Constant, Member, Shape, best_first, is_object, leaves, present
+from mcpspec._support.objects import Constant, Member, Options, Shape, is_object, leaves, present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -105,11 +105,14 @@ class _Untagged:
     """Marks a union whose members have no tag: they are tried, best match first."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        @cache
+        def options() -> Options[Any]:
+            return Options(leaves(source), _shape)
+
         def choose(value: Any, union: Callable[[Any], Any]) -> Any:
             if not is_object(value):
                 return union(value)
-            objects = [leaf for leaf in leaves(source) if _shape(leaf) is not None]
-            for option in best_first(value, objects, cast("Callable[[Any], Shape]", _shape)):
+            for option in options().best_first(value):
                 try:
                     return option.model_validate(value)
                 except ValidationError:

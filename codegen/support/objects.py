@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["Constant", "Member", "Shape", "best_first", "fit", "is_array", "is_object", "leaves", "present"]
+__all__ = ["Constant", "Member", "Options", "Shape", "contradicts", "fit", "is_array", "is_object", "leaves", "present"]
 
 T = TypeVar("T")
+
+_REMEMBERED = 256
+"""How many orders are remembered for a union, so that data that looks different each time does not fill memory,"""
+_LONGEST = 1024
+"""and how many characters the names of the members may have for which one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +39,14 @@ class Member:
     required: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """The members of an object type, and whether it takes no others."""
 
     members: tuple[Member, ...]
     closed: bool = False
 
-    @property
+    @cached_property
     def literals(self) -> dict[str, tuple[Any, ...]]:
         """The members that take only certain values, with these."""
         return {m.wire: get_args(m.hint) for m in self.members if get_origin(m.hint) is Literal}
@@ -76,9 +82,47 @@ def present(hint: Any, absent: object) -> Any:
     return Union[tuple(option for option in get_args(hint) if option is not absent)]  # noqa: UP007  # of a tuple
 
 
-def best_first(value: Mapping[str, Any], candidates: list[T], shape: Callable[[T], Shape]) -> list[T]:
-    """Object types in the order in which to try them."""
-    return sorted(candidates, key=lambda candidate: fit(value, shape(candidate)))
+class Options(Generic[T]):
+    """The object types of a union, for finding the one that a value was meant to be."""
+
+    def __init__(self, kinds: list[T], shape_of: Callable[[T], Shape | None]) -> None:
+        self._shapes = [(kind, shape) for kind in kinds if (shape := shape_of(kind)) is not None]
+        telling: dict[str, set[Any]] = {}
+        for _, shape in self._shapes:
+            for wire, allowed in shape.literals.items():
+                telling.setdefault(wire, set()).update(allowed)
+        self._telling = [*telling.items()]
+        self._orders: dict[tuple[Any, ...], list[T]] = {}
+
+    def best_first(self, value: Mapping[str, Any]) -> list[T]:
+        """The types in the order in which to try them, without those whose fixed members say that they cannot fit.
+
+        Which members are there, and what those say that may be fixed, is all that the order depends on: values alike
+        in that are common, and so it is remembered.
+        """
+        try:
+            said = [found if (found := value.get(wire)) in allowed else None for wire, allowed in self._telling]
+        except TypeError:  # a list where a name should be
+            return self._order(value)
+        look = (*value, None, *said)
+        order = self._orders.get(look)
+        if order is None:
+            order = self._order(value)
+            if sum(map(len, value)) <= _LONGEST:
+                if len(self._orders) >= _REMEMBERED:
+                    self._orders.clear()
+                self._orders[look] = order
+        return order
+
+    def _order(self, value: Mapping[str, Any]) -> list[T]:
+        ordered = sorted(self._shapes, key=lambda option: fit(value, option[1]))
+        possible = [kind for kind, shape in ordered if not contradicts(value, shape)]
+        return possible or [kind for kind, _ in ordered]
+
+
+def contradicts(value: Mapping[str, Any], shape: Shape) -> bool:
+    """Whether a member has a value that a type does not take, where it takes only certain ones."""
+    return any(wire in value and value[wire] not in allowed for wire, allowed in shape.literals.items())
 
 
 def fit(value: Mapping[str, Any], shape: Shape) -> tuple[int, int, int]:

@@ -128,6 +128,7 @@ def _object_fault(value: Any, shape: Shape, path: Path, shapes: Shapes) -> Fault
 
 def _union_fault(value: Any, options: list[Any], path: Path, shapes: Shapes) -> Fault | None:
     options = [option for option in options if isinstance(option, type) or get_origin(option) is not None]
+    options = _told_apart(value, options, shapes)
     if len(options) == 1:
         return _fault(value, options[0], path, shapes)
     faults = [_fault(value, option, path, shapes) for option in options]
@@ -139,6 +140,21 @@ def _union_fault(value: Any, options: list[Any], path: Path, shapes: Shapes) -> 
     nearer = _first(fault for fault in faults if fault is not None and (len(fault.path) > len(path) or fault.of_bound))
     names = [name for option in options for name in _option_names(option, shapes)]
     return nearer or Fault(path, _expected(names, value))
+
+
+def _told_apart(value: Any, options: list[Any], shapes: Shapes) -> list[Any]:
+    """The one object type that a fixed member says a value is of, if all types have such a member; else all.
+
+    Looking for the fault of one type is cheap, and of all types of a protocol it is not.
+    """
+    if not is_object(value) or not all(shapes(option) is not None for option in options):
+        return options
+    literals = [cast(Shape, shapes(option)).literals for option in options]
+    for key in sorted(key for key in literals[0] if all(key in known for known in literals)):
+        meant = [option for option, known in zip(options, literals, strict=True) if value.get(key) in known[key]]
+        if len(meant) == 1:
+            return meant
+    return options
 
 
 def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, shapes: Shapes) -> Fault | None:

@@ -26,7 +26,7 @@ from msgspec import UNSET, MsgspecError, UnsetType
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.explain import decode_error, explain
-from mcpspec._support.objects import Constant, Member, Shape, best_first, is_array, is_object, leaves, present
+from mcpspec._support.objects import Constant, Member, Options, Shape, is_array, is_object, leaves, present
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -162,11 +162,12 @@ class OpenObject(dict[str, Any]):
     @classmethod
     def __decode__(cls, value: Any) -> Any:
         """The object for a parsed JSON value; declared members are checked and typed."""
-        declared = _convert(value, _declared_struct(cls))
+        declared, typed = _declared(cls)
+        checked = _convert(value, declared)
         self = _rebuild(cls, value)
-        for name, descriptor in cls.__attributes__.items():
-            if (typed := getattr(declared, name)) is not UNSET:
-                self[descriptor.wire] = typed
+        for name, wire in typed:
+            if (member := getattr(checked, name)) is not UNSET:
+                self[wire] = member
         return self
 
 
@@ -177,14 +178,24 @@ def _rebuild(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
 
 
 @cache
-def _declared_struct(cls: type[OpenObject]) -> type[msgspec.Struct]:
-    """A Struct of just the declared members, by which msgspec checks and converts them in one call."""
+def _declared(cls: type[OpenObject]) -> tuple[type[msgspec.Struct], list[tuple[str, str]]]:
+    """A Struct of just the declared members, by which msgspec checks and converts them in one call.
+
+    And those of them, by name and name on the wire, that it may make something else of than what was parsed.
+    """
     hints = get_type_hints(cls, include_extras=True)
     fields = [
         (name, hints[name], msgspec.field(name=d.wire, default=msgspec.NODEFAULT if d.required else UNSET))
         for name, d in cls.__attributes__.items()
     ]
-    return msgspec.defstruct(cls.__name__, fields, kw_only=True)
+    typed = [(name, d.wire) for name, d in cls.__attributes__.items() if not _is_as_parsed(hints[name])]
+    return msgspec.defstruct(cls.__name__, fields, kw_only=True), typed
+
+
+def _is_as_parsed(hint: Any) -> bool:
+    """Whether values of a type are what JSON is parsed to, whatever they are."""
+    options = [option for option in leaves(hint) if option is not UnsetType]
+    return all(option in (str, bool, int) or get_origin(option) is Literal for option in options)
 
 
 class _UntaggedMeta(type):
@@ -210,19 +221,19 @@ def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
 
 
 @cache
-def _options(union: _UntaggedMeta) -> tuple[list[Any], list[Any]]:
-    """The members of an untagged union: objects, and others."""
+def _options(union: _UntaggedMeta) -> tuple[Options[Any], list[Any], list[Any]]:
+    """The members of an untagged union: a way to choose from the objects, these, and the others."""
     objects: list[Any] = []
     others: list[Any] = []
     for leaf in leaves(union):
         (objects if _shape(leaf) is not None else others).append(leaf)
-    return objects, others
+    return Options(objects, _shape), objects, others
 
 
 def _in_order(union: _UntaggedMeta, value: Any) -> list[Any]:
-    objects, others = _options(union)
+    options, objects, others = _options(union)
     if is_object(value):
-        return [*best_first(value, objects, cast("Callable[[Any], Shape]", _shape)), *others]
+        return [*options.best_first(value), *others] if others else options.best_first(value)
     return [*others, *objects]
 
 
@@ -293,9 +304,15 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
         return msgspec.json.Decoder(_enforced(kind), dec_hook=dec_hook)
 
 
+@cache
+def _convertible(kind: Any) -> Any:
+    """A type with its tag enforced, which msgspec has looked at under the lock."""
+    _decoder(kind)
+    return _enforced(kind)
+
+
 def _convert(value: Any, kind: Any) -> Any:
-    _decoder(kind)  # has made msgspec look at the type, under the lock
-    return msgspec.convert(value, _enforced(kind), dec_hook=dec_hook)
+    return msgspec.convert(value, _convertible(kind), dec_hook=dec_hook)
 
 
 _encoder = msgspec.json.Encoder()

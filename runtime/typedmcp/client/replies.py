@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_orig
 import msgspec
 from msgspec import UNSET, MsgspecError, Raw, UnsetType
 
-from mcpspec._support.objects import Member, Shape, best_first, is_array, is_object, leaves, present
+from mcpspec._support.objects import Member, Options, Shape, is_array, is_object, leaves, present
 from mcpspec._support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
 from typedmcp.edge.convert import Compiler, Converter, Lost, Rule
@@ -441,6 +441,7 @@ class _Options:
     item: Any
     kinds: list[Any]
     null: bool
+    choice: Options[Any]
 
     def meant(self, value: dict[str, Any]) -> Any:
         """The object type that a value is most likely of: by its tag, or by its members."""
@@ -448,7 +449,7 @@ class _Options:
             return self.kinds[0] if self.kinds else None
         config = self.kinds[0].__struct_config__
         if config.tag_field is None:
-            return best_first(value, self.kinds, lambda kind: Shape(tuple(_members(kind).values())))[0]
+            return self.choice.best_first(value)[0]
         tag = value.get(config.tag_field)
         return next((kind for kind in self.kinds if kind.__struct_config__.tag == tag), None)
 
@@ -456,9 +457,11 @@ class _Options:
 @cache
 def _options(hint: Any) -> _Options:
     options = leaves(hint)
+    kinds = [option for option in options if _is_struct(option)]
     return _Options(
         item=next((item for option in options if (item := _items(option)) is not None), None),
-        kinds=[option for option in options if _is_struct(option)],
+        kinds=kinds,
+        choice=Options(kinds, lambda kind: Shape(tuple(_members(kind).values()))),
         null=any(option in (Any, NoneType) for option in options),
     )
 

@@ -1,0 +1,1 @@
+"""The contenders: one small file for each."""

@@ -163,8 +163,9 @@ class OpenObject(dict[str, Any]):
     def __decode__(cls, value: Any) -> Any:
         """The object for a parsed JSON value; declared members are checked and typed."""
         declared, typed = _declared(cls)
-        checked = _convert(value, declared)
-        self = _rebuild(cls, value)
+        checked = msgspec.convert(value, declared, dec_hook=dec_hook)
+        self = cls.__new__(cls)
+        self.update(value)
         for name, wire in typed:
             if (member := getattr(checked, name)) is not UNSET:
                 self[wire] = member
@@ -188,8 +189,9 @@ def _declared(cls: type[OpenObject]) -> tuple[type[msgspec.Struct], list[tuple[s
         (name, hints[name], msgspec.field(name=d.wire, default=msgspec.NODEFAULT if d.required else UNSET))
         for name, d in cls.__attributes__.items()
     ]
-    typed = [(name, d.wire) for name, d in cls.__attributes__.items() if not _is_as_parsed(hints[name])]
-    return msgspec.defstruct(cls.__name__, fields, kw_only=True), typed
+    declared = msgspec.defstruct(cls.__name__, fields, kw_only=True)
+    _decoder(declared)  # has made msgspec look at the type, under the lock
+    return declared, [(name, d.wire) for name, d in cls.__attributes__.items() if not _is_as_parsed(hints[name])]
 
 
 def _is_as_parsed(hint: Any) -> bool:
@@ -252,9 +254,10 @@ def _classes_of(leaf: Any) -> list[type]:
 
 def dec_hook(kind: Any, value: Any) -> Any:
     """How msgspec decodes what it does not know: untagged unions and open objects. For decoders of one's own."""
-    if isinstance(kind, _UntaggedMeta) or (isinstance(kind, type) and issubclass(kind, OpenObject)):
-        return kind.__decode__(value)
-    raise NotImplementedError(f"type {kind!r} has no JSON form")
+    decode = getattr(kind, "__decode__", None)
+    if decode is None:
+        raise NotImplementedError(f"type {kind!r} has no JSON form")
+    return decode(value)
 
 
 @cache
@@ -326,7 +329,8 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        return cast(T, _decoder(cast(Any, type)).decode(buf))
+        decoded: T = _decoder(cast(Any, type)).decode(buf)
+        return decoded
     except _FAILURES as error:
         raise decode_error(buf, type, _shape, error) from error
 

@@ -8,12 +8,13 @@ SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) UV_PYTHON_DOWNLOADS=never $(UV) sync --qu
 
 DEPS := $(VENV)/.dependencies
 PROJECT := $(VENV)/.project
+BENCH := $(VENV)-bench/.project
 
 # What a target needs to be told.
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test check bump diff schema-check dist-check import-budget interop conformance bench clean
+.PHONY: help generate test check bump diff schema-check dist-check import-budget interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,8 +59,16 @@ conformance: $(PROJECT) ## Install the official conformance suite, and run it ag
 	$(RUN) -m tests.interop.install py2 conformance
 	$(RUN) -m tests.conformance.run $(ARGS)
 
-bench: $(PROJECT) ## Measure against the contenders that `make interop` has installed: WHAT=stdio or http (servers), client, http-client or large
-	$(RUN) -m bench.$(subst -,_,$(or $(WHAT),stdio)) $(ARGS)
+bench: $(BENCH) ## Measure against contenders, and write a report: QUICK=1 for under a minute, SUITES="codecs stdio http import memory"
+	@$(RUN) -m tests.interop.install py2 node || echo "Node.js and its packages cannot be installed: no TypeScript"
+	$(VENV)-bench/bin/python -m bench $(SUITES) $(if $(QUICK),--quick) $(ARGS)
+
+bench-codecs bench-stdio bench-http bench-import bench-memory: ## The same for one of them
+	@$(MAKE) --no-print-directory bench SUITES=$(@:bench-%=%)
+
+bench-check: $(BENCH) ## Fail where a ratio is worse than bench/budget.toml (QUICK=1 for those that are steady)
+	@$(RUN) -m tests.interop.install py2 node || echo "Node.js and its packages cannot be installed: no TypeScript"
+	$(VENV)-bench/bin/python -m bench $(SUITES) --check $(if $(QUICK),--quick) $(ARGS)
 
 clean: ## Remove the environments and caches that the other targets made
 	rm -rf .venv .venv-* .tools .interop dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -71,6 +80,11 @@ $(PROJECT): $(DEPS)
 
 $(DEPS): pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
 	@$(SYNC) --no-install-project && touch $@
+
+# The contenders have an environment of their own, with the same versions of what they share with ours.
+$(BENCH): $(PROJECT)
+	@UV_PROJECT_ENVIRONMENT=$(VENV)-bench UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --all-extras \
+		--no-default-groups --group bench --python $(PYTHON) && touch $@
 
 .tools/bin/uv:
 	$(PYTHON) -m venv .tools

@@ -181,12 +181,12 @@ def message(name: str) -> Message:
         return _made(name, "A batch of 20 calls", "batch", "tools/call", batch, (19, "params", "name"), BATCHES)
     kind, _, revision = name.partition("@")
     if revision:
-        title, place = f"A call of a tool, in {revision}", ("params", "name")
-        return _made(name, title, "request", "tools/call", _request(revision), place, revision)
+        title = f"A call of a tool, in {revision}"
+        return _made(name, title, "request", "tools/call", _request(revision), ("params", "name"), revision)
     if kind not in _KINDS and kind.startswith("tools-list-"):
         count = int(kind.rpartition("-")[2])
-        place = ("result", "tools", count - 1, "description")
-        return _made(name, f"A list of {count} tools", "result", "tools/list", tools(count), place)
+        last = ("result", "tools", count - 1, "description")
+        return _made(name, f"A list of {count} tools", "result", "tools/list", tools(count), last)
     title, of, method, make, place = _KINDS[kind]
     return _made(name, title, of, method, make(), place)
 

@@ -1,0 +1,91 @@
+"""The command line of the benchmarks; `make bench` calls it in the contenders' environment.
+
+python -m bench [SUITE …] [--quick] [--check] [--out FOLDER] [--machine NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from bench.budget import budgets, over
+from bench.environment import environment
+from bench.plan import FULL, QUICK, say
+from bench.report import terminal, write
+from bench.results import FORMAT, Results, Table
+
+SUITES = {"codecs": "codecs", "stdio": "stdio", "http": "http", "import": "imports", "memory": "memory"}
+"""The suites, as tables are named, and their modules."""
+IN_A_HURRY = ("codecs", "stdio", "http", "import")
+"""Those of a quick run, if none are named: memory takes its time."""
+RETRIES = 2
+"""How often a run that is over budget is made again."""
+OUT = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    options = _options()
+    results = _measured(options)
+    print(terminal.text(results))
+    for path in write(results, options.out):
+        say(f"written: {path}")
+    return _check(results, options) if options.check else 0
+
+
+def _measured(options: argparse.Namespace) -> Results:
+    plan = QUICK if options.quick else FULL
+    began = environment(options.machine)
+    found: list[Table] = []
+    for suite in options.suites:
+        found += import_module(f"bench.suites.{SUITES[suite]}").tables(plan)
+    return Results(FORMAT, options.command, plan.quick, began, found)
+
+
+def _check(results: Results, options: argparse.Namespace) -> int:
+    """Hold the results to the budget, as far as their suites were run. What is worse has to be so each time."""
+    held = [budget for budget in budgets() if budget.table.partition("/")[0] in options.suites]
+    worse = over(results, held)
+    for _ in range(RETRIES):
+        if worse:
+            say(f"over budget, and measured again, since machines are shared: {'; '.join(worse)}")
+            again = over(_measured(options), held)
+            worse = {name: line for name, line in again.items() if name in worse}
+    for name, line in worse.items():
+        print(f"over budget: {name}: {line}")
+    if not worse:
+        print(f"within budget: {sum(budget.quick or not results.quick for budget in held)} ratios")
+    return 1 if worse else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure typedmcp beside its contenders.")
+    parser.add_argument(
+        "suites",
+        nargs="*",
+        metavar="SUITE",
+        help=f"of {', '.join(SUITES)}; all without one, and quickly all but memory",
+    )
+    parser.add_argument("--quick", action="store_true", help="under a minute, and rougher")
+    parser.add_argument("--check", action="store_true", help="fail where a ratio is worse than bench/budget.toml")
+    parser.add_argument("--out", type=Path, default=OUT, help="where results and report go; %(default)s without")
+    parser.add_argument("--machine", help="a name for this machine, which its files get")
+    options = parser.parse_args()
+    unknown = set(options.suites) - set(SUITES)
+    if unknown:
+        parser.error(f"no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
+    given = bool(options.suites)
+    options.suites = options.suites or [*(IN_A_HURRY if options.quick else SUITES)]
+    options.command = _command(options, given=given)
+    return options
+
+
+def _command(options: argparse.Namespace, *, given: bool) -> str:
+    """By which anybody can run the same again."""
+    only = f' SUITES="{" ".join(options.suites)}"' if given else ""
+    return f"make bench{only}{' QUICK=1' if options.quick else ''}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

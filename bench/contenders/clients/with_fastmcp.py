@@ -1,0 +1,24 @@
+"""fastmcp's client: `with_fastmcp.py TARGET REVISION`, where the target is a URL or a server's script."""
+
+import sys
+from pathlib import Path
+
+import uvloop
+from fastmcp import Client
+from pacing import TEXT, pace
+
+TARGET, REVISION = sys.argv[1:3]
+
+
+async def main():
+    server = TARGET if TARGET.startswith("http") else Path(TARGET)
+    async with Client(server, mode="auto" if REVISION == "2026-07-28" else "legacy") as client:
+        assert client.protocol_version == REVISION
+
+        async def call():
+            return (await client.call_tool("echo", {"text": TEXT})).content[0].text
+
+        await pace(call)
+
+
+uvloop.run(main())

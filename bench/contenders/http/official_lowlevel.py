@@ -1,0 +1,26 @@
+"""The official Python SDK, low-level server over HTTP: answering in JSON, and in streams."""
+
+import logging
+
+from mcp import types
+from mcp.server.lowlevel import Server
+
+
+async def call_tool(ctx, params):
+    if params.name == "report":
+        await ctx.session.report_progress(1)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=params.arguments["text"])])
+
+
+async def list_tools(ctx, params):
+    return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=SCHEMA) for name in ("echo", "report")])
+
+
+def server():
+    return Server("echo", version="1", on_call_tool=call_tool, on_list_tools=list_tools)
+
+
+SCHEMA = {"type": "object"}
+logging.disable(logging.INFO)
+app = server().streamable_http_app(json_response=True)
+streams = server().streamable_http_app()

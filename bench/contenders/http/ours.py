@@ -1,0 +1,15 @@
+"""typedmcp: a handler object over HTTP, with its defaults. It answers in JSON, or in a stream if there is progress."""
+
+import typedmcp
+from typedmcp.dialect import handlers, structs
+
+
+class Tools(handlers.ServerStub[typedmcp.Context]):
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
+        if params.name == "report":
+            await ctx.progress(1)
+        text = params.arguments["text"] if params.arguments else ""
+        return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
+
+
+app = streams = typedmcp.asgi(Tools(), name="echo", version="1")

@@ -1,0 +1,28 @@
+"""The official Python SDK, low-level server over stdio."""
+
+import logging
+
+import uvloop
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+
+async def call_tool(ctx, params):
+    text = params.arguments["text"] if params.name == "echo" else "x" * params.arguments["size"]
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+
+async def list_tools(ctx, params):
+    return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=SCHEMA) for name in ("echo", "large")])
+
+
+async def main():
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+SCHEMA = {"type": "object"}
+logging.disable(logging.INFO)
+server = Server("echo", version="1", on_call_tool=call_tool, on_list_tools=list_tools)
+uvloop.run(main())

@@ -1,0 +1,19 @@
+"""The official Python SDK, its high-level `MCPServer` over stdio. Results are plain text, as the others give them."""
+
+import uvloop
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("echo", version="1", log_level="WARNING")
+
+
+@server.tool(structured_output=False)
+async def echo(text: str) -> str:
+    return text
+
+
+@server.tool(structured_output=False)
+async def large(size: int) -> str:
+    return "x" * size
+
+
+uvloop.run(server.run_stdio_async())

@@ -1,0 +1,19 @@
+"""fastmcp over stdio. Results are plain text, as the others give them."""
+
+import uvloop
+from fastmcp import FastMCP
+
+server = FastMCP("echo", version="1")
+
+
+@server.tool(output_schema=None)
+async def echo(text: str) -> str:
+    return text
+
+
+@server.tool(output_schema=None)
+async def large(size: int) -> str:
+    return "x" * size
+
+
+uvloop.run(server.run_stdio_async(show_banner=False, log_level="WARNING"))

@@ -1,0 +1,73 @@
+"""What machine this is, and what runs on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from bench.results import Environment
+from tests.interop.install import NODE_PACKAGES
+
+__all__ = ["environment"]
+
+PACKAGES = ("msgspec", "pydantic", "mcp", "mcp-types", "fastmcp", "orjson", "uvicorn", "uvloop", "httptools")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def environment(machine: str | None = None) -> Environment:
+    """What can be known. `machine` is a name for it; without one, it is made of the processor and the system."""
+    processor = _processor()
+    cores = os.cpu_count() or 1
+    named = machine or f"{processor} {cores} {platform.system()}"
+    return Environment(
+        machine=re.sub(r"[^a-z0-9]+", "-", named.lower()).strip("-"),
+        processor=processor,
+        cores=cores,
+        memory_gb=round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
+        system=f"{platform.system()} {platform.release()}",
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        commit=_commit(),
+        load=round(os.getloadavg()[0], 2),
+        began=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        versions=_versions(),
+    )
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+        if found is not None:
+            return found[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str:
+    """The commit, with `+` where files differ from it."""
+    try:
+        commit = _git("rev-parse", "--short", "HEAD")
+        return commit + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603
+
+
+def _versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    for package in NODE_PACKAGES["node"]:
+        name, _, number = package.rpartition("@")
+        if name in ("@modelcontextprotocol/client", "@modelcontextprotocol/server"):
+            found[name] = number
+    return found

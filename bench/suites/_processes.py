@@ -1,0 +1,201 @@
+"""Contenders that are processes: how they are started, watched and ended, and the messages that servers get."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from bench.plan import Plan, say
+from bench.results import Figures, Row
+from tests.interop import install
+
+__all__ = [
+    "CONTENDERS",
+    "LEGACY",
+    "MODERN",
+    "PATIENCE",
+    "TEXT",
+    "Contender",
+    "Process",
+    "ask",
+    "at_a_time",
+    "call",
+    "is_answer",
+    "opening",
+    "pinned",
+    "python",
+    "rows",
+    "started",
+    "turn",
+    "typescript",
+]
+
+CONTENDERS = Path(__file__).parents[1] / "contenders"
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+TEXT = "x" * 20
+"""What is echoed."""
+PATIENCE = 30.0
+"""Seconds after which a contender that gives no answer is given up, beside what it was asked to take."""
+
+
+CLIENT = {"name": "bench", "version": "1"}
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": CLIENT,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What is measured: a name as tables have it, and a command."""
+
+    name: str
+    command: list[str]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A contender that runs. What it writes to standard error is kept, to be told if it fails."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+    def failure(self, what: str) -> RuntimeError:
+        """An error that says who failed, how, and what it wrote last."""
+        with suppress(subprocess.TimeoutExpired):
+            self.popen.wait(1)
+        self.errors.seek(0)
+        written = self.errors.read()[-2000:].decode(errors="replace").strip()
+        status = self.popen.poll()
+        state = "it still runs" if status is None else f"exit status {status}"
+        return RuntimeError(f"{self.name}: {what} ({state})\n{written}")
+
+    @contextmanager
+    def deadline(self, seconds: float = 0) -> Generator[None]:
+        """Have the process killed where it takes far longer than so many seconds: who reads from it then reads its end.
+
+        A thread does it, so that what is timed is not slowed down by timeouts of its own.
+        """
+        timer = threading.Timer(seconds * 3 + PATIENCE, self.popen.kill)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def end(self) -> None:
+        """End it: by the end of its input if it has one, else by signal."""
+        if self.popen.stdin is not None:
+            with suppress(OSError):
+                self.popen.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self.popen.wait(3)
+        self.popen.terminate()
+        try:
+            self.popen.wait(5)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+        if self.popen.stdout is not None:
+            self.popen.stdout.close()
+
+
+@contextmanager
+def started(name: str, command: list[str], *, pipes: bool = True) -> Generator[Process]:
+    """A process of a contender, with or without pipes to and from it."""
+    ends = subprocess.PIPE if pipes else subprocess.DEVNULL
+    with tempfile.TemporaryFile() as errors:
+        popen = subprocess.Popen(command, stdin=ends, stdout=ends, stderr=errors, bufsize=0)  # noqa: S603
+        process = Process(name, popen, errors)
+        try:
+            yield process
+        finally:
+            process.end()
+
+
+def ask(process: Process, line: str = "", seconds: float = 0) -> str:
+    """Write a line, unless it is empty, and read the line that answers it, within about so many seconds."""
+    stdin, stdout = process.popen.stdin, process.popen.stdout
+    assert stdin is not None
+    assert stdout is not None
+    with process.deadline(seconds), suppress(BrokenPipeError):
+        if line:
+            stdin.write(line.encode() + b"\n")
+        if answer := stdout.readline():
+            return answer.decode()
+    raise process.failure("no answer")
+
+
+def at_a_time(depth: int) -> str:
+    """The name of a column."""
+    return "one at a time" if depth == 1 else f"{depth} at a time"
+
+
+def turn(client: Process, depths: Iterable[int], plan: Plan) -> dict[str, float]:
+    """One turn of a client that has `pacing.py`: calls a second, so many side by side."""
+    return {at_a_time(depth): float(ask(client, f"{depth} {plan.seconds}", plan.seconds)) for depth in depths}
+
+
+def pinned(core: int, command: list[str]) -> list[str]:
+    """A command that runs on one core, where there are several and this can be said."""
+    taskset = shutil.which("taskset")
+    return command if taskset is None or (os.cpu_count() or 1) < 2 else [taskset, "-c", str(core), *command]
+
+
+@cache
+def typescript(script: Path) -> list[str] | None:
+    """The command that runs a script with the official TypeScript SDK; None, and a word why, if that is missing."""
+    node, packages = install.node() / "bin" / "node", install.INTEROP / "node" / "node_modules"
+    if not node.exists() or not packages.exists():
+        say("the official TypeScript SDK is not installed and left out: run `make interop`")
+        return None
+    copy = packages.parent / f"{script.parent.name}_{script.name}"  # Node.js looks for packages beside the script
+    copy.write_bytes(script.read_bytes())
+    return [str(node), "--no-warnings", str(copy)]
+
+
+def python(script: Path, *arguments: str) -> list[str]:
+    """The command that runs a script in this interpreter."""
+    return [sys.executable, str(script), *arguments]
+
+
+def opening() -> tuple[str, str]:
+    """The two messages of a handshake on the older revision."""
+    params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT}
+    return _message(id=0, method="initialize", params=params), _message(method="notifications/initialized")
+
+
+def call(id: int, revision: str, tool: str, arguments: Mapping[str, object], **meta: object) -> str:
+    """A call of a tool."""
+    meta = meta if revision == LEGACY else {**META, **meta}
+    params = {"name": tool, "arguments": arguments, **({"_meta": meta} if meta else {})}
+    return _message(id=id, method="tools/call", params=params)
+
+
+def _message(**members: object) -> str:
+    return json.dumps({"jsonrpc": "2.0", **members}, separators=(",", ":"))
+
+
+def is_answer(message: Any, id: int, text: str) -> bool:
+    """Whether a message is the answer to a call, with this text and nothing else."""
+    expected = [{"type": "text", "text": text}]
+    return bool(message.get("id") == id and message.get("result", {}).get("content") == expected)
+
+
+def rows(measured: Mapping[str, dict[str, Figures]], contenders: Iterable[Contender]) -> list[Row]:
+    """What was measured, as a table has it."""
+    return [Row(one.name, measured[one.name], one.note) for one in contenders]

@@ -1,0 +1,141 @@
+"""Memory of servers: for each session, for each open stream, and for large messages, as the system counts it.
+
+Only where there is `/proc`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from bench.plan import Plan, in_turns, say
+from bench.results import Table
+from bench.suites import http, stdio
+from bench.suites._processes import LEGACY, PATIENCE, Contender, Process, ask, call, opening, rows, started
+
+__all__ = ["tables"]
+
+OFFICIAL = "official Python, low level"
+ROUNDS = 3
+"""Each server starts anew for each round, and memory hardly varies."""
+SESSIONS = 500
+STREAMS = 200
+WARM = 20
+"""Sessions, or streams, before counting begins: the first ones load what all need."""
+MEGABYTES = (1, 4, 16)
+SETTLES = 0.5
+"""Seconds until a server has done what it was last asked for."""
+
+
+def tables(plan: Plan) -> Iterator[Table]:
+    """What each session, each stream and each megabyte of a message takes."""
+    if not Path("/proc/self/status").exists():
+        say("memory: not measured, since this system has no /proc")
+        return
+    say("memory: sessions and streams")
+    found = [one for one in http.servers(plan, "app") if one.name != http.FLOOR]
+    part = 5 if plan.quick else 1
+    turns = {one.name: partial(_open, one, SESSIONS // part, STREAMS // part) for one in found}
+    measured = in_turns(turns, 1 if plan.quick else ROUNDS, warm=False)
+    yield Table(
+        name="memory/open",
+        title="Sessions and streams that are open",
+        about=f"Memory that a server over HTTP takes for each idle session of {LEGACY}, and for each stream that such "
+        "a session has open: what its process grew by, divided by how many were opened.",
+        unit="KB",
+        better="lower",
+        reference=OFFICIAL,
+        columns=["a session", "a stream"],
+        rows=rows(measured, found),
+    )
+    say("memory: large messages")
+    yield _large(plan)
+
+
+def _open(contender: Contender, sessions: int, streams: int) -> Mapping[str, float]:
+    load = http.Load("", LEGACY, "echo")
+    with http.listening(contender) as (process, port), ExitStack() as stack:
+        server = http.Server(process, load, port)
+        server.open(WARM + streams)
+        before = _memory(process, "VmRSS")
+        server.open(sessions)
+        a_session = (_memory(process, "VmRSS") - before) / sessions
+        for session in server.sessions[:WARM]:
+            stack.enter_context(_stream(process, port, session))
+        before = _memory(process, "VmRSS")
+        for session in server.sessions[WARM : WARM + streams]:
+            stack.enter_context(_stream(process, port, session))
+        return {"a session": a_session, "a stream": (_memory(process, "VmRSS") - before) / streams}
+
+
+def _stream(process: Process, port: int, session: str) -> socket.socket:
+    """Open the stream of a session; its connection."""
+    lines = [
+        "GET /mcp HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        "Accept: text/event-stream",
+        f"Mcp-Session-Id: {session}",
+        f"MCP-Protocol-Version: {LEGACY}",
+    ]
+    connection = socket.create_connection(("127.0.0.1", port), PATIENCE)
+    connection.sendall("\r\n".join([*lines, "", ""]).encode())
+    answer = connection.recv(4096)
+    if not answer.startswith(b"HTTP/1.1 200"):
+        raise process.failure(f"no stream: {answer[:300]!r}")
+    return connection
+
+
+def _memory(process: Process, what: str) -> float:
+    """KB that a process has now (`VmRSS`) or had at most (`VmHWM`), once it has settled."""
+    time.sleep(SETTLES)
+    status = Path(f"/proc/{process.popen.pid}/status").read_text(encoding="utf-8")
+    found = re.search(rf"^{what}:\s+(\d+) kB$", status, re.MULTILINE)
+    if found is None:
+        raise process.failure(f"nothing is known of its {what}")
+    return int(found[1]) * 1.024
+
+
+def _large(plan: Plan) -> Table:
+    found = list(stdio.servers(plan, LEGACY))
+    sizes = MEGABYTES[:1] if plan.quick else MEGABYTES
+    measured = in_turns(
+        {one.name: partial(_peaks, one, sizes) for one in found}, 1 if plan.quick else ROUNDS, warm=False
+    )
+    return Table(
+        name="memory/large",
+        title="Large messages",
+        about="Memory that a server over stdio takes at most for a call with so many megabytes of text, which it "
+        "echoes: the peak, less what it had before. As steep as the grey line is in proportion to the size.",
+        unit="MB",
+        better="lower",
+        reference=OFFICIAL,
+        columns=[str(size) for size in sizes],
+        rows=rows(measured, found),
+        kind="bars" if plan.quick else "lines",
+    )
+
+
+def _peaks(contender: Contender, sizes: tuple[int, ...]) -> Mapping[str, float]:
+    """The peaks of one process, for larger and larger messages."""
+    with started(contender.name, contender.command) as process:
+        if contender.name != stdio.FLOOR:
+            first, second = opening()
+            ask(process, f"{first}\n{second}")
+        _echo(process, 1)
+        before = _memory(process, "VmRSS")
+        return {str(size): _echo(process, size << 20) - before / 1e3 for size in sizes}
+
+
+def _echo(process: Process, size: int) -> float:
+    """Have a text echoed; the MB that the process has had at most by then."""
+    text = "x" * size
+    answer = json.loads(ask(process, call(1, LEGACY, "echo", {"text": text}), seconds=5))
+    if answer["result"]["content"][0]["text"] != text:
+        raise process.failure("it did not echo")
+    return _memory(process, "VmHWM") / 1e3

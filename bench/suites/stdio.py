@@ -1,0 +1,247 @@
+"""Servers and clients over stdio: each contender is a process of its own, which is called by lines through pipes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+from bench.plan import Plan, in_turns, say
+from bench.results import Table
+from bench.suites._processes import (
+    CONTENDERS,
+    LEGACY,
+    MODERN,
+    TEXT,
+    Contender,
+    Process,
+    ask,
+    at_a_time,
+    call,
+    is_answer,
+    opening,
+    python,
+    rows,
+    started,
+    turn,
+    typescript,
+)
+
+__all__ = ["tables"]
+
+FLOOR = "blocking loop"
+DEPTH = 64
+CALLS = 32
+LARGE = 1 << 20
+FIRST = 64
+"""How many requests tell how fast a server is, and so how many it gets in a turn."""
+
+
+def tables(plan: Plan) -> Iterator[Table]:
+    """All tables over stdio, one after the other."""
+    for revision in (MODERN,) if plan.quick else (LEGACY, MODERN):
+        yield echo(plan, revision)
+    if not plan.quick:
+        yield large(plan)
+    yield client(plan)
+
+
+def servers(plan: Plan, revision: str) -> Iterator[Contender]:
+    """The servers. The high-level ones of others are slow to start."""
+    folder = CONTENDERS / "stdio"
+    yield Contender(FLOOR, python(folder / "floor.py", revision), "the floor: no server, no checks")
+    yield Contender("typedmcp", python(folder / "ours.py"))
+    if not plan.quick:
+        yield Contender("typedmcp, plain asyncio", python(folder / "ours.py", "--asyncio"))
+    yield Contender("official Python, low level", python(folder / "official_lowlevel.py"))
+    if not plan.quick:
+        yield Contender("official Python, MCPServer", python(folder / "official_mcpserver.py"))
+        yield Contender("fastmcp", python(folder / "with_fastmcp.py"))
+    if node := typescript(folder / "official.mjs"):
+        yield Contender("official TypeScript, low level", node)
+
+
+def clients(plan: Plan) -> Iterator[Contender]:
+    """The clients; each starts the server itself."""
+    folder, given = CONTENDERS / "clients", (str(CONTENDERS / "clients" / "echo_stdio.py"), LEGACY)
+    yield Contender(FLOOR, python(folder / "floor.py", *given), "the floor: lines encoded, written, read and decoded")
+    yield Contender("typedmcp", python(folder / "ours.py", *given))
+    if not plan.quick:
+        yield Contender("typedmcp, plain asyncio", python(folder / "ours.py", *given, "--asyncio"))
+    yield Contender("typedmcp, blocking", python(folder / "ours_blocking.py", *given), "several calls: several threads")
+    if not plan.quick:
+        yield Contender("official Python", python(folder / "official.py", *given))
+        yield Contender("fastmcp", python(folder / "with_fastmcp.py", *given))
+    if node := typescript(folder / "official.mjs"):
+        yield Contender("official TypeScript", [*node, *given, sys.executable])
+
+
+def echo(plan: Plan, revision: str) -> Table:
+    """Small requests, one at a time and many."""
+    say(f"stdio: echo, {revision}")
+    found = list(servers(plan, revision))
+    with running(found, revision) as ready:
+        measured = in_turns({server.name: partial(server.echoes, plan) for server in ready}, plan.rounds)
+    return Table(
+        name=f"stdio/echo-{revision}",
+        title=f"Servers over stdio, {revision}",
+        about="Calls of a tool that echoes 20 bytes: the next is sent when the last is answered, or as many as have "
+        f"been answered, with {DEPTH} on their way. Python servers run on uvloop, if not said otherwise.",
+        unit="requests/s",
+        better="higher",
+        reference=FLOOR,
+        columns=[at_a_time(1), at_a_time(DEPTH)],
+        rows=rows(measured, found),
+    )
+
+
+def large(plan: Plan) -> Table:
+    """Large results, one at a time."""
+    say("stdio: large results")
+    found = list(servers(plan, LEGACY))
+    with running(found, LEGACY) as ready:
+        measured = in_turns({server.name: partial(server.large, plan) for server in ready}, plan.rounds)
+    return Table(
+        name="stdio/large",
+        title="Large results over stdio",
+        about=f"Calls of a tool whose result is 1 MB of text, one at a time, on {LEGACY}.",
+        unit="MB/s",
+        better="higher",
+        reference=FLOOR,
+        columns=["1 MB"],
+        rows=rows(measured, found),
+    )
+
+
+def client(plan: Plan) -> Table:
+    """Clients, which all call the same server."""
+    say("stdio: clients")
+    found = list(clients(plan))
+    with ExitStack() as stack:
+        processes = [stack.enter_context(started(one.name, one.command)) for one in found]
+        for process in processes:
+            ask(process)  # it has connected, and was answered rightly
+        turns = {process.name: partial(turn, process, (1, CALLS), plan) for process in processes}
+        measured = in_turns(turns, plan.rounds)
+    return Table(
+        name="stdio/client",
+        title="Clients over stdio",
+        about="Calls of a tool that echoes 20 bytes, on one and the same server, a blocking loop: each when the last "
+        f"has returned, or {CALLS} side by side. On {LEGACY}. Python clients run on uvloop, if not said otherwise.",
+        unit="calls/s",
+        better="higher",
+        reference=FLOOR,
+        columns=[at_a_time(1), at_a_time(CALLS)],
+        rows=rows(measured, found),
+    )
+
+
+@contextmanager
+def running(contenders: list[Contender], revision: str) -> Generator[list[Server]]:
+    """The servers, ready to be asked. They start side by side."""
+    with ExitStack() as stack:
+        processes = [stack.enter_context(started(one.name, one.command)) for one in contenders]
+        ready = [Server(process, revision) for process in processes]
+        for server in ready:
+            server.open()
+        yield ready
+
+
+class Server:
+    """A server that runs, and how fast it was last time."""
+
+    def __init__(self, process: Process, revision: str) -> None:
+        self.process = process
+        self.name = process.name
+        self.revision = revision
+        self.ids = itertools.count(1)
+        self.rates: dict[int, float] = {}
+
+    def open(self) -> None:
+        """Make the handshake, where there is one, and see that both tools answer rightly."""
+        if self.revision == LEGACY:
+            first, second = opening()
+            answer = json.loads(ask(self.process, first))
+            if answer.get("result", {}).get("protocolVersion") != LEGACY:
+                raise self.process.failure(f"no handshake, but {answer}")
+            self.write(f"{second}\n".encode())
+        for arguments, text in (({"text": TEXT}, TEXT), ({"size": 100}, "x" * 100)):
+            id = next(self.ids)
+            tool = "echo" if "text" in arguments else "large"
+            answer = json.loads(ask(self.process, call(id, self.revision, tool, arguments)))
+            if not is_answer(answer, id, text):
+                raise self.process.failure(f"answered {answer}")
+
+    def echoes(self, plan: Plan) -> dict[str, float]:
+        """One turn: requests a second."""
+        return {at_a_time(depth): self.rate(depth, plan.seconds) for depth in (1, DEPTH)}
+
+    def rate(self, depth: int, seconds: float) -> float:
+        """Requests a second with so many on their way. There are as many as take about that long."""
+        if depth not in self.rates:
+            self.rates[depth] = self.timed(FIRST, depth)
+        count = max(depth, int(self.rates[depth] * seconds))
+        self.rates[depth] = self.timed(count, depth)
+        return self.rates[depth]
+
+    def timed(self, count: int, depth: int) -> float:
+        """Requests a second of so many requests: as many are sent as have been answered."""
+        before, after = call(0, self.revision, "echo", {"text": TEXT}).encode().split(b'"id":0', 1)
+        lines = [b'%b"id":%d%b\n' % (before, id, after) for id in itertools.islice(self.ids, count)]
+        parts: list[bytes] = []
+        sent, answered = depth, 0
+        with self.process.deadline(10):
+            start = time.perf_counter()
+            self.write(b"".join(lines[:depth]))
+            while answered < count:
+                parts.append(self.read())
+                done = parts[-1].count(b"\n")
+                answered += done
+                if sent < count:
+                    self.write(b"".join(lines[sent : sent + done]))
+                    sent += done
+            took = time.perf_counter() - start
+        if (data := b"".join(parts)).count(f'"{TEXT}"'.encode()) != count:
+            raise self.process.failure(f"not every answer is an echo: {data[:300]!r}")
+        return count / took
+
+    def large(self, plan: Plan) -> dict[str, float]:
+        """One turn: megabytes a second."""
+        took, count = 0.0, 0
+        with self.process.deadline(plan.seconds):
+            while took < plan.seconds:
+                took += self.one_large()
+                count += 1
+        return {"1 MB": count / took}
+
+    def one_large(self) -> float:
+        """How many seconds a large result takes."""
+        line = call(next(self.ids), self.revision, "large", {"size": LARGE}).encode() + b"\n"
+        parts = [b""]
+        start = time.perf_counter()
+        self.write(line)
+        while not parts[-1].endswith(b"\n"):
+            parts.append(self.read())
+        took = time.perf_counter() - start
+        if b'"%b"' % (b"x" * LARGE) not in b"".join(parts):
+            raise self.process.failure("not the result that was asked for")
+        return took
+
+    def write(self, data: bytes) -> None:
+        assert self.process.popen.stdin is not None
+        try:
+            os.write(self.process.popen.stdin.fileno(), data)
+        except BrokenPipeError:
+            raise self.process.failure("it reads no more") from None
+
+    def read(self) -> bytes:
+        assert self.process.popen.stdout is not None
+        data = os.read(self.process.popen.stdout.fileno(), 1 << 20)
+        if not data:
+            raise self.process.failure("it went away")
+        return data

@@ -479,7 +479,7 @@ class SessionExchange(Exchange):
         """Keep that."""
         if self.begins is not None and self.session.handshake.agreed is not None and self._code is None:
             await self.begins(self)
-            self.headers_of_new = [(b"mcp-session-id", self.session.id.encode())]
+            self.headers_of_new: list[tuple[bytes, bytes]] | None = [(b"mcp-session-id", self.session.id.encode())]
         await self.session.settle()
 
     def takes_time(self, ctx: Context) -> None:

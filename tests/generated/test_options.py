@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from mcpspec._support.objects import Member, Options, Shape
+from mcpspec.v2024_11_05 import structs
 
 SHAPES = {
     "text": Shape((Member("type", Literal["text"], True), Member("text", str, True))),
@@ -32,6 +33,7 @@ def options() -> Options[str]:
         ({"type": "other", "data": ""}, ["any"]),
         ({"type": ["text"], "text": ""}, ["any"]),
         ({"type": {}, "data": ""}, ["any"]),
+        ({"type": None, "text": ""}, ["text", "image", "any"]),
         ({"data": "", "size": 1}, ["image", "any", "text"]),
         ({}, ["any", "text", "image"]),
         ({"unknown": 1}, ["any", "text", "image"]),
@@ -56,11 +58,32 @@ def test_what_is_remembered_of_others_changes_nothing() -> None:
         assert shared.best_first(value) == options().best_first(value)
 
 
-@pytest.mark.parametrize("name", ["x{}", "x{}" + "y" * 10_000])
-def test_data_that_always_looks_different_does_not_fill_memory(name: str) -> None:
+@pytest.mark.parametrize(("name", "members"), [("x{}", 1), ("x{}" + "y" * 10_000, 1), ("{}", 200)])
+def test_data_that_always_looks_different_does_not_fill_memory(name: str, members: int) -> None:
     found = options()
     for number in range(2000):
-        found.best_first({name.format(number): 1})
+        found.best_first({name.format(number + member): 1 for member in range(members)})
     kept = found._orders  # pyright: ignore[reportPrivateUsage]
     assert len(kept) <= 256
+    assert sum(len(look) for look in kept) < 100 * 256
     assert sum(len(str(look)) for look in kept) < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, None),
+        ({"jsonrpc": "1.0", "id": {}}, 'jsonrpc: expected "2.0", got "1.0"'),
+        ({"id": {}}, "id: expected string or integer, got object"),
+        ({"method": "tools/call"}, "params: required, but missing"),
+        ({"method": "x/y", "id": {}}, "method: "),
+    ],
+)
+def test_a_fault_is_looked_for_in_the_type_that_was_meant(changes: dict[str, Any], said: str | None) -> None:
+    value = {"jsonrpc": "2.0", "id": 1, "method": "ping", **changes}
+    if said is None:
+        structs.from_builtins(value, structs.ClientRequest)
+        return
+    with pytest.raises(structs.DecodeError) as caught:
+        structs.from_builtins(value, structs.ClientRequest)
+    assert str(caught.value).startswith(said)

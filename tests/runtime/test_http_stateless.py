@@ -8,6 +8,7 @@ import threading
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
 import typedmcp
@@ -837,6 +838,37 @@ async def test_a_header_does_not_stand_in_for_the_method(member: bytes, other: b
 
 
 # Failures
+
+
+@pytest.mark.parametrize("raw", [b'{"a":\n NaN}', b"{\n", b"{}\n}", b'"\n\xff"'])
+@in_loop
+async def test_json_that_was_encoded_already_and_is_none_does_not_go_out(raw: bytes) -> None:
+    class Encoding(Workshop):
+        async def call_tool(self, params: Any, ctx: Any) -> structs.CallToolResult:
+            content: Any = msgspec.Raw(raw if params.arguments else b'{"a":\n 1}')
+            return structs.CallToolResult(content=[], structured_content=content, result_type="complete")
+
+    async with serving(Encoding()) as served:
+        for _ in range(3):
+            good = await served.call("echo", {}).reply()
+            assert good.json["result"]["structuredContent"] == {"a": 1}
+            assert (await served.call("echo", {"broken": True}).reply()).code == -32603
+
+
+@in_loop
+async def test_what_shows_a_request_shows_no_credentials() -> None:
+    async with serving() as served:
+        seen: list[str] = []
+
+        async def show(ctx: Any) -> str:
+            seen.append(repr(ctx) + repr(ctx.channel))
+            return ""
+
+        served.handler.show = show
+        for _ in range(2):
+            await served.call("show", headers={"authorization": "Bearer secret"}).reply()
+        assert len(seen) == 2
+        assert "secret" not in str(seen)
 
 
 @pytest.mark.parametrize("waits", [False, True])

@@ -152,8 +152,8 @@ def _told_apart(value: Any, options: list[Any], shapes: Shapes) -> list[Any]:
     literals = [cast(Shape, shapes(option)).literals for option in options]
     for key in sorted(key for key in literals[0] if all(key in known for known in literals)):
         meant = [option for option, known in zip(options, literals, strict=True) if value.get(key) in known[key]]
-        if len(meant) == 1:
-            return meant
+        if len(meant) < 2:  # the type, or a fault that is nearer the beginning than others
+            return meant or options
     return options
 
 

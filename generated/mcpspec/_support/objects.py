@@ -17,8 +17,12 @@ T = TypeVar("T")
 
 _REMEMBERED = 256
 """How many orders are remembered for a union, so that data that looks different each time does not fill memory,"""
+_MOST = 64
+"""and how many members a value may have for which one is,"""
 _LONGEST = 1024
-"""and how many characters the names of the members may have for which one is."""
+"""and how many characters their names."""
+_OTHER = object()
+"""What a member says that no type has it say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +105,17 @@ class Options(Generic[T]):
         in that are common, and so it is remembered.
         """
         try:
-            said = [found if (found := value.get(wire)) in allowed else None for wire, allowed in self._telling]
+            said = [
+                found if (found := value.get(wire)) is None or found in allowed else _OTHER
+                for wire, allowed in self._telling
+            ]
         except TypeError:  # a list where a name should be
             return self._order(value)
         look = (*value, None, *said)
         order = self._orders.get(look)
         if order is None:
             order = self._order(value)
-            if sum(map(len, value)) <= _LONGEST:
+            if len(value) <= _MOST and sum(map(len, value)) <= _LONGEST:
                 if len(self._orders) >= _REMEMBERED:
                     self._orders.clear()
                 self._orders[look] = order
@@ -121,8 +128,10 @@ class Options(Generic[T]):
 
 
 def contradicts(value: Mapping[str, Any], shape: Shape) -> bool:
-    """Whether a member has a value that a type does not take, where it takes only certain ones."""
-    return any(wire in value and value[wire] not in allowed for wire, allowed in shape.literals.items())
+    """Whether a member has a value that a type does not take, where it takes only certain ones. Null says nothing."""
+    return any(
+        (found := value.get(wire)) is not None and found not in allowed for wire, allowed in shape.literals.items()
+    )
 
 
 def fit(value: Mapping[str, Any], shape: Shape) -> tuple[int, int, int]:

@@ -141,7 +141,7 @@ class HttpEngine(Engine):
                 return self._answer_now(ctx, answer, exchange)
             encoded = _encode(answer)
             line: bytes = self._whole % (id, len(encoded) - 1, encoded)
-            if line.find(b"null") >= 0 or len(encoded) <= _NOTHING:  # newlines do no harm here
+            if line.find(b"null") >= 0 or line.find(b"\n") >= 0 or len(encoded) <= _NOTHING:
                 return self._answer_now(ctx, answer, exchange)
         except Exception:
             return self._answer_now(ctx, answer, exchange)

@@ -131,6 +131,10 @@ class Exchange(msgspec.Struct, eq=False, dict=True):
     _settled: asyncio.Future[None] | None = None
     _pumping: asyncio.Task[None] | None = None
 
+    def __repr__(self) -> str:
+        """Without headers: credentials are among them."""
+        return f"<{type(self).__name__}>"
+
     @property
     def app(self) -> App:
         """The application that serves it."""

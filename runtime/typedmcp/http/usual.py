@@ -12,13 +12,8 @@ from typing import Any
 
 __all__ = ["Usual"]
 
-_STEADY = frozenset(
-    (
-        b"host", b"origin", b"accept", b"content-type", b"mcp-protocol-version",
-        b"user-agent", b"accept-encoding", b"accept-language", b"connection",
-    )
-)  # fmt: skip
-"""The headers that must not change: those that the checks before the body read, and some that a client never changes.
+_STEADY = frozenset((b"host", b"origin", b"accept", b"content-type", b"mcp-protocol-version"))
+"""The headers that must not change: those that the checks before the body read.
 
 Credentials are not among them, since they are checked every time.
 """

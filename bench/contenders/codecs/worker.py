@@ -18,8 +18,6 @@ from bench.contenders.codecs import Codec
 from bench.corpus import Message, message
 from mcpspec._support.objects import is_array, is_object
 
-LEAST = 3
-
 
 @cache
 def prepared(module: str, name: str) -> tuple[Message, Codec] | None:
@@ -54,16 +52,19 @@ def rejects(codec: Codec, wrong: bytes) -> Exception | None:
 
 
 def microseconds(operation: Callable[[], Any], seconds: float) -> float:
-    """How long an operation takes, on average over about that time."""
-    count, begun = 0, time.perf_counter()
-    while count < LEAST or time.perf_counter() - begun < seconds / 10:
+    """How long an operation takes, on average over about that time; once, if it takes longer."""
+    count, took, begun = 0, 0.0, time.perf_counter()
+    while took < seconds / 10:
         operation()
         count += 1
-    count = max(LEAST, count * 9)
-    begun = time.perf_counter()
-    for _ in range(count):
-        operation()
-    return (time.perf_counter() - begun) / count * 1e6
+        took = time.perf_counter() - begun
+    if took < seconds:
+        count *= 9
+        begun = time.perf_counter()
+        for _ in range(count):
+            operation()
+        took = time.perf_counter() - begun
+    return took / count * 1e6
 
 
 def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:

@@ -6,12 +6,10 @@ rounds: what else runs on the machine only adds to it.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
+
+from bench.suites.imports import first_answer, imported
 
 ROUNDS = 15
 RETRIES = 3
@@ -21,22 +19,8 @@ MODELS_BUDGET_RATIO = 0.75
 RUNTIME_BUDGET_MS = 60.0
 FIRST_ANSWER_BUDGET_MS = 200.0
 
-_TIMED = """
-import time
-start = time.perf_counter()
-import {module}
-print(time.perf_counter() - start)
-"""
-
 SERVER = Path(__file__).resolve().parents[1] / "examples" / "server.py"
 FIRST_ANSWER = "a server's first answer"
-_INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "budget", "version": "1"}},
-}
-
 NEWEST = "mcpspec.v2026_07_28"
 MODULES = {
     "msgspec": "",
@@ -61,36 +45,13 @@ def measure(rounds: int) -> dict[str, float]:
     for _ in range(rounds):
         for module in MODULES:
             samples[module].append(_import_ms(module))
-        samples[FIRST_ANSWER].append(_first_answer_ms())
+        samples[FIRST_ANSWER].append(first_answer([sys.executable, str(SERVER)]))
     return {module: min(found) for module, found in samples.items()}
 
 
 def _import_ms(module: str) -> float:
     # `typedmcp` alone loads nothing: it is measured with the library that it is compared with.
-    code = _TIMED.format(module=f"msgspec, {module}" if module == "typedmcp" else module)
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=_environment())  # noqa: S603
-    return float(done.stdout) * 1000
-
-
-def _first_answer_ms() -> float:
-    """From the start of the example's process to its answer to `initialize`."""
-    start = time.perf_counter()
-    with subprocess.Popen(  # noqa: S603
-        [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
-        server.stdin.flush()
-        answer = json.loads(server.stdout.readline())
-        took = time.perf_counter() - start
-        server.stdin.close()
-    assert "result" in answer
-    return took * 1000
-
-
-def _environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return imported(f"msgspec, {module}" if module == "typedmcp" else module)["ms"]
 
 
 def main() -> int:

@@ -10,13 +10,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
-from bench.plan import Plan, say
+from bench.plan import Plan, in_turns, say
 from bench.results import Figures, Row
 from tests.interop import install
 
@@ -31,13 +31,13 @@ __all__ = [
     "ask",
     "at_a_time",
     "call",
+    "clients_in_turns",
     "is_answer",
     "opening",
     "pinned",
     "python",
     "rows",
     "started",
-    "turn",
     "typescript",
 ]
 
@@ -145,9 +145,19 @@ def at_a_time(depth: int) -> str:
     return "one at a time" if depth == 1 else f"{depth} at a time"
 
 
-def turn(client: Process, depths: Iterable[int], plan: Plan) -> dict[str, float]:
+def _turn(client: Process, depths: Iterable[int], plan: Plan) -> dict[str, float]:
     """One turn of a client that has `pacing.py`: calls a second, so many side by side."""
     return {at_a_time(depth): float(ask(client, f"{depth} {plan.seconds}", plan.seconds)) for depth in depths}
+
+
+def clients_in_turns(clients: Iterable[Contender], depths: Iterable[int], plan: Plan) -> dict[str, dict[str, Figures]]:
+    """What clients that have `pacing.py` reach, each in a process of its own."""
+    with ExitStack() as stack:
+        processes = [stack.enter_context(started(one.name, one.command)) for one in clients]
+        for process in processes:
+            ask(process)  # it has connected, and was answered rightly
+        turns = {process.name: partial(_turn, process, depths, plan) for process in processes}
+        return in_turns(turns, plan.rounds)
 
 
 def pinned(core: int, command: list[str]) -> list[str]:

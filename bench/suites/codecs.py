@@ -6,15 +6,15 @@ Each contender is a process of its own, told message by message what to do; they
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 
 from bench.corpus import MESSAGES, message
 from bench.plan import Plan, in_turns, say
 from bench.results import Row, Table
+from bench.suites._processes import Process, ask, started
 
 __all__ = ["CONTENDERS", "OFFICIAL", "tables"]
 
@@ -28,6 +28,7 @@ CONTENDERS = {
     "orjson, untyped": "with_orjson",
     "json, untyped": "stdlib",
 }
+WORKER = "bench.contenders.codecs.worker"
 COLUMNS = ["decode + encode", "decode", "encode", "reject"]
 QUICK_MESSAGES = ("tools-call", "tools-list-50")
 SIZES = (1, 10, 100, 1000)
@@ -38,45 +39,21 @@ LEAST = 0.02
 """but not less than so many seconds,"""
 ROUNDS = 5
 """and not fewer rounds, so that ratios are steady in a hurry too."""
-PATIENCE = 120
 
 
-class Worker:
-    """A contender's process."""
-
-    def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
-        self._name = name
-        self._process = process
-
-    def measure(self, of: str, seconds: float) -> Mapping[str, float]:
-        """Microseconds by operation; nothing if it takes no part. Raises `RuntimeError` if it cannot."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"message": of, "seconds": seconds}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self._name} ended at {of}; what it said of that is above")
-        found: dict[str, float] | None = json.loads(line)
-        return found or {}
-
-
-@contextmanager
-def working(name: str, module: str) -> Generator[Worker]:
-    """The process of a contender."""
-    command = [sys.executable, "-m", "bench.contenders.codecs.worker", module]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
-    try:
-        yield Worker(name, process)
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
+def measure(worker: Process, of: str, seconds: float) -> Mapping[str, float]:
+    """Microseconds by operation; nothing if the contender takes no part. Raises `RuntimeError` if it cannot."""
+    found: dict[str, float] | None = json.loads(ask(worker, json.dumps({"message": of, "seconds": seconds}), seconds))
+    return found or {}
 
 
 def tables(plan: Plan) -> Iterator[Table]:
     """A table for each message, and one that shows how cost grows with size."""
     with ExitStack() as stack:
-        workers = {name: stack.enter_context(working(name, module)) for name, module in CONTENDERS.items()}
+        workers = {
+            name: stack.enter_context(started(name, [sys.executable, "-m", WORKER, module]))
+            for name, module in CONTENDERS.items()
+        }
         for name in QUICK_MESSAGES if plan.quick else MESSAGES:
             say(f"codecs: {name}")
             yield _table(name, workers, plan)
@@ -85,9 +62,9 @@ def tables(plan: Plan) -> Iterator[Table]:
             yield _growth(workers, plan)
 
 
-def _table(name: str, workers: Mapping[str, Worker], plan: Plan) -> Table:
+def _table(name: str, workers: Mapping[str, Process], plan: Plan) -> Table:
     found = in_turns(
-        {who: partial(worker.measure, name, max(plan.seconds * PART, LEAST)) for who, worker in workers.items()},
+        {who: partial(measure, worker, name, max(plan.seconds * PART, LEAST)) for who, worker in workers.items()},
         max(plan.rounds, ROUNDS),
     )
     given = message(name)
@@ -107,9 +84,9 @@ def _table(name: str, workers: Mapping[str, Worker], plan: Plan) -> Table:
     )
 
 
-def _growth(workers: Mapping[str, Worker], plan: Plan) -> Table:
-    def sizes(worker: Worker) -> Mapping[str, float]:
-        per_size = {size: worker.measure(f"tools-list-{size}", plan.seconds * PART / 2) for size in SIZES}
+def _growth(workers: Mapping[str, Process], plan: Plan) -> Table:
+    def sizes(worker: Process) -> Mapping[str, float]:
+        per_size = {size: measure(worker, f"tools-list-{size}", plan.seconds * PART / 2) for size in SIZES}
         return {str(size): figures["decode + encode"] for size, figures in per_size.items()}
 
     found = in_turns({who: partial(sizes, worker) for who, worker in workers.items()}, max(3, plan.rounds // 3))

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -29,16 +29,15 @@ from bench.suites._processes import (
     TEXT,
     Contender,
     Process,
-    ask,
     at_a_time,
     call,
+    clients_in_turns,
     is_answer,
     opening,
     pinned,
     python,
     rows,
     started,
-    turn,
     typescript,
 )
 
@@ -335,13 +334,7 @@ def callers(plan: Plan, url: str, revision: str) -> Iterator[Contender]:
 def client(plan: Plan, url: str, revision: str) -> Table:
     """A table of clients."""
     say(f"http: clients, {revision}")
-    found = list(callers(plan, url, revision))
-    with ExitStack() as stack:
-        processes = [stack.enter_context(started(one.name, pinned(1, one.command))) for one in found]
-        for process in processes:
-            ask(process)  # it has connected, and was answered rightly
-        turns = {process.name: partial(turn, process, (1, CALLS), plan) for process in processes}
-        measured = in_turns(turns, plan.rounds)
+    found = [replace(one, command=pinned(1, one.command)) for one in callers(plan, url, revision)]
     return Table(
         name=f"http/client-{revision}",
         title=f"Clients over HTTP, {revision}",
@@ -351,5 +344,5 @@ def client(plan: Plan, url: str, revision: str) -> Table:
         better="higher",
         reference=OURS,
         columns=[at_a_time(1), at_a_time(CALLS)],
-        rows=rows(measured, found),
+        rows=rows(clients_in_turns(found, (1, CALLS), plan), found),
     )

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 
 from bench.plan import Plan, in_turns, say
 from bench.results import Row, Table
+from bench.suites import stdio
+from bench.suites._processes import LEGACY, PATIENCE, ask, opening, rows, started
 
-__all__ = ["tables"]
+__all__ = ["first_answer", "imported", "tables"]
 
-SERVERS = Path(__file__).resolve().parents[1] / "contenders" / "stdio"
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
-}
 NEWEST = "mcpspec.v2026_07_28"
 MODULES = {
     "msgspec": "msgspec",
@@ -34,29 +29,23 @@ MODULES = {
     "official mcp, MCPServer": "mcp.server.mcpserver",
     "fastmcp": "fastmcp",
 }
-OFFICIAL_SERVER = "official Python, low level"
-STARTED = {
-    "typedmcp": "ours.py",
-    OFFICIAL_SERVER: "official_lowlevel.py",
-    "official Python, MCPServer": "official_mcpserver.py",
-    "fastmcp": "with_fastmcp.py",
-}
-SLOW = ("official mcp, MCPServer", "official Python, MCPServer", "fastmcp")
+SLOW = ("official mcp, MCPServer", "fastmcp")
 """Those that are left out in a hurry."""
-PATIENCE = 60
 
+# Nothing is imported beforehand that a process does not have anyway, lest it be missing in what is measured.
 _IMPORT = """
-import json, os, resource, sys, time
+import os, sys, time
 
 def memory():
     if os.path.exists("/proc/self/statm"):
         return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    import resource
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in bytes where there is no /proc
 
 before, begun = memory(), time.perf_counter()
-import {module}
+import {modules}
 took = time.perf_counter() - begun
-print(json.dumps({{"ms": took * 1e3, "MB": (memory() - before) / 1e6}}))
+print(took * 1e3, (memory() - before) / 1e6)
 """
 
 
@@ -65,7 +54,7 @@ def tables(plan: Plan) -> Iterator[Table]:
     say("import: modules")
     rounds = 2 if plan.quick else plan.rounds
     modules = {who: module for who, module in MODULES.items() if not (plan.quick and who in SLOW)}
-    imported = in_turns({who: partial(_import, module) for who, module in modules.items()}, rounds)
+    costs = in_turns({who: partial(imported, module) for who, module in modules.items()}, rounds)
     for column, unit, what in (("ms", "ms", "Time"), ("MB", "MB", "Memory")):
         yield Table(
             name=f"import/{'time' if column == 'ms' else 'memory'}",
@@ -76,44 +65,42 @@ def tables(plan: Plan) -> Iterator[Table]:
             better="lower",
             reference="official mcp_types",
             columns=["import"],
-            rows=[Row(who, {"import": figures[column]}) for who, figures in imported.items()],
+            rows=[Row(who, {"import": figures[column]}) for who, figures in costs.items()],
         )
     say("import: first answer")
-    scripts = {who: script for who, script in STARTED.items() if not (plan.quick and who in SLOW)}
-    started = in_turns({who: partial(_first_answer, script) for who, script in scripts.items()}, rounds)
+    servers = list(stdio.servers(plan, LEGACY))
+    answers = in_turns({one.name: partial(_answered, one.command) for one in servers}, rounds)
     yield Table(
         name="import/first-answer",
         title="From a server's start to its first answer",
         about="How long after its process was started a server over stdio answers `initialize`.",
         unit="ms",
         better="lower",
-        reference=OFFICIAL_SERVER,
+        reference="official Python, low level",
         columns=["first answer"],
-        rows=[Row(who, figures) for who, figures in started.items()],
+        rows=rows(answers, servers),
     )
 
 
-def _import(module: str) -> Mapping[str, float]:
-    command = [sys.executable, "-c", _IMPORT.format(module=module)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE)  # noqa: S603
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+def imported(modules: str) -> Mapping[str, float]:
+    """What importing some modules costs in a fresh process: `ms`, and `MB`."""
+    command = [sys.executable, "-c", _IMPORT.format(modules=modules)]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE, env=env)  # noqa: S603
+    took, memory = done.stdout.split()
+    return {"ms": float(took), "MB": float(memory)}
 
 
-def _first_answer(script: str) -> Mapping[str, float]:
+def first_answer(command: list[str]) -> float:
+    """Milliseconds from the start of a server's process to its answer to `initialize`."""
     begun = time.perf_counter()
-    command = [sys.executable, str(SERVERS / script)]
-    with subprocess.Popen(  # noqa: S603
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
-        server.stdin.flush()
-        answer = json.loads(server.stdout.readline())
+    with started(command[-1], command) as process:
+        answer = json.loads(ask(process, opening()[0]))
         took = time.perf_counter() - begun
-        server.stdin.close()
-        server.terminate()
-    if "result" not in answer:
-        raise RuntimeError(f"{script} answered {answer}")
-    return {"first answer": took * 1e3}
+        if "result" not in answer:
+            raise process.failure(f"answered {answer}")
+    return took * 1e3
+
+
+def _answered(command: list[str]) -> Mapping[str, float]:
+    return {"first answer": first_answer(command)}

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 
 from bench.plan import Plan, in_turns, say
 from bench.results import Table
 from bench.suites import http, stdio
-from bench.suites._processes import LEGACY, PATIENCE, Contender, Process, ask, call, opening, rows, started
+from bench.suites._processes import LEGACY, PATIENCE, Contender, Process, ask, call, is_answer, rows
 
 __all__ = ["tables"]
 
@@ -59,35 +59,30 @@ def tables(plan: Plan) -> Iterator[Table]:
 
 
 def _open(contender: Contender, sessions: int, streams: int) -> Mapping[str, float]:
-    load = http.Load("", LEGACY, "echo")
-    with http.listening(contender) as (process, port), ExitStack() as stack:
-        server = http.Server(process, load, port)
-        server.open(WARM + streams)
-        before = _memory(process, "VmRSS")
+    with http.running(contender, http.Load("", LEGACY, "echo"), WARM + streams) as server, ExitStack() as stack:
+
+        def stream(session: str) -> None:
+            stack.enter_context(closing(_stream(server, session)))
+
+        before = _memory(server.process, "VmRSS")
         server.open(sessions)
-        a_session = (_memory(process, "VmRSS") - before) / sessions
+        a_session = (_memory(server.process, "VmRSS") - before) / sessions
         for session in server.sessions[:WARM]:
-            stack.enter_context(_stream(process, port, session))
-        before = _memory(process, "VmRSS")
+            stream(session)
+        before = _memory(server.process, "VmRSS")
         for session in server.sessions[WARM : WARM + streams]:
-            stack.enter_context(_stream(process, port, session))
-        return {"a session": a_session, "a stream": (_memory(process, "VmRSS") - before) / streams}
+            stream(session)
+        return {"a session": a_session, "a stream": (_memory(server.process, "VmRSS") - before) / streams}
 
 
-def _stream(process: Process, port: int, session: str) -> socket.socket:
+def _stream(server: http.Server, session: str) -> HTTPConnection:
     """Open the stream of a session; its connection."""
-    lines = [
-        "GET /mcp HTTP/1.1",
-        f"Host: 127.0.0.1:{port}",
-        "Accept: text/event-stream",
-        f"Mcp-Session-Id: {session}",
-        f"MCP-Protocol-Version: {LEGACY}",
-    ]
-    connection = socket.create_connection(("127.0.0.1", port), PATIENCE)
-    connection.sendall("\r\n".join([*lines, "", ""]).encode())
-    answer = connection.recv(4096)
-    if not answer.startswith(b"HTTP/1.1 200"):
-        raise process.failure(f"no stream: {answer[:300]!r}")
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    headers = {"Accept": "text/event-stream", "Mcp-Session-Id": session, "MCP-Protocol-Version": LEGACY}
+    connection.request("GET", "/mcp", headers=headers)
+    response = connection.getresponse()
+    if response.status != 200:
+        raise server.process.failure(f"no stream: {response.status} {response.read()[:300]!r}")
     return connection
 
 
@@ -123,19 +118,16 @@ def _large(plan: Plan) -> Table:
 
 def _peaks(contender: Contender, sizes: tuple[int, ...]) -> Mapping[str, float]:
     """The peaks of one process, for larger and larger messages."""
-    with started(contender.name, contender.command) as process:
-        if contender.name != stdio.FLOOR:
-            first, second = opening()
-            ask(process, f"{first}\n{second}")
-        _echo(process, 1)
-        before = _memory(process, "VmRSS")
-        return {str(size): _echo(process, size << 20) - before / 1e3 for size in sizes}
+    with stdio.running([contender], LEGACY) as (server,):
+        _echo(server.process, 1)
+        before = _memory(server.process, "VmRSS")
+        return {str(size): _echo(server.process, size << 20) - before / 1e3 for size in sizes}
 
 
 def _echo(process: Process, size: int) -> float:
     """Have a text echoed; the MB that the process has had at most by then."""
     text = "x" * size
     answer = json.loads(ask(process, call(1, LEGACY, "echo", {"text": text}), seconds=5))
-    if answer["result"]["content"][0]["text"] != text:
+    if not is_answer(answer, 1, text):
         raise process.failure("it did not echo")
     return _memory(process, "VmHWM") / 1e3

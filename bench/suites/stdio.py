@@ -23,12 +23,12 @@ from bench.suites._processes import (
     ask,
     at_a_time,
     call,
+    clients_in_turns,
     is_answer,
     opening,
     python,
     rows,
     started,
-    turn,
     typescript,
 )
 
@@ -122,12 +122,6 @@ def client(plan: Plan) -> Table:
     """Clients, which all call the same server."""
     say("stdio: clients")
     found = list(clients(plan))
-    with ExitStack() as stack:
-        processes = [stack.enter_context(started(one.name, one.command)) for one in found]
-        for process in processes:
-            ask(process)  # it has connected, and was answered rightly
-        turns = {process.name: partial(turn, process, (1, CALLS), plan) for process in processes}
-        measured = in_turns(turns, plan.rounds)
     return Table(
         name="stdio/client",
         title="Clients over stdio",
@@ -137,7 +131,7 @@ def client(plan: Plan) -> Table:
         better="higher",
         reference=FLOOR,
         columns=[at_a_time(1), at_a_time(CALLS)],
-        rows=rows(measured, found),
+        rows=rows(clients_in_turns(found, (1, CALLS), plan), found),
     )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from bench.contenders.codecs import Codec
-from bench.contenders.codecs.structs import type_of
+import mcpspec
+from bench.contenders.codecs import Codec, type_of
 from bench.corpus import Message
 from mcpspec._support.structs import OpenObject, dec_hook
 
@@ -21,4 +21,5 @@ def _keep(kind: Any, value: Any) -> Any:
 
 
 def codec(message: Message) -> Codec:
-    return Codec(msgspec.json.Decoder(type_of(message), dec_hook=_keep).decode, msgspec.json.Encoder().encode)
+    kind = type_of(message, mcpspec.revision(message.revision).structs)
+    return Codec(msgspec.json.Decoder(kind, dec_hook=_keep).decode, msgspec.json.Encoder().encode)

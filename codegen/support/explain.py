@@ -149,17 +149,22 @@ def _told_apart(value: Any, options: list[Any], shapes: Shapes) -> list[Any]:
     """
     if not is_object(value) or not all(shapes(option) is not None for option in options):
         return options
-    literals = [cast(Shape, shapes(option)).literals for option in options]
-    for key in sorted(key for key in literals[0] if all(key in known for known in literals)):
-        meant = [option for option, known in zip(options, literals, strict=True) if value.get(key) in known[key]]
+    objects = [cast(Shape, shapes(option)) for option in options]
+    for key in _fixed_in_all(objects):
+        meant = [o for o, shape in zip(options, objects, strict=True) if value.get(key) in shape.literals[key]]
         if len(meant) < 2:  # the type, or a fault that is nearer the beginning than others
             return meant or options
     return options
 
 
+def _fixed_in_all(objects: list[Shape]) -> list[str]:
+    """The members that take only certain values in all of some types."""
+    return sorted(key for key in objects[0].literals if all(key in shape.literals for shape in objects))
+
+
 def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, shapes: Shapes) -> Fault | None:
     """The fault of the object type that was most likely meant."""
-    for key in sorted(key for key in objects[0].literals if all(key in shape.literals for shape in objects)):
+    for key in _fixed_in_all(objects):
         allowed = [option for shape in objects for option in shape.literals[key]]
         if key in value and value[key] not in allowed:
             return Fault((*path, key), _expected([_shown(option) for option in allowed], value[key]))

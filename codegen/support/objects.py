@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, Uni
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["Constant", "Member", "Options", "Shape", "contradicts", "fit", "is_array", "is_object", "leaves", "present"]
+__all__ = ["Constant", "Member", "Options", "Shape", "fit", "is_array", "is_object", "leaves", "present"]
 
 T = TypeVar("T")
 
@@ -123,11 +123,11 @@ class Options(Generic[T]):
 
     def _order(self, value: Mapping[str, Any]) -> list[T]:
         ordered = sorted(self._shapes, key=lambda option: fit(value, option[1]))
-        possible = [kind for kind, shape in ordered if not contradicts(value, shape)]
+        possible = [kind for kind, shape in ordered if not _contradicts(value, shape)]
         return possible or [kind for kind, _ in ordered]
 
 
-def contradicts(value: Mapping[str, Any], shape: Shape) -> bool:
+def _contradicts(value: Mapping[str, Any], shape: Shape) -> bool:
     """Whether a member has a value that a type does not take, where it takes only certain ones. Null says nothing."""
     return any(
         (found := value.get(wire)) is not None and found not in allowed for wire, allowed in shape.literals.items()

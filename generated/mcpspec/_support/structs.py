@@ -189,8 +189,7 @@ def _declared(cls: type[OpenObject]) -> tuple[type[msgspec.Struct], list[tuple[s
         (name, hints[name], msgspec.field(name=d.wire, default=msgspec.NODEFAULT if d.required else UNSET))
         for name, d in cls.__attributes__.items()
     ]
-    declared = msgspec.defstruct(cls.__name__, fields, kw_only=True)
-    _decoder(declared)  # has made msgspec look at the type, under the lock
+    declared = _convertible(msgspec.defstruct(cls.__name__, fields, kw_only=True))
     return declared, [(name, d.wire) for name, d in cls.__attributes__.items() if not _is_as_parsed(hints[name])]
 
 

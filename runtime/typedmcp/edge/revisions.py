@@ -11,7 +11,9 @@ from typing import Any
 
 import mcpspec
 
-__all__ = ["DIALECT", "LEGACY", "SUPPORTED", "has_batches", "is_modern", "methods", "types"]
+__all__ = [
+    "DIALECT", "LEGACY", "SUPPORTED", "UNSAID", "has_batches", "is_modern", "methods", "takes_empty_events", "types",
+]  # fmt: skip
 
 
 @cache
@@ -46,6 +48,23 @@ SUPPORTED = tuple(reversed([version for version in mcpspec.VERSIONS if version <
 
 LEGACY = tuple(version for version in SUPPORTED if version < DIALECT)
 """Those with a handshake, newest first. Known without a look at their types: who does not speak them loads none."""
+
+
+UNSAID = "2025-03-26"
+"""What a request over HTTP is taken to be of that does not say it: later revisions have a header for that.
+
+https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#protocol-version-header
+"""
+
+_FIRST_WITH_EMPTY_EVENTS = "2025-11-25"
+
+
+def takes_empty_events(revision: str) -> bool:
+    """Whether clients take a server-sent event without data, after which a stream can be resumed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sending-messages-to-the-server
+    """
+    return revision >= _FIRST_WITH_EMPTY_EVENTS
 
 
 def is_modern(revision: str) -> bool:

@@ -20,7 +20,7 @@ import msgspec
 
 from typedmcp.changes import Change
 from typedmcp.codec import error_bytes
-from typedmcp.edge.revisions import DIALECT, is_modern
+from typedmcp.edge.revisions import DIALECT, UNSAID, is_modern, takes_empty_events
 from typedmcp.errors import INVALID_REQUEST, UsageError
 from typedmcp.http.access import LOOPBACK, Access, Auth, Principal, Refused
 from typedmcp.http.engines import HttpEngine, OlderStateless, SessionEngine, Stateless
@@ -46,6 +46,7 @@ from typedmcp.http.requests import (
     read_on,
 )  # fmt: skip
 from typedmcp.http.sessions import News, Sessions
+from typedmcp.http.sse import event_bytes
 from typedmcp.http.streams import EventStream, Kept, KeptStream, Send
 from typedmcp.http.tools import ToolHeaders
 from typedmcp.http.two_endpoints import TwoEndpoints
@@ -426,7 +427,7 @@ class App:
     ) -> None:
         frame = examine(body)
         is_first = isinstance(frame, Frame) and frame.method == "initialize"
-        said = headers.get(b"mcp-protocol-version", b"2025-03-26").decode("latin-1")
+        said = headers.get(b"mcp-protocol-version", UNSAID.encode()).decode("latin-1")
         if not is_first and said not in self.service.legacy:
             raise Refused(400, f"MCP-Protocol-Version: {said[:50]!a} is not served")
         revision = None if is_first else said
@@ -471,6 +472,10 @@ class App:
         self._quiet.clear()
         stream.hear_end = self.stream_ended
         return stream
+
+    def first_event(self, revision: str, id: str) -> bytes:
+        """The event without data after which a stream can be resumed before its first message; or nothing."""
+        return event_bytes(b"", id=id, retry=self.retry) if takes_empty_events(revision) else b""
 
     def stream_ended(self, stream: EventStream) -> None:
         """Forget a stream."""

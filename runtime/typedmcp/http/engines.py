@@ -54,17 +54,19 @@ _new_meta: Any = _MetaType.__new__
 class HttpEngine(Engine):
     """An engine whose answers go to the requests that they answer."""
 
+    # What `Stateless` has, where headers say what bodies say.
+    _plain: dict[bytes, str]
+    """Names that headers said as they are."""
+    _readers: dict[bytes, tuple[Callable[[Any], Any], Entry]]
+    """What reads the requests of a method, by its header: faster than what reads those of all."""
+    _whole: bytes
+    """A whole answer, to be made of its id and of its result but for the brace at the end."""
+
     def __init__(self, app: App) -> None:
         super().__init__(app.service, threads=app.threads)
         self.app: App = app
         self._most = app.service.in_flight
         self._copiers = app.service.copiers
-        self._plain: dict[bytes, str] = {}
-        self._readers: dict[bytes, tuple[Callable[[Any], Any], Entry]] = {}
-        """What reads the requests of a method, by its header: faster than what reads those of all."""
-        meta = bytes(app.service.alone).replace(b"%", b"%%")
-        self._whole: bytes = b'{"jsonrpc":"2.0","id":%d,"result":%.*b,"_meta":' + meta + b"}}"
-        """A whole answer, made of its id and of its result but for the brace at the end."""
         self._simple = {name: function for name, function in self._functions.items() if name not in self._special}
 
     @property
@@ -96,11 +98,11 @@ class HttpEngine(Engine):
             else:
                 decode, entry = self._readers.get(said) or self._reader(said)
                 message = decode(body)
+                if entry.names is not None:
+                    value = getattr(message.params, entry.names)
+                    if value in exchange.tools or (self._plain.get(name) != value and not self._is_plain(name, value)):
+                        return exchange.take(body)
             params, id = message.params, message.id
-            if said is not None and entry.names is not None:
-                value = getattr(params, entry.names)
-                if value in exchange.tools or (self._plain.get(name) != value and not self._is_plain(name, value)):
-                    return exchange.take(body)
             raw = getattr(params, "meta", UNSET)
             if raw is UNSET:
                 facts: Any = self.facts.session
@@ -153,8 +155,8 @@ class HttpEngine(Engine):
         return reader
 
     def _is_plain(self, name: bytes, value: str) -> bool:
-        """Whether a header says a name as it is, not in base64. Names are few, so they are remembered."""
-        if name != value.encode() or name.startswith(b"=?") or not name.isascii():
+        """`headers.is_plain`. Names are few, so they are remembered."""
+        if not names.is_plain(name, value):
             return False
         if len(self._plain) >= _NAMES:
             self._plain.clear()
@@ -239,6 +241,9 @@ class Stateless(HttpEngine):
     def __init__(self, app: App) -> None:
         super().__init__(app)
         self.handshake.done = True  # what one client says must mean nothing for another
+        self._plain, self._readers = {}, {}
+        meta = bytes(app.service.alone).replace(b"%", b"%%")
+        self._whole = b'{"jsonrpc":"2.0","id":%d,"result":%.*b,"_meta":' + meta + b"}}"
 
     def begin(self, ctx: Context) -> bool:
         """A request is in flight from now on."""

@@ -13,7 +13,7 @@ import msgspec
 from mcpspec._support.objects import is_array, is_object
 from typedmcp.codec import Entry, error_bytes
 from typedmcp.context import Context
-from typedmcp.edge.revisions import DIALECT
+from typedmcp.edge.revisions import DIALECT, takes_empty_events
 from typedmcp.engine import BatchAnswer, Channel, resumed
 from typedmcp.errors import (
     INTERNAL_ERROR,
@@ -29,7 +29,6 @@ from typedmcp.errors import (
     UnsupportedVersion,
 )
 from typedmcp.http import headers as names
-from typedmcp.http.sse import event_bytes
 from typedmcp.http.streams import EventStream, Kept, Send
 from typedmcp.peer import Kind, Report
 from typedmcp.wire import Frame
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from typedmcp.http.engines import HttpEngine, SessionEngine
 
 __all__ = [
-    "PRIMED",
     "RETRY_SOON",
     "TOO_MANY_STREAMS",
     "Exchange",
@@ -425,7 +423,7 @@ class StatelessExchange(LeavingExchange):
         if member is None:
             return
         value, said = getattr(params, member, None), headers.get(b"mcp-name", b"=?")
-        if not said.isascii() or said.startswith(b"=?") or said.decode() != value or value in self.tools:
+        if value is None or value in self.tools or not names.is_plain(said, value):
             raise ValueError
 
     def check_arguments(self, frame: Frame) -> None:
@@ -488,7 +486,7 @@ class SessionExchange(Exchange):
 
     def takes_time(self, ctx: Context) -> None:
         """Whoever waits gets a stream that can be resumed, where the revision knows how to begin one."""
-        if ctx.revision >= PRIMED and self.stream is None and ctx.id is not None:
+        if takes_empty_events(ctx.revision) and self.stream is None and ctx.id is not None:
             self._open_kept(ctx)
 
     def tell(self, ctx: Context, line: bytes) -> bool:
@@ -500,8 +498,7 @@ class SessionExchange(Exchange):
     def _open_kept(self, ctx: Context) -> None:
         will = error_bytes(ctx.id, CallLost.CODE, CallLost().message)[:-1]
         kept = Kept(self.app.store, self.session.id, self.app.nonce(), will)
-        first = event_bytes(b"", id=f"{kept.name}.0", retry=self.app.retry) if ctx.revision >= PRIMED else b""
-        self.open_stream(kept, first)
+        self.open_stream(kept, self.app.first_event(ctx.revision, f"{kept.name}.0"))
 
     def left(self, ctx: Context) -> None:  # noqa: ARG002  # the call goes on
         """The client has closed the connection; it may come back for the answer."""
@@ -515,5 +512,3 @@ class SessionExchange(Exchange):
 
 
 LISTEN = "subscriptions/listen"
-PRIMED = "2025-11-25"
-"""From which revision on clients take an event without data: a stream can be resumed before its first message."""

@@ -19,7 +19,7 @@ from typedmcp.codec import NAMED
 
 __all__ = [
     "EVENT_ID", "METHOD", "NAME", "NAMED", "PARAM", "SESSION", "VERSION", "HeaderParam", "Scalar",
-    "decode_value", "encode_value", "header_params", "same", "text_of", "value_at", "values",
+    "decode_value", "encode_value", "header_params", "is_plain", "same", "text_of", "value_at", "values",
 ]  # fmt: skip
 
 VERSION: Final = "mcp-protocol-version"
@@ -75,6 +75,11 @@ def decode_value(value: str) -> str:
         return decoded.decode()
     except ValueError as error:  # of which kind those of binascii and of codecs are
         raise ValueError(f"{value!r} is not the Base64 of a text: {error}") from None
+
+
+def is_plain(header: bytes, value: str) -> bool:
+    """Whether a header says a value as it is, and could not be meant as Base64."""
+    return header == value.encode() and header.isascii() and not header.startswith(b"=?")
 
 
 def text_of(header: bytes) -> str:

@@ -13,10 +13,9 @@ import msgspec
 
 from typedmcp.http.access import Principal, Refused
 from typedmcp.http.engines import STANDALONE, SessionEngine
-from typedmcp.http.exchange import PRIMED, TOO_MANY_STREAMS, Receive, SessionExchange, respond
+from typedmcp.http.exchange import TOO_MANY_STREAMS, Receive, SessionExchange, respond
 from typedmcp.http.headers import text_of
 from typedmcp.http.requests import check_accept
-from typedmcp.http.sse import event_bytes
 from typedmcp.http.streams import EventStream, Send
 from typedmcp.state import Event, Gone, TooMany
 from typedmcp.wire import Frame, RequestId, examine
@@ -177,8 +176,8 @@ class Sessions:
             if before not in (None, self._app.store.worker):
                 await self._app.tell(str(before), "taken", session.id)
             begin = self._app.number if after is None else after
-            first = event_bytes(b"", id=f"{STANDALONE}.{begin}", retry=self._app.retry)
-            await self._app.pump(stream, first if session.revision >= PRIMED else b"", receive)
+            first = self._app.first_event(session.revision, f"{STANDALONE}.{begin}")
+            await self._app.pump(stream, first, receive)
         finally:
             session.end_standalone(stream)
             self._app.stream_ended(stream)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bench.report.figures import slug
 from bench.results import Environment
 from tests.interop.install import NODE_PACKAGES
 
@@ -26,7 +27,7 @@ def environment(machine: str | None = None) -> Environment:
     cores = os.cpu_count() or 1
     named = machine or f"{processor} {cores} {platform.system()}"
     return Environment(
-        machine=re.sub(r"[^a-z0-9]+", "-", named.lower()).strip("-"),
+        machine=slug(named.lower()),
         processor=processor,
         cores=cores,
         memory_gb=round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),

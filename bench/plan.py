@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from bench.results import Figures
 
 __all__ = ["FULL", "QUICK", "Plan", "in_turns", "say"]
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

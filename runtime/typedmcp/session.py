@@ -27,6 +27,8 @@ __all__ = ["ServerSession"]
 _encode_into = encoder.encode_into
 _EARLY = 4096
 """How many bytes of answers are collected before they are sent: the peer works on them while the rest is made."""
+_LARGE = 1 << 16
+"""From how many bytes on an answer is sent by itself, rather than copied to the others."""
 _ABSENT: Any = object()
 
 
@@ -237,6 +239,9 @@ class ServerSession(Engine):
     def _write(self) -> None:
         data = bytes(self._out)
         self._out.clear()
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
         try:
             self._transport.write(data)
         except OSError as error:
@@ -271,9 +276,12 @@ class ServerSession(Engine):
             return
         ctx.ended = True
         line += b"\n"
-        out += line
         if lost:
             self.report_lost(lost, entry.method, ctx.revision)
+        if not out and len(line) > _LARGE:  # is not copied once more
+            self._send(bytes(line))
+            return
+        out += line
         if len(out) > _EARLY:
             self._write()
         elif not self._flushing:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
+from itertools import islice
 
 from typedmcp.transports import HIGH_WATER
 
@@ -11,6 +13,9 @@ __all__ = ["StreamTransport"]
 
 _CHUNK = 1 << 16
 """How many bytes are read at once: as many as a pipe holds."""
+
+_PARTS = 64
+"""How many of the queued parts are sent at once."""
 
 _READ_AHEAD = 1 << 20
 """How many bytes are taken from the peer before somebody wants them."""
@@ -42,7 +47,8 @@ class StreamTransport:
         self._at_end = False
         self._error: OSError | None = None
         self._high_water = high_water
-        self._queued = bytearray()
+        self._queue: deque[memoryview] = deque()
+        self._queued = 0
         self._drained = asyncio.Event()
         self._drained.set()
         self._empty = asyncio.Event()
@@ -100,21 +106,21 @@ class StreamTransport:
         """Send bytes, or queue what the peer does not take now."""
         if self._broken or self._closed:
             return
-        if not self._queued:
-            sent = self._try_to_send(data)
-            if self._broken or sent == len(data):
-                return
-            self._queued += memoryview(data)[sent:]
+        sent = 0 if self._queue else self._try_to_send([data])
+        if self._broken or sent == len(data):
+            return
+        if not self._queue:
             self._empty.clear()
             self._loop.add_writer(self._sink, self._writable)
-        else:
-            self._queued += data
-        if len(self._queued) > self._high_water:
+        rest = memoryview(data)[sent:]
+        self._queue.append(rest)
+        self._queued += len(rest)
+        if self._queued > self._high_water:
             self._drained.clear()
 
-    def _try_to_send(self, data: bytes | bytearray) -> int:
+    def _try_to_send(self, parts: list[bytes] | list[memoryview]) -> int:
         try:
-            return os.write(self._sink, data)
+            return os.writev(self._sink, parts)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError:  # a reader that has left is no error here: its answers are of no use to anybody
@@ -122,15 +128,27 @@ class StreamTransport:
             return 0
 
     def _writable(self) -> None:
-        sent = self._try_to_send(self._queued)
-        del self._queued[:sent]
+        sent = self._try_to_send(list(islice(self._queue, _PARTS)))
         if self._broken:
-            self._queued.clear()
-        if len(self._queued) <= self._high_water // 2:
+            self._queue.clear()
+            self._queued = 0
+        else:
+            self._forget(sent)
+        if self._queued <= self._high_water // 2:
             self._drained.set()
-        if not self._queued:
+        if not self._queue:
             self._empty.set()
             self._loop.remove_writer(self._sink)
+
+    def _forget(self, sent: int) -> None:
+        """Take what was sent out of the queue, without copying the rest."""
+        self._queued -= sent
+        while sent:
+            first = self._queue.popleft()
+            if len(first) > sent:
+                self._queue.appendleft(first[sent:])
+                return
+            sent -= len(first)
 
     @property
     def congested(self) -> bool:

@@ -45,6 +45,7 @@ __all__ = ["tables"]
 
 FLOOR = "bare ASGI application"
 OURS = "typedmcp"
+CLIENT_FLOOR = "blocking loop"
 FOLDER = CONTENDERS / "http"
 CALLS = 16
 PLACE = 100_000_000
@@ -323,6 +324,7 @@ def clients(plan: Plan, revisions: tuple[str, ...]) -> Iterator[Table]:
 def callers(plan: Plan, url: str, revision: str) -> Iterator[Contender]:
     """The clients."""
     folder = CONTENDERS / "clients"
+    yield Contender(CLIENT_FLOOR, python(folder / "floor.py", url, revision), "the floor: a blocking loop on sockets")
     yield Contender(OURS, python(folder / "ours.py", url, revision))
     yield Contender("official Python", python(folder / "official.py", url, revision))
     if not plan.quick:
@@ -342,7 +344,7 @@ def client(plan: Plan, url: str, revision: str) -> Table:
         f"else: each when the last has returned, or {CALLS} side by side. The Python clients run on uvloop.",
         unit="calls/s",
         better="higher",
-        reference=OURS,
+        reference=CLIENT_FLOOR,
         columns=[at_a_time(1), at_a_time(CALLS)],
         rows=rows(clients_in_turns(found, (1, CALLS), plan), found),
     )

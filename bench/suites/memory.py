@@ -28,6 +28,7 @@ SESSIONS = 500
 STREAMS = 200
 WARM = 20
 """Sessions, or streams, before counting begins: the first ones load what all need."""
+PENDING = 1000
 MEGABYTES = (1, 4, 16)
 SETTLES = 0.5
 """Seconds until a server has done what it was last asked for."""
@@ -54,6 +55,8 @@ def tables(plan: Plan) -> Iterator[Table]:
         columns=["a session", "a stream"],
         rows=rows(measured, found),
     )
+    say("memory: pending requests")
+    yield _pending(plan)
     say("memory: large messages")
     yield _large(plan)
 
@@ -94,6 +97,30 @@ def _memory(process: Process, what: str) -> float:
     if found is None:
         raise process.failure(f"nothing is known of its {what}")
     return int(found[1]) * 1.024
+
+
+def _pending(plan: Plan) -> Table:
+    found = [one for one in stdio.servers(plan, LEGACY) if one.name != stdio.FLOOR]
+    turns = {one.name: partial(_waits, one, PENDING) for one in found}
+    return Table(
+        name="memory/pending",
+        title="Requests that wait",
+        about="Memory that a server over stdio takes for each call that it has not answered yet, of a tool that waits: "
+        "what its process grew by, divided by how many were sent.",
+        unit="KB",
+        better="lower",
+        reference=OFFICIAL,
+        columns=["a request"],
+        rows=rows(in_turns(turns, 1 if plan.quick else ROUNDS, warm=False), found),
+    )
+
+
+def _waits(contender: Contender, count: int) -> Mapping[str, float]:
+    with stdio.running([contender], LEGACY) as (server,):
+        server.leave_waiting(WARM)
+        before = _memory(server.process, "VmRSS")
+        server.leave_waiting(count)
+        return {"a request": (_memory(server.process, "VmRSS") - before) / count}
 
 
 def _large(plan: Plan) -> Table:

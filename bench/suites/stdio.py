@@ -48,7 +48,8 @@ def tables(plan: Plan) -> Iterator[Table]:
         yield echo(plan, revision)
     if not plan.quick:
         yield large(plan)
-    yield client(plan)
+    for revision in (MODERN,) if plan.quick else (LEGACY, MODERN):
+        yield client(plan, revision)
 
 
 def servers(plan: Plan, revision: str) -> Iterator[Contender]:
@@ -66,9 +67,9 @@ def servers(plan: Plan, revision: str) -> Iterator[Contender]:
         yield Contender("official TypeScript, low level", node)
 
 
-def clients(plan: Plan) -> Iterator[Contender]:
+def clients(plan: Plan, revision: str) -> Iterator[Contender]:
     """The clients; each starts the server itself."""
-    folder, given = CONTENDERS / "clients", (str(CONTENDERS / "clients" / "echo_stdio.py"), LEGACY)
+    folder, given = CONTENDERS / "clients", (str(CONTENDERS / "clients" / "echo_stdio.py"), revision)
     yield Contender(FLOOR, python(folder / "floor.py", *given), "the floor: lines encoded, written, read and decoded")
     yield Contender("typedmcp", python(folder / "ours.py", *given))
     if not plan.quick:
@@ -118,15 +119,15 @@ def large(plan: Plan) -> Table:
     )
 
 
-def client(plan: Plan) -> Table:
+def client(plan: Plan, revision: str) -> Table:
     """Clients, which all call the same server."""
-    say("stdio: clients")
-    found = list(clients(plan))
+    say(f"stdio: clients, {revision}")
+    found = list(clients(plan, revision))
     return Table(
-        name="stdio/client",
-        title="Clients over stdio",
+        name=f"stdio/client-{revision}",
+        title=f"Clients over stdio, {revision}",
         about="Calls of a tool that echoes 20 bytes, on one and the same server, a blocking loop: each when the last "
-        f"has returned, or {CALLS} side by side. On {LEGACY}. Python clients run on uvloop, if not said otherwise.",
+        f"has returned, or {CALLS} side by side. Python clients run on uvloop, if not said otherwise.",
         unit="calls/s",
         better="higher",
         reference=FLOOR,
@@ -225,6 +226,15 @@ class Server:
         if b'"%b"' % (b"x" * LARGE) not in b"".join(parts):
             raise self.process.failure("not the result that was asked for")
         return took
+
+    def leave_waiting(self, count: int) -> None:
+        """Send calls that are not answered, and see by one that is that the server has taken them all."""
+        for id in itertools.islice(self.ids, count):
+            self.write(call(id, self.revision, "wait", {}).encode() + b"\n")
+        last = next(self.ids)
+        answer = json.loads(ask(self.process, call(last, self.revision, "echo", {"text": TEXT})))
+        if not is_answer(answer, last, TEXT):
+            raise self.process.failure(f"answered {answer} while others wait")
 
     def write(self, data: bytes) -> None:
         assert self.process.popen.stdin is not None

@@ -3,16 +3,10 @@
 import os
 
 import msgspec
+from answers import answer
 
 decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode_into
-
-INITIALIZED = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {"tools": {}},
-    "serverInfo": {"name": "echo", "version": "1"},
-}
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "large")]
 
 rest = b""
 while data := os.read(0, 1 << 16):
@@ -20,21 +14,9 @@ while data := os.read(0, 1 << 16):
     out = bytearray()
     for line in lines:
         message = decode(line)
-        if "id" not in message:
-            continue
-        answer = {"jsonrpc": "2.0", "id": message["id"]}
-        if message["method"] == "tools/call":
-            arguments = message["params"]["arguments"]
-            text = arguments["text"] if "text" in arguments else "x" * arguments["size"]
-            answer["result"] = {"content": [{"type": "text", "text": text}]}
-        elif message["method"] == "initialize":
-            answer["result"] = INITIALIZED
-        elif message["method"] == "tools/list":
-            answer["result"] = {"tools": TOOLS}
-        else:
-            answer["error"] = {"code": -32601, "message": "method not found"}
-        encode(answer, out, -1)
-        out += b"\n"
+        if "id" in message:
+            encode(answer(message), out, -1)
+            out += b"\n"
     view = memoryview(out)
     while view:
         view = view[os.write(1, view) :]

@@ -1,17 +1,26 @@
-"""The floor: a blocking loop that encodes calls, writes, reads and decodes the answers: `floor.py SERVER`."""
+"""The floor: a blocking loop that encodes calls, writes, reads and decodes the answers.
+
+`floor.py TARGET REVISION`, where the target is a server's script, or a URL: then over as many connections as calls are
+side by side.
+"""
 
 import os
+import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
+from selectors import EVENT_READ, DefaultSelector
+from urllib.parse import urlsplit
 
 import msgspec
 from pacing import TEXT, turns
 
 
-class Params(msgspec.Struct):
+class Params(msgspec.Struct, omit_defaults=True):
     name: str
     arguments: dict[str, str]
+    meta: dict[str, object] = msgspec.field(name="_meta", default_factory=dict)
 
 
 class Request(msgspec.Struct):
@@ -35,38 +44,108 @@ class Response(msgspec.Struct):
     result: Result
 
 
-encode = msgspec.json.Encoder().encode_lines
+TARGET, REVISION = sys.argv[1:3]
+URL = urlsplit(TARGET)
+MODERN = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": REVISION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "floor", "version": "1"},
+}
+HEAD = f"POST {URL.path} HTTP/1.1\r\nHost: {URL.netloc}\r\nContent-Type: application/json\r\n"
+HEAD += f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {REVISION}\r\n"
+HEAD += "Mcp-Method: tools/call\r\nMcp-Name: echo\r\n" if REVISION == MODERN else "Mcp-Session-Id: the-only-one\r\n"
+
+encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Response).decode
 
 
-def requests(first, count):
-    return encode(
-        [Request("2.0", id, "tools/call", Params("echo", {"text": TEXT})) for id in range(first, first + count)]
-    )
+def request(id):
+    params = Params("echo", {"text": TEXT}, META if REVISION == MODERN else {})
+    return encode(Request("2.0", id, "tools/call", params))
 
 
-def rate(process, depth, seconds):
+def check(answer, id):
+    response = decode(answer)
+    if response.id != id or response.result.content[0].text != TEXT:
+        raise RuntimeError("no echo")
+
+
+def over_stdio(process, depth, seconds):
     """Calls a second: as many are sent as have been answered."""
     read, write = process.stdout.fileno(), process.stdin.fileno()
     start = time.perf_counter()
     sent, answered, rest = depth, 0, b""
-    os.write(write, requests(0, depth))
+    os.write(write, b"".join(request(id) + b"\n" for id in range(depth)))
     while answered < sent:
         *whole, rest = (rest + os.read(read, 1 << 16)).split(b"\n")
         for line in whole:
-            response = decode(line)
-            if response.id != answered or response.result.content[0].text != TEXT:
-                raise RuntimeError("no echo")
+            check(line, answered)
             answered += 1
         if whole and time.perf_counter() - start < seconds:
-            os.write(write, requests(sent, len(whole)))
+            os.write(write, b"".join(request(id) + b"\n" for id in range(sent, sent + len(whole))))
             sent += len(whole)
     return answered / (time.perf_counter() - start)
 
 
-command = [sys.executable, sys.argv[1]]
-with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:  # noqa: S603
+def post(connection, id):
+    body = request(id)
+    connection.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (HEAD.encode(), len(body), body))
+
+
+def received(connection):
+    """The body of the next answer."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += more(connection)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+    while len(body) < length:
+        body += more(connection)
+    return body
+
+
+def more(connection):
+    if data := connection.recv(1 << 16):
+        return data
+    raise RuntimeError("the server went away")
+
+
+def over_http(_, depth, seconds):
+    """Calls a second: the next goes out on a connection when it has brought its answer."""
+    with ExitStack() as stack, DefaultSelector() as selector:
+        for id in range(depth):
+            connection = stack.enter_context(socket.create_connection((URL.hostname, URL.port)))
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            selector.register(connection, EVENT_READ, id)
+        start = time.perf_counter()
+        sent = answered = 0
+        waits = {}
+        for key in list(selector.get_map().values()):
+            post(key.fileobj, sent)
+            waits[key.fileobj] = sent
+            sent += 1
+        while answered < sent:
+            for key, _ in selector.select():
+                check(received(key.fileobj), waits[key.fileobj])
+                answered += 1
+                if time.perf_counter() - start < seconds:
+                    post(key.fileobj, sent)
+                    waits[key.fileobj] = sent
+                    sent += 1
+        return answered / (time.perf_counter() - start)
+
+
+def pace(rate, process=None):
     rate(process, 1, 0)
     for depth, seconds in turns():
         rate(process, depth, seconds / 5)
         print(rate(process, depth, seconds), flush=True)
+
+
+if URL.scheme == "http":
+    pace(over_http)
+else:
+    command = [sys.executable, TARGET]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:  # noqa: S603
+        pace(over_stdio, process)

@@ -4,11 +4,12 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 
 serveStdio(() => {
     const server = new Server({ name: 'echo', version: '1' }, { capabilities: { tools: {} } });
-    server.setRequestHandler('tools/call', async ({ params: { name, arguments: given } }) => ({
-        content: [{ type: 'text', text: name === 'echo' ? given.text : 'x'.repeat(given.size) }]
-    }));
+    server.setRequestHandler('tools/call', async ({ params: { name, arguments: given } }) => {
+        if (name === 'wait') await new Promise(() => {});
+        return { content: [{ type: 'text', text: name === 'echo' ? given.text : 'x'.repeat(given.size) }] };
+    });
     server.setRequestHandler('tools/list', async () => ({
-        tools: ['echo', 'large'].map(name => ({ name, inputSchema: { type: 'object' } }))
+        tools: ['echo', 'large', 'wait'].map(name => ({ name, inputSchema: { type: 'object' } }))
     }));
     return server;
 });

@@ -1,5 +1,7 @@
 """The official Python SDK, its high-level `MCPServer` over stdio. Results are plain text, as the others give them."""
 
+import asyncio
+
 import uvloop
 from mcp.server.mcpserver import MCPServer
 
@@ -14,6 +16,11 @@ async def echo(text: str) -> str:
 @server.tool(structured_output=False)
 async def large(size: int) -> str:
     return "x" * size
+
+
+@server.tool(structured_output=False)
+async def wait() -> str:
+    await asyncio.Event().wait()
 
 
 uvloop.run(server.run_stdio_async())

@@ -1,5 +1,7 @@
 """fastmcp over stdio. Results are plain text, as the others give them."""
 
+import asyncio
+
 import uvloop
 from fastmcp import FastMCP
 
@@ -14,6 +16,11 @@ async def echo(text: str) -> str:
 @server.tool(output_schema=None)
 async def large(size: int) -> str:
     return "x" * size
+
+
+@server.tool(output_schema=None)
+async def wait() -> str:
+    await asyncio.Event().wait()
 
 
 uvloop.run(server.run_stdio_async(show_banner=False, log_level="WARNING"))

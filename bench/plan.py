@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 from bench.results import Figures
 
-__all__ = ["FULL", "QUICK", "Plan", "in_turns", "say"]
+__all__ = ["FULL", "QUICK", "ContenderFailed", "Plan", "in_turns", "say"]
+
+
+class ContenderFailed(Exception):  # noqa: N818  # named for the state
+    """A contender does not run, does not answer, or answers wrongly."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +35,23 @@ def in_turns(
 ) -> dict[str, dict[str, Figures]]:
     """Have each contender measured in each round; figures by contender and column.
 
-    The first round is to get warm and does not count, if `warm`.
+    The first round is to get warm and does not count, if `warm`. A contender that fails has no figures, and no more
+    turns: the others are measured all the same.
     """
     found: dict[str, dict[str, Figures]] = {name: {} for name in contenders}
+    failed: set[str] = set()
     for number in range(-1 if warm else 0, rounds):
         for name, measure in contenders.items():
-            for column, value in measure().items():
+            if name in failed:
+                continue
+            try:
+                measured = measure()
+            except ContenderFailed as error:
+                say(f"left out: {error}")
+                failed.add(name)
+                found[name] = {}
+                continue
+            for column, value in measured.items():
                 if number >= 0:
                     found[name].setdefault(column, Figures([])).rounds.append(value)
     return found

@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
-from bench.plan import Plan, in_turns, say
+from bench.plan import ContenderFailed, Plan, in_turns, say
 from bench.results import Figures, Row
 from tests.interop import install
 
@@ -74,7 +74,7 @@ class Process:
     popen: subprocess.Popen[bytes]
     errors: IO[bytes]
 
-    def failure(self, what: str) -> RuntimeError:
+    def failure(self, what: str) -> ContenderFailed:
         """An error that says who failed, how, and what it wrote last."""
         with suppress(subprocess.TimeoutExpired):
             self.popen.wait(1)
@@ -82,7 +82,7 @@ class Process:
         written = self.errors.read()[-2000:].decode(errors="replace").strip()
         status = self.popen.poll()
         state = "it still runs" if status is None else f"exit status {status}"
-        return RuntimeError(f"{self.name}: {what} ({state})\n{written}")
+        return ContenderFailed(f"{self.name}: {what} ({state})\n{written}")
 
     @contextmanager
     def deadline(self, seconds: float = 0) -> Generator[None]:

@@ -30,6 +30,8 @@ WARM = 20
 """Sessions, or streams, before counting begins: the first ones load what all need."""
 PENDING = 1000
 MEGABYTES = (1, 4, 16)
+_SLOW = 60
+"""About how many seconds the slowest contender may take for the largest message."""
 SETTLES = 0.5
 """Seconds until a server has done what it was last asked for."""
 
@@ -154,7 +156,7 @@ def _peaks(contender: Contender, sizes: tuple[int, ...]) -> Mapping[str, float]:
 def _echo(process: Process, size: int) -> float:
     """Have a text echoed; the MB that the process has had at most by then."""
     text = "x" * size
-    answer = json.loads(ask(process, call(1, LEGACY, "echo", {"text": text}), seconds=5))
+    answer = json.loads(ask(process, call(1, LEGACY, "echo", {"text": text}), seconds=_SLOW))
     if not is_answer(answer, 1, text):
         raise process.failure("it did not echo")
     return _memory(process, "VmHWM") / 1e3

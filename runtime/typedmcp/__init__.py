@@ -37,14 +37,22 @@ if TYPE_CHECKING:
     from typedmcp.errors import RequestTimeout as RequestTimeout
     from typedmcp.errors import ResourceNotFound as ResourceNotFound
     from typedmcp.errors import ServerBusy as ServerBusy
+    from typedmcp.errors import ToolError as ToolError
     from typedmcp.errors import UnsupportedVersion as UnsupportedVersion
     from typedmcp.errors import UsageError as UsageError
+    from typedmcp.forms import Elicited as Elicited
     from typedmcp.http.access import Auth as Auth
     from typedmcp.http.access import Principal as Principal
     from typedmcp.http.asgi import asgi as asgi
     from typedmcp.peer import Kind as Kind
     from typedmcp.peer import Report as Report
     from typedmcp.sealer import Sealer as Sealer
+    from typedmcp.server import AssistantMessage as AssistantMessage
+    from typedmcp.server import Audio as Audio
+    from typedmcp.server import File as File
+    from typedmcp.server import Image as Image
+    from typedmcp.server import Server as Server
+    from typedmcp.server import UserMessage as UserMessage
     from typedmcp.service import Service as Service
     from typedmcp.serving import serve as serve
     from typedmcp.serving import serve_async as serve_async
@@ -64,12 +72,14 @@ _MODULES = {
         "AuthorizationRequired", "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch",
         "HttpStatusError", "InputUnavailable", "InsufficientScope", "InvalidParams", "MethodNotFound",
         "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound", "ServerBusy",
-        "UnsupportedVersion", "UsageError",
+        "ToolError", "UnsupportedVersion", "UsageError",
     ],
+    "forms": ["Elicited"],
     "http.access": ["Auth", "Principal"],
     "http.asgi": ["asgi"],
     "peer": ["Kind", "Report"],
     "sealer": ["Sealer"],
+    "server": ["AssistantMessage", "Audio", "File", "Image", "Server", "UserMessage"],
     "service": ["Service"],
     "serving": ["serve", "serve_async"],
     "state": ["Store"],
@@ -82,6 +92,8 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "AssistantMessage",
+    "Audio",
     "Auth",
     "AuthorizationRequired",
     "CallLost",
@@ -92,9 +104,12 @@ __all__ = [
     "ConnectionLost",
     "Context",
     "DecodeError",
+    "Elicited",
     "Error",
+    "File",
     "HeaderMismatch",
     "HttpStatusError",
+    "Image",
     "InputUnavailable",
     "InsufficientScope",
     "InvalidParams",
@@ -110,14 +125,17 @@ __all__ = [
     "RequestTimeout",
     "ResourceNotFound",
     "Sealer",
+    "Server",
     "ServerBusy",
     "Service",
     "StdioServerParameters",
     "Store",
     "Subscription",
+    "ToolError",
     "Transport",
     "UnsupportedVersion",
     "UsageError",
+    "UserMessage",
     "__version__",
     "asgi",
     "connect",

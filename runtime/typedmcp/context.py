@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 
 from typedmcp import dialect
+from typedmcp.dispatch import is_awaitable
+from typedmcp.errors import ResourceNotFound
+from typedmcp.forms import Elicited, form_of
 from typedmcp.inputs import Attempt
+from typedmcp.peer import Kind, Report
 from typedmcp.wire import RequestId
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Context", "InputRequest", "LogLevel"]
 
 D = dialect.structs
+T = TypeVar("T")
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
@@ -73,6 +78,8 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     attempt: Attempt | None = None
     ended: bool = False
     """Whether the request has been answered: nothing more is sent for it."""
+    owner: Any = None
+    """The server that handles it, where that is one that is mounted in the one that is served."""
     _progress: float | None = None
 
     @property
@@ -106,6 +113,16 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         return self._engine.principal if self.channel is None else self.channel.principal
 
     @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of the HTTP request, their names in lower case; empty where it came otherwise."""
+        return {} if self.channel is None else self.channel.request_headers
+
+    @property
+    def lifespan(self) -> Any:
+        """What the lifespan of the server yielded; None without one."""
+        return self._engine.service.lifespan_of(self.owner)
+
+    @property
     def changes(self) -> Changes:
         """The hub to publish changes to."""
         return self._engine.service.changes
@@ -128,6 +145,22 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
             params.message = message
         return self._told(lambda: self._engine.notify(self, "notifications/progress", params))
 
+    def debug(self, data: Any, logger: str | None = None) -> Awaitable[None]:
+        """Send a log message of that level."""
+        return self.log("debug", data, logger)
+
+    def info(self, data: Any, logger: str | None = None) -> Awaitable[None]:
+        """Send a log message of that level."""
+        return self.log("info", data, logger)
+
+    def warning(self, data: Any, logger: str | None = None) -> Awaitable[None]:
+        """Send a log message of that level."""
+        return self.log("warning", data, logger)
+
+    def error(self, data: Any, logger: str | None = None) -> Awaitable[None]:
+        """Send a log message of that level."""
+        return self.log("error", data, logger)
+
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> Awaitable[None]:
         """Send a log message, if the client wants messages of this level. `data` is any JSON."""
         rank = LEVELS.get(level)
@@ -142,6 +175,23 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         if logger is not None:
             params.logger = logger
         return self._told(lambda: self._engine.notify(self, "notifications/message", params))
+
+    def report(self, text: str, error: BaseException | None = None) -> None:
+        """Tell the operator, by `on_report`, that something failed. The client hears nothing of it."""
+        self._engine.report(Report(Kind.FAILED, text, self.method, self.id, error=error))
+
+    async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
+        """What a function gives that blocks: it runs in one of the threads of the server."""
+        return await self._engine.run_in_thread(function, *args)
+
+    async def read_resource(self, uri: str) -> list[D.TextResourceContents | D.BlobResourceContents]:
+        """The contents of a resource of this server. Raises `ResourceNotFound`, and what reading it raises."""
+        read = self._engine.service.functions.get("read_resource")
+        if read is None:
+            raise ResourceNotFound(uri)
+        made = read(D.ReadResourceRequestParams(meta=self.meta, uri=uri), self)
+        result = await made if is_awaitable(made) else made
+        return cast(D.ReadResourceResult, result).contents
 
     async def hang_up(self, retry: float = 1.0) -> None:
         """Let go of the HTTP connection of a long call: the client comes back for the answer after `retry` seconds.
@@ -163,24 +213,51 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
 
     # Asking
 
-    async def elicit(self, message: str, schema: Mapping[str, Any], *, key: str | None = None) -> D.ElicitResult:
+    @overload
+    async def elicit(self, message: str, schema: type[T], *, key: str | None = None) -> Elicited[T]: ...
+    @overload
+    async def elicit(self, message: str, schema: Mapping[str, Any], *, key: str | None = None) -> D.ElicitResult: ...
+    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Any:
         """Ask the person at the client to fill in a form.
 
-        `schema` is an object schema of plain fields. `key` names the question where several are asked; without one
-        it is the how-manyth question of its kind that this is. See `ask` for what asking means.
+        `schema` is an object schema of plain fields; or a type with such fields, a Struct, a dataclass, a TypedDict or
+        a Pydantic model, of which the answer then has one as `data`; or a single type, such as `str`, `bool` or a
+        `Literal`. `key` names the question where several are asked; without one it is the how-manyth question of its
+        kind that this is. See `ask` for what asking means. Raises `UsageError` for a type that no form has.
         """
+        form = None if isinstance(schema, Mapping) else form_of(schema)
+        wanted = {**cast("Mapping[str, Any]", schema)} if form is None else form.schema
         params = D.from_builtins(
-            {"message": message, "mode": "form", "requestedSchema": dict(schema)}, D.ElicitRequestFormParams
+            {"message": message, "mode": "form", "requestedSchema": wanted}, D.ElicitRequestFormParams
         )
-        return cast(D.ElicitResult, await self._ask_one(D.ElicitRequest(params=params), key))
+        result = cast(D.ElicitResult, await self._ask_one(D.ElicitRequest(params=params), key))
+        return result if form is None else form.elicited(result)
 
     async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> D.ElicitResult:
         """Ask the person at the client to open a URL, for what must not pass through the client."""
         params = D.ElicitRequestURLParams(message=message, url=url)
         return cast(D.ElicitResult, await self._ask_one(D.ElicitRequest(params=params), key))
 
-    async def sample(self, params: D.CreateMessageRequestParams, *, key: str | None = None) -> D.CreateMessageResult:
-        """Ask the client's model."""
+    async def sample(
+        self,
+        params: D.CreateMessageRequestParams | str,
+        *,
+        max_tokens: int = 1000,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        key: str | None = None,
+    ) -> D.CreateMessageResult:
+        """Ask the client's model: with a text, for which the other options are, or with all that can be said.
+
+        `text_of` gives the text of the answer.
+        """
+        if isinstance(params, str):
+            message = D.SamplingMessage(role="user", content=D.TextContent(text=params))
+            params = D.CreateMessageRequestParams(messages=[message], max_tokens=max_tokens)
+            if system_prompt is not None:
+                params.system_prompt = system_prompt
+            if temperature is not None:
+                params.temperature = temperature
         return cast(D.CreateMessageResult, await self._ask_one(D.CreateMessageRequest(params=params), key))
 
     async def list_roots(self, *, key: str | None = None) -> list[D.Root]:

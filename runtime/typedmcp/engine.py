@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from types import CoroutineType, coroutine
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -56,6 +56,8 @@ D = dialect.structs
 Started: TypeAlias = "tuple[Context, Coroutine[Any, Any, Any]] | None"
 """A handler that is under way, to be awaited and answered; None where a message is done with."""
 
+T = TypeVar("T")
+
 _log = logging.getLogger("typedmcp")
 
 _ABSENT: Any = object()
@@ -70,6 +72,11 @@ class Channel(Protocol):
     @property
     def principal(self) -> str | None:
         """Who the client was authenticated as, if it was."""
+        ...
+
+    @property
+    def request_headers(self) -> Mapping[str, str]:
+        """The headers that it came with, their names in lower case."""
         ...
 
     def check(self, entry: Entry, params: Any) -> None:
@@ -114,6 +121,11 @@ class BatchAnswer:
         self._open = 1
         if parent is not None:
             parent.opened()
+
+    @property
+    def request_headers(self) -> Mapping[str, str]:
+        """The headers that the batch came with."""
+        return {} if self.parent is None else self.parent.request_headers
 
     def check(self, entry: Entry, params: Any) -> None:
         """What was said of the batch outside of it says nothing of its messages."""
@@ -441,6 +453,10 @@ class Engine:
         if ctx.entry.handler in self._threaded:
             return self._threads.run(function, *args, ctx)
         return function(*args, ctx)
+
+    async def run_in_thread(self, function: Callable[..., T], *args: Any) -> T:
+        """What a function gives that blocks, in one of the threads of this server."""
+        return await self._threads.run(function, *args)
 
     def _unhandled(self, ctx: Context) -> Started:
         """A method that the handler does not have: its fallback gets the parameters as they came."""

@@ -5,6 +5,7 @@ Error
 ├── UsageError                 what you did wrong
 │   └── InputUnavailable       input was asked for where none can be had
 ├── ProtocolError              what the peer did wrong
+├── ToolError                  what a tool says went wrong
 ├── RemoteError                what the peer answered, or what a handler wants answered
 │   ├── MethodNotFound         -32601
 │   ├── InvalidParams          -32602
@@ -36,7 +37,7 @@ __all__ = [
     "AuthorizationRequired", "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch",
     "HttpStatusError", "InputUnavailable", "InsufficientScope", "InvalidParams", "MethodNotFound",
     "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound", "ServerBusy",
-    "UnsupportedVersion", "UsageError",
+    "ToolError", "UnsupportedVersion", "UsageError",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700
@@ -74,6 +75,23 @@ class InputUnavailable(UsageError):  # noqa: N818  # named for the state, as all
 
 class ProtocolError(Error):
     """The peer sent what the protocol does not allow."""
+
+
+class ToolError(Error):
+    """A tool failed in its own terms: raised by tools, and by calls with `raise_on_error`.
+
+    A tool's call is answered with `isError` and this text, which models read; `content`, where it is given, is what
+    they get instead: blocks of content, or anything that a tool may return. In a client `result` is the whole result.
+    https://modelcontextprotocol.io/specification/2026-07-28/server/tools#error-handling
+    """
+
+    def __init__(self, text: str = "", *, content: Any = None, result: Any = None) -> None:
+        super().__init__(text)
+        self.content = content
+        self.result = result
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
 class RemoteError(Error):

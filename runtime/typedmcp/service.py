@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from typedmcp.dispatch import capabilities_of, functions_of
 from typedmcp.edge.convert import with_meta
 from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
 from typedmcp.errors import UsageError
+from typedmcp.lifespan import Running
 from typedmcp.meta import SERVER_INFO
 from typedmcp.peer import Kind, Report
 from typedmcp.sealer import Sealer
@@ -38,7 +40,9 @@ def _to_log(report: Report) -> None:
 class Service:
     """What is served: a handler, who it says it is, and the limits.
 
-    `handler` is a subclass of `dialect.handlers.ServerStub` or any object with some of its methods.
+    `handler` is a `Server`, a subclass of `dialect.handlers.ServerStub`, or any object with some of its methods.
+    `lifespan` is a function that gets the handler and gives an async context manager, which is entered before the first
+    request and left after the last; what it yields is `ctx.lifespan`.
     `revisions` are the protocol revisions to speak, all by default. `codec` is the library whose types the handler
     takes and gives. `sealer` seals `requestState`; `changes` is the hub; `on_report` hears of everything that is not
     an error of a call. Limits: `limit` bytes a message, `in_flight` requests at a time, `batch` messages in a frame,
@@ -51,9 +55,10 @@ class Service:
         handler: object,
         *,
         name: str | None = None,
-        version: str = "0",
+        version: str | None = None,
         title: str | None = None,
         instructions: str | None = None,
+        lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
         revisions: Sequence[str] = SUPPORTED,
         codec: Backend = "msgspec",
         capabilities: D.ServerCapabilities | None = None,
@@ -85,18 +90,23 @@ class Service:
             raise UsageError(f"grace must not be negative, it is {grace:g}")
         if isinstance(handler, type):
             raise UsageError(f"{handler.__name__} is a class: give an object, {handler.__name__}()")
+        own: dict[str, Any] = _own(handler, codec)
+        self.handler = handler
         self.functions: dict[str, Callable[..., Any]] = functions_of(handler)
-        self.info: D.Implementation = D.Implementation(name=name or type(handler).__name__, version=version)
-        if title is not None:
-            self.info.title = title
-        self.instructions = instructions
+        self.info: D.Implementation = _named(handler, own.get("info"), name, version, title)
+        self.instructions: str | None = own.get("instructions") if instructions is None else instructions
+        lifespans = {} if lifespan is None else {handler: lifespan}
+        self.running: Running = Running({**own.get("lifespans", {}), **lifespans})
+        """Its lifespan: to be entered by whatever serves it."""
         self.revisions: list[str] = [revision for revision in SUPPORTED if revision in revisions]
         self.legacy: list[str] = [revision for revision in self.revisions if not is_modern(revision)]
         self.speaks_dialect: bool = DIALECT in self.revisions
         self.codec: Backend = codec
-        self.capabilities: D.ServerCapabilities = capabilities or capabilities_of(self.functions)
+        self.capabilities: D.ServerCapabilities = (
+            capabilities or own.get("capabilities") or capabilities_of(self.functions)
+        )
         self.sealer: Sealer = sealer or Sealer()
-        self.changes: Changes = Changes() if changes is None else changes
+        self.changes: Changes = own.get("changes", Changes()) if changes is None else changes
         self.on_report = on_report
         self.limit = limit
         self.in_flight = in_flight
@@ -111,6 +121,10 @@ class Service:
         """What puts another `_meta` into a result, by its class."""
         self.alone: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
 
+    def lifespan_of(self, owner: object) -> Any:
+        """What the lifespan of a handler yielded: of the one that is served, or of a server mounted in it."""
+        return self.running.states.get(self.handler if owner is None else owner)
+
     def named(self, result: Any) -> Any:
         """A modern result whose `_meta` names the server."""
         kind: Any = result.__class__
@@ -124,3 +138,24 @@ class Service:
             return result
         self.copiers[kind] = with_meta(kind)
         return self.named(result)
+
+
+def _own(handler: object, codec: Backend) -> dict[str, Any]:
+    """What a handler says of itself, where it is a `Server`."""
+    said = getattr(handler, "__service__", None)
+    if said is None or isinstance(handler, type):
+        return {}
+    if codec != "msgspec":
+        raise UsageError("a Server makes its own types: codec is for handlers")
+    found: dict[str, Any] = said()
+    return found
+
+
+def _named(
+    handler: object, info: D.Implementation | None, name: str | None, version: str | None, title: str | None
+) -> D.Implementation:
+    """Who the server says it is: as the options say, else as it says itself."""
+    if info is None:
+        info = D.Implementation(name=type(handler).__name__, version="0")
+    given = {"name": name, "version": version, "title": title}
+    return msgspec.structs.replace(info, **{member: value for member, value in given.items() if value is not None})

@@ -58,6 +58,7 @@ class ServerSession(Engine):
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._finished: asyncio.Future[None] = self._loop.create_future()
+        await self.service.running.enter()
         self._hire()
         try:
             await self._finished
@@ -66,7 +67,10 @@ class ServerSession(Engine):
             if self.tasks:
                 await asyncio.wait(set(self.tasks), timeout=self.service.grace)
         finally:
-            await self._close()
+            try:
+                await self._close()
+            finally:
+                await self.service.running.leave()
 
     def stop(self) -> None:
         """End the connection from this side: nothing more is read, open requests may finish."""

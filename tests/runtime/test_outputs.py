@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from typedmcp import validation
 from typedmcp.client import outputs
-from typedmcp.client.outputs import OutputChecker, available
+from typedmcp.client.outputs import OutputChecker
 from typedmcp.client.replies import Problem
 from typedmcp.dialect import structs
+from typedmcp.validation import available
 
 HUGE = 10**5000
 WEATHER = {
@@ -48,7 +50,7 @@ def test_without_the_package_nothing_is_checked(monkeypatch: pytest.MonkeyPatch)
 def test_whether_it_is_there_is_known_without_an_import(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_spec(name: str) -> None: ...
 
-    monkeypatch.setattr(outputs, "find_spec", find_spec)
+    monkeypatch.setattr(validation, "find_spec", find_spec)
     available.cache_clear()
     try:
         assert not available()
@@ -264,13 +266,13 @@ def test_no_schema_and_no_value_keeps_the_check_busy(name: str) -> None:
 @with_validator
 def test_a_schema_is_compiled_once_and_the_last_ones_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[bytes] = []
-    real = vars(outputs)["_compile"]
+    real = vars(outputs)["_compiled"]
 
     def compile_it(key: bytes) -> Any:
         compiled.append(key)
         return real(key)
 
-    monkeypatch.setattr(outputs, "_compile", compile_it)
+    monkeypatch.setattr(outputs, "_compiled", compile_it)
     checker = OutputChecker(kept=2)
     one, two, three = (tool({"const": i}) for i in range(3))
     for each in (one, one, tool({"const": 0}), two, one, three, one):

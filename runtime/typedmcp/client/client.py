@@ -24,7 +24,7 @@ from typedmcp.client.events import Events
 from typedmcp.client.lines import LineSession
 from typedmcp.client.listening import Subscription
 from typedmcp.client.mirror import Mirror
-from typedmcp.client.outputs import OutputChecker, available
+from typedmcp.client.outputs import OutputChecker
 from typedmcp.client.replies import Problem, reader
 from typedmcp.client.requests import NO_META, Outgoing, is_mapping, revision_of, typed
 from typedmcp.client.session import Session, SessionLost
@@ -48,6 +48,7 @@ from typedmcp.errors import (
 )
 from typedmcp.peer import Kind, Report
 from typedmcp.transports import Transport
+from typedmcp.validation import available
 from typedmcp.wire import DEFAULT_LIMIT
 
 if TYPE_CHECKING:

@@ -188,6 +188,7 @@ class App:
             self._quiet = asyncio.Event()
             """Set while no stream is open."""
             self._quiet.set()
+            await self.service.running.enter()
             await self.store.open(self._hear)
             self._leave = self.service.changes.listen(self._changed)
             self.later(self._tick())
@@ -212,6 +213,7 @@ class App:
         if background:
             await asyncio.wait(background, timeout=self.service.grace)
         await self.store.close()
+        await self.service.running.leave()
 
     def end_streams(self) -> None:
         """Have all streams that wait for nothing but changes end. A server that waits for its connections needs it."""

@@ -148,6 +148,11 @@ class Exchange(msgspec.Struct, eq=False, dict=True):
         """The headers of the request."""
         return dict(self._given)
 
+    @property
+    def request_headers(self) -> Mapping[str, str]:
+        """The same as text."""
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
+
     # As a channel
 
     def check(self, entry: Entry, params: Any) -> None:

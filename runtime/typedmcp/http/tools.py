@@ -133,6 +133,7 @@ class _Nowhere:
     """Takes what is told to nobody."""
 
     stream = None
+    request_headers: Mapping[str, str] = {}
 
     def __init__(self, principal: str | None) -> None:
         self.principal = principal

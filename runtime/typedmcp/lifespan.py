@@ -1,0 +1,85 @@
+"""What is open for as long as a server runs: a database, a model, a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from typedmcp.errors import UsageError
+
+__all__ = ["Running"]
+
+Lifespans = Mapping[object, Callable[[Any], AbstractAsyncContextManager[Any]]]
+
+
+class Running:
+    """Lifespans, entered with the first that uses them and left with the last, in a task of their own.
+
+    That is what context managers ask for that have task groups inside: to be left where they were entered.
+    """
+
+    def __init__(self, lifespans: Lifespans) -> None:
+        self._lifespans = lifespans
+        self.states: dict[object, Any] = {}
+        """What each of them yielded."""
+        self._users = 0
+        self._task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[None] | None = None
+        self._end: asyncio.Event | None = None
+
+    @asynccontextmanager
+    async def entered(self) -> AsyncGenerator[None]:
+        """Use them. What entering or leaving raises, is raised here."""
+        await self.enter()
+        try:
+            yield
+        finally:
+            await self.leave()
+
+    async def enter(self) -> None:
+        """Use them from now on."""
+        if not self._lifespans:
+            return
+        loop = asyncio.get_running_loop()
+        if self._task is None or self._task.done():
+            self._users, self._end, self._ready = 0, asyncio.Event(), loop.create_future()
+            self._task = loop.create_task(self._run(self._ready, self._end))
+        elif self._task.get_loop() is not loop:
+            raise UsageError("a server with a lifespan runs in one event loop at a time")
+        self._users += 1
+        assert self._ready is not None
+        try:
+            await asyncio.shield(self._ready)
+        except BaseException:
+            await self.leave()
+            raise
+
+    async def leave(self) -> None:
+        """Use them no more."""
+        task = self._task
+        if task is None:
+            return
+        self._users -= 1
+        if self._users or task.get_loop() is not asyncio.get_running_loop():
+            return
+        assert self._end is not None
+        self._end.set()
+        self._task = None
+        await asyncio.shield(task)
+
+    async def _run(self, ready: asyncio.Future[None], end: asyncio.Event) -> None:
+        async with AsyncExitStack() as stack:
+            states: dict[object, Any] = {}
+            try:
+                for owner, lifespan in self._lifespans.items():
+                    states[owner] = await stack.enter_async_context(lifespan(owner))
+            except BaseException as error:
+                if not ready.done():
+                    ready.set_exception(error)
+                    ready.exception()
+                return
+            self.states = states
+            ready.set_result(None)
+            await end.wait()

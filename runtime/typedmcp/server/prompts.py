@@ -1,0 +1,65 @@
+"""Prompts: messages that a person picks, with some blanks filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from typedmcp import dialect
+from typedmcp.errors import InvalidParams
+from typedmcp.server.results import messages
+from typedmcp.server.signatures import BadArgument, Signature, name_of
+from typedmcp.server.tools import called, parts_of
+
+if TYPE_CHECKING:
+    from typedmcp.context import Context
+
+__all__ = ["Prompt"]
+
+D = dialect.structs
+
+
+class Prompt:
+    """A function as a prompt. The options are those of `Server.prompt`.
+
+    Raises `UsageError` for a function that cannot be one.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        thread: bool = True,
+    ) -> None:
+        self.name = name or name_of(function)
+        self.signature = Signature(function, f"prompt {self.name!r}")
+        self._thread = thread
+        text = self.signature.described.text if description is None else description
+        self.spec: D.Prompt = D.Prompt(name=self.name)
+        for member, value in parts_of(title=title, description=text or None, icons=icons, meta=meta).items():
+            setattr(self.spec, member, value)
+        if self.signature.parameters:
+            self.spec.arguments = [_argument(parameter) for parameter in self.signature.parameters]
+
+    async def get(self, arguments: Mapping[str, str], ctx: Context) -> Any:
+        """Its messages. Raises `InvalidParams` for arguments that the function does not take."""
+        try:
+            bound = self.signature.bind_texts(arguments)
+        except BadArgument as error:
+            raise InvalidParams(f"prompt {self.name!r}: {error}") from error
+        made = messages(await called(self.signature, bound, ctx, thread=self._thread))
+        if isinstance(made, D.GetPromptResult) and isinstance(self.spec.description, str):
+            made.description = made.description or self.spec.description
+        return made
+
+
+def _argument(parameter: Any) -> D.PromptArgument:
+    made = D.PromptArgument(name=parameter.wire, required=parameter.required)
+    if parameter.description:
+        made.description = parameter.description
+    return made

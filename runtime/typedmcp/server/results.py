@@ -1,0 +1,248 @@
+"""What tools, resources and prompts return, as the protocol has it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, cast, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET
+
+from mcpspec._support.objects import is_array, is_object
+from typedmcp import dialect
+from typedmcp.backends import as_struct
+from typedmcp.errors import UsageError
+from typedmcp.inputs import is_input_required
+from typedmcp.jsontypes import Unsupported, adapted, convert, enc_hook, fault, plain, schema_of
+from typedmcp.server.content import Audio, File, Image, blob
+
+__all__ = ["AssistantMessage", "Misfit", "Output", "UserMessage", "blocks", "contents", "messages"]
+
+D = dialect.structs
+
+_BLOCKS = (D.TextContent, D.ImageContent, D.AudioContent, D.ResourceLink, D.EmbeddedResource)
+_MEDIA = (Image, Audio, File)
+_WHOLE = (D.CallToolResult, D.InputRequiredResult)
+_SEQUENCES = (list, tuple, set, frozenset)
+_STREAMS = (Generator, AsyncGenerator, Iterator, AsyncIterator, Iterable, AsyncIterable)
+_WRAPPED = "result"
+"""The member that holds a structured result which is no object: all revisions but the newest want one."""
+
+_encoder = msgspec.json.Encoder(enc_hook=enc_hook)
+
+
+class Misfit(ValueError):  # noqa: N818
+    """A result that is not what its schema says."""
+
+
+class Output:
+    """What a tool returns, by its annotation: content, and structured content where that says what it is.
+
+    `schema` is the tool's `outputSchema`, or None. `structured` decides where the annotation would not. Raises
+    `UsageError` where structured content is asked for that cannot be had.
+    """
+
+    def __init__(self, hint: Any, structured: bool | None, what: str) -> None:
+        self.schema: dict[str, Any] | None = None
+        self.is_wrapped: bool = False
+        self._structured = structured
+        self._hint: Any = UNSET
+        if structured is False or (structured is None and (hint is inspect.Parameter.empty or _is_content(hint))):
+            return
+        try:
+            made = adapted(Any if hint is inspect.Parameter.empty else hint)
+            schema = schema_of(made)
+        except Unsupported as error:
+            if structured:
+                raise UsageError(f"{what}: what it returns: {error}") from error
+            return
+        self._hint = made
+        self.is_wrapped = not _is_object_schema(schema)
+        self.schema = _wrapped(schema) if self.is_wrapped else {"type": "object", **schema}
+
+    def result(self, value: Any, name: str) -> Any:
+        """The result of a call. Raises `Misfit`, and `TypeError` for what has no JSON form."""
+        if type(value) is str and self._hint is UNSET:
+            return D.CallToolResult(content=[D.TextContent(text=value)], result_type="complete")
+        if isinstance(value, _WHOLE) or is_input_required(value):
+            return value
+        if type(value).__name__ == "CallToolResult":  # Pydantic's
+            return as_struct(value)
+        made = D.CallToolResult(content=blocks(value, name), result_type="complete")
+        if self._hint is not UNSET:
+            made.structured_content = self._fitting(value)
+        elif self._structured is None and _is_record(value):
+            made.structured_content = plain(value)
+        return made
+
+    def _fitting(self, value: Any) -> Any:
+        built = plain(value)
+        try:
+            convert(built, self._hint)
+        except (ValueError, RecursionError) as error:
+            raise Misfit(fault(error)) from error
+        return {_WRAPPED: built} if self.is_wrapped else built
+
+
+def _is_content(hint: Any) -> bool:
+    """Whether a type says that a result is content, or nothing at all, rather than data."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _is_content(get_args(hint)[0])
+    if origin in (Union, UnionType):
+        return all(_is_content(option) for option in get_args(hint))
+    if origin in _STREAMS:
+        return True
+    if (origin is not None and origin in _SEQUENCES) or str(origin).endswith("abc.Sequence'>"):
+        return any(_is_block(argument) for argument in get_args(hint))
+    return hint in (str, bytes, None, NoneType, Any, object) or hint in _STREAMS or _is_block(hint)
+
+
+def _is_block(hint: Any) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return any(_is_block(option) for option in get_args(hint))
+    return hint in _BLOCKS or hint in _MEDIA or hint in _WHOLE or hint is D.ContentBlock or hint is bytes
+
+
+def _is_object_schema(schema: Mapping[str, Any]) -> bool:
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        return _is_object_schema(schema["$defs"][reference.removeprefix("#/$defs/")])
+    return schema.get("type") == "object"
+
+
+def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    inner = {**schema}
+    definitions = inner.pop("$defs", None)
+    made: dict[str, Any] = {"type": "object", "properties": {_WRAPPED: inner}, "required": [_WRAPPED]}
+    return made if definitions is None else {**made, "$defs": definitions}
+
+
+def _is_record(value: Any) -> bool:
+    """Whether a value is an object on the wire, and not content."""
+    if isinstance(value, (*_BLOCKS, *_MEDIA)):
+        return False
+    return (
+        isinstance(value, Mapping | msgspec.Struct)
+        or hasattr(value, "__dataclass_fields__")
+        or hasattr(value, "model_dump")
+        or hasattr(value, "__attrs_attrs__")
+    )
+
+
+# Content
+
+
+def blocks(value: Any, name: str) -> list[Any]:
+    """A value as blocks of content: texts, pictures and the like as they are, all else as JSON."""
+    if value is None:
+        return []
+    if isinstance(value, _SEQUENCES):
+        items = [*cast("Iterable[Any]", value)]
+        if any(_is_own_block(item) for item in items):
+            return [_block(item, name) for item in items]
+    return [_block(value, name)]
+
+
+def _is_own_block(value: Any) -> bool:
+    return isinstance(value, (*_BLOCKS, *_MEDIA, bytes)) or _is_model(value)
+
+
+def _is_model(value: Any) -> bool:
+    """Whether a value is one of the protocol's types, of Pydantic's kind."""
+    return type(value).__module__.startswith("mcpspec.") and hasattr(value, "model_dump")
+
+
+def _block(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        return D.TextContent(text=value)
+    if isinstance(value, _BLOCKS):
+        return value
+    if isinstance(value, _MEDIA):
+        return value.content()
+    if isinstance(value, bytes):
+        return blob(value, name)
+    return as_struct(value) if _is_model(value) else D.TextContent(text=json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON text. Raises `TypeError` or `ValueError` for what has none."""
+    text = _encoder.encode(value)
+    if b"null" in text:  # as which NaN and infinity would go out
+        plain_value = plain(value)
+        _refuse_non_finite(plain_value)
+    return text.decode()
+
+
+def _refuse_non_finite(value: Any) -> None:
+    if isinstance(value, float) and value - value != 0:
+        raise ValueError("JSON has neither NaN nor infinity")
+    for item in value.values() if is_object(value) else value if is_array(value) else ():
+        _refuse_non_finite(item)
+
+
+# Resources
+
+
+def contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
+    """What a resource returns, as its contents: a text, bytes, data that becomes JSON, or a list of contents."""
+    if isinstance(value, D.ReadResourceResult):
+        return value.contents
+    if isinstance(value, list) and value and all(map(_is_contents, value)):
+        return value
+    return [value if _is_contents(value) else _one_contents(value, uri, mime_type)]
+
+
+def _is_contents(value: Any) -> bool:
+    return isinstance(value, D.TextResourceContents | D.BlobResourceContents)
+
+
+def _one_contents(value: Any, uri: str, mime_type: str | None) -> Any:
+    if isinstance(value, _MEDIA):
+        data = value.read()
+        mime_type, value = mime_type or value.mime_type(data), data
+    if isinstance(value, bytes | bytearray | memoryview):
+        blob_contents = D.BlobResourceContents(uri=uri, blob=msgspec.to_builtins(bytes(value)))
+        blob_contents.mime_type = mime_type or "application/octet-stream"
+        return blob_contents
+    is_text = isinstance(value, str)
+    text = D.TextResourceContents(uri=uri, text=value if is_text else "" if value is None else json_text(value))
+    text.mime_type = mime_type or ("text/plain" if is_text else "application/json")
+    return text
+
+
+# Prompts
+
+
+def UserMessage(content: Any) -> D.PromptMessage:  # noqa: N802  # reads as the type that it makes
+    """A message of the user's: text, a block of content, or what a tool may return."""
+    return _message(content, "user")
+
+
+def AssistantMessage(content: Any) -> D.PromptMessage:  # noqa: N802
+    """A message of the model's."""
+    return _message(content, "assistant")
+
+
+def _message(content: Any, role: Any) -> D.PromptMessage:
+    return D.PromptMessage(role=role, content=_block(content, "message"))
+
+
+def messages(value: Any) -> Any:
+    """What a prompt returns, as its messages: a text, a message, or several of either."""
+    if isinstance(value, D.GetPromptResult) or is_input_required(value):
+        return value
+    items: list[Any] = [*cast("Iterable[Any]", value)] if isinstance(value, _SEQUENCES) else [value]
+    return D.GetPromptResult(messages=[_as_message(item) for item in items], result_type="complete")
+
+
+def _as_message(value: Any) -> D.PromptMessage:
+    if isinstance(value, D.PromptMessage):
+        return value
+    if is_object(value) and "role" in value and "content" in value:
+        content = value["content"]
+        given = {"type": "text", "text": content} if isinstance(content, str) else content
+        return D.from_builtins({"role": value["role"], "content": plain(given)}, D.PromptMessage)
+    return UserMessage(value)

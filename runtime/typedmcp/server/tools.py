@@ -1,0 +1,203 @@
+"""Tools: functions that models call."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import UNSET
+
+from typedmcp import dialect
+from typedmcp.dispatch import is_awaitable
+from typedmcp.errors import Error, RemoteError, ToolError, UsageError
+from typedmcp.server.results import Misfit, Output, blocks
+from typedmcp.server.signatures import BadArgument, Signature, name_of
+from typedmcp.validation import Check, compiled
+
+if TYPE_CHECKING:
+    from typedmcp.context import Context
+
+__all__ = ["Tool", "called", "is_async", "parts_of"]
+
+D = dialect.structs
+
+
+class Tool:
+    """A function as a tool: what it is called with is checked, what it returns becomes a result.
+
+    The options are those of `Server.tool`. Raises `UsageError` for a function that cannot be one.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: D.ToolAnnotations | Mapping[str, Any] | None = None,
+        icons: Sequence[Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        structured: bool | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        thread: bool = True,
+        timeout: float | None = None,
+        errors: tuple[type[Exception], ...] = (),
+        debug: bool = False,
+    ) -> None:
+        self.name = name or name_of(function)
+        what = f"tool {self.name!r}"
+        if self.name == "<lambda>":
+            raise UsageError("a tool that is a lambda needs a name: server.add_tool(function, name=…)")
+        self.signature = Signature(function, what)
+        self.output = Output(self.signature.returns, False if output_schema is not None else structured, what)
+        self._call = self.signature.call
+        self._bind = self.signature.bind
+        self._thread, self._timeout = thread, timeout
+        self._is_async = is_async(function) and timeout is None
+        self._runs_at_once = not (thread or is_async(function) or _is_generator(function))
+        self._shown: tuple[type[Exception], ...] = (ToolError, *errors)
+        self._debug = debug
+        self._input = None if input_schema is None else _checked(input_schema, f"{what}: input_schema")
+        self._output = None if output_schema is None else _checked(output_schema, f"{what}: output_schema")
+        self.spec: D.Tool = D.Tool(
+            name=self.name,
+            input_schema=D.from_builtins(dict(input_schema or self.signature.schema()), D.ToolInputSchema),
+        )
+        text = self.signature.described.text if description is None else description
+        for member, value in parts_of(title=title, description=text or None, icons=icons, meta=meta).items():
+            setattr(self.spec, member, value)
+        if annotations is not None:
+            self.spec.annotations = (
+                D.from_builtins({**annotations}, D.ToolAnnotations) if isinstance(annotations, Mapping) else annotations
+            )
+        schema = self.output.schema if output_schema is None else output_schema
+        if schema is not None:
+            self.spec.output_schema = D.from_builtins(dict(schema), D.ToolOutputSchema)
+
+    def call(self, arguments: Any, ctx: Context) -> Any:
+        """Call it: a result, or something to be awaited for one."""
+        given: Mapping[str, Any] = arguments if arguments.__class__ is dict else {}
+        if self._input is not None and (wrong := self._input.fault(given, "")) is not None:
+            return failure(wrong)
+        try:
+            bound = self._bind(given)
+        except BadArgument as error:
+            return failure(str(error))
+        if not self._runs_at_once:
+            return self._awaited(bound, ctx)
+        try:
+            value = self._call(bound, ctx)
+        except Exception as error:
+            return self._failed(error, ctx)
+        return self._result(value, ctx)
+
+    async def _awaited(self, bound: Any, ctx: Context) -> Any:
+        try:
+            if self._is_async:  # the hot path
+                value = await self._call(bound, ctx)
+            elif self._timeout is None:
+                value = await called(self.signature, bound, ctx, thread=self._thread)
+            else:
+                async with asyncio.timeout(self._timeout):
+                    value = await called(self.signature, bound, ctx, thread=self._thread)
+        except Exception as error:
+            return self._failed(error, ctx)
+        return self._result(value, ctx)
+
+    def _result(self, value: Any, ctx: Context) -> Any:
+        try:
+            made = self.output.result(value, self.name)
+            if self._output is not None:
+                self._check_output(made, value)
+        except Exception as error:
+            return self._failed(error, ctx)
+        return made
+
+    def _check_output(self, made: Any, value: Any) -> None:
+        """Against a schema that was given, rather than read off the annotation."""
+        if made.structured_content is UNSET:
+            from typedmcp.jsontypes import plain
+
+            made.structured_content = plain(value)
+        wrong = cast(Check, self._output).fault(made.structured_content, "")
+        if wrong is not None:
+            raise Misfit(wrong)
+
+    def _failed(self, error: Exception, ctx: Context) -> D.CallToolResult:
+        """What the client is told of an exception: what it may know. Errors of the protocol go on."""
+        if isinstance(error, RemoteError) or (isinstance(error, Error) and not isinstance(error, ToolError)):
+            raise error
+        if isinstance(error, self._shown):
+            content = getattr(error, "content", None)
+            return failure(str(error)) if content is None else failure_of(content)
+        ctx.report(f"tool {self.name!r} failed: {type(error).__name__}: {error}", error)
+        if isinstance(error, Misfit):
+            return failure(f"{self.name} failed: its result does not fit its schema" + self._told(error))
+        return failure(f"{self.name} failed" + self._told(error))
+
+    def _told(self, error: Exception) -> str:
+        return f": {type(error).__name__}: {error}" if self._debug else ""
+
+
+def failure(text: str) -> D.CallToolResult:
+    """The result of a call that failed."""
+    return failure_of([D.TextContent(text=text)])
+
+
+def failure_of(content: Any) -> D.CallToolResult:
+    """The same, with content of one's own."""
+    return D.CallToolResult(content=blocks(content, "error"), is_error=True, result_type="complete")
+
+
+async def called(signature: Signature, bound: Any, ctx: Context, *, thread: bool) -> Any:
+    """What a function gives, where it is to be waited for: plain ones run in a thread, if they may."""
+    if thread and not is_async(signature.function) and not inspect.isasyncgenfunction(signature.function):
+        return await ctx.in_thread(_in_full, signature, bound, ctx)
+    value = signature.call(bound, ctx)
+    if is_awaitable(value):
+        value = await value
+    if isinstance(value, AsyncGenerator):
+        return [item async for item in cast("AsyncGenerator[Any]", value)]
+    return [*cast("Generator[Any]", value)] if isinstance(value, Generator) else value
+
+
+def _in_full(signature: Signature, bound: Any, ctx: Context) -> Any:
+    """In a thread: what a generator gives is taken there, too."""
+    value = signature.call(bound, ctx)
+    return [*cast("Generator[Any]", value)] if isinstance(value, Generator) else value
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling a function gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _is_generator(function: Any) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
+def parts_of(**members: Any) -> dict[str, Any]:
+    """The members that tools, resources and prompts share, in the protocol's types; those that are None left out."""
+    made = {name: value for name, value in members.items() if value is not None}
+    if "icons" in made:
+        made["icons"] = [_icon(icon) for icon in made["icons"]]
+    if "meta" in made:
+        made["meta"] = dict(made["meta"])
+    return made
+
+
+def _icon(icon: Any) -> D.Icon:
+    if isinstance(icon, D.Icon):
+        return icon
+    return D.from_builtins({"src": icon} if isinstance(icon, str) else dict(icon), D.Icon)
+
+
+def _checked(schema: Mapping[str, Any], what: str) -> Check:
+    try:
+        return compiled(schema)
+    except ValueError as error:
+        raise UsageError(f"{what}: {error}") from error

@@ -57,6 +57,7 @@ def servers(plan: Plan, revision: str) -> Iterator[Contender]:
     folder = CONTENDERS / "stdio"
     yield Contender(FLOOR, python(folder / "floor.py", revision), "the floor: no server, no checks")
     yield Contender("typedmcp", python(folder / "ours.py"))
+    yield Contender("typedmcp, Server", python(folder / "ours_decorated.py"), "tools from functions, by decorators")
     if not plan.quick:
         yield Contender("typedmcp, plain asyncio", python(folder / "ours.py", "--asyncio"))
     yield Contender("official Python, low level", python(folder / "official_lowlevel.py"))

@@ -18,8 +18,8 @@ class Clock:
         for number in range(5):
             await ctx.progress(number + 1, total=5)
             await asyncio.sleep(0.5)
-        content = [structs.TextContent(text=f"worker {os.getpid()} has counted to five")]
-        return structs.CallToolResult(content=content, result_type="complete")
+        text = structs.TextContent(text=f"worker {os.getpid()} has counted to five")
+        return structs.CallToolResult(content=[text], result_type="complete")
 
 
 app = typedmcp.asgi(

@@ -29,7 +29,7 @@ comes from `mcpspec`: data that is not what its type says.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from mcpspec._support.errors import DecodeError
 
@@ -116,6 +116,9 @@ class RemoteError(Error):
         if type(code) is not int or abs(code) > _LARGEST_CODE:
             code = INTERNAL_ERROR
         kind = _kinds().get(code, RemoteError)
+        data = error.get("data")
+        if kind is InvalidParams and isinstance(data, Mapping) and [*cast("Mapping[str, Any]", data)] == ["uri"]:
+            kind = ResourceNotFound  # which has no code of its own any more, but is to name the URI
         made = kind.__new__(kind)
         text = message if isinstance(message, str) else "an error without a message"
         RemoteError.__init__(made, code, text, error.get("data"))

@@ -10,37 +10,50 @@ from __future__ import annotations
 import enum
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import is_dataclass
+from collections import OrderedDict, abc, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import PurePath
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, Final, Literal, LiteralString, NewType, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from mcpspec._support.objects import is_array, is_object
+from typedmcp import jsonnotes, jsonrecords
 
-__all__ = ["Unsupported", "adapted", "convert", "default_of", "fault", "from_json", "needs_hook", "plain", "schema_of"]
+__all__ = [
+    "Unsupported",
+    "adapted",
+    "convert",
+    "default_of",
+    "fault",
+    "from_json",
+    "needs_hook",
+    "object_schema",
+    "plain",
+    "schema_of",
+]
 
-_CONSTRAINTS = {
-    "ge": "ge", "gt": "gt", "le": "le", "lt": "lt", "multiple_of": "multiple_of", "min_length": "min_length",
-    "max_length": "max_length", "pattern": "pattern", "regex": "pattern",
+_NATIVE: Final = frozenset({
+    str, int, float, bool, NoneType, UnsetType, bytes, bytearray, date, timedelta, Decimal, UUID, list, dict, tuple,
+    set, frozenset, abc.Collection, abc.Sequence, abc.MutableSequence, abc.Set, abc.MutableSet, abc.Mapping,
+    abc.MutableMapping,
+})  # fmt: skip
+"""Classes that msgspec reads, and describes as they are."""
+_FORMATS: Final[Mapping[type, str]] = {datetime: "date-time", time: "time"}
+"""Those that it reads, and of which it does not say how they are written."""
+_MADE_OF: Final[Mapping[Any, type]] = {
+    abc.Iterable: list, abc.Reversible: list, abc.Container: list, deque: list, OrderedDict: dict,
 }  # fmt: skip
-"""What constraints are called by `annotated_types` and Pydantic, and by msgspec."""
-
-_NUMERIC = frozenset({"ge", "gt", "le", "lt", "multiple_of"})
-_NUMBERS = (int, float, Decimal)
-_NATIVE = (
-    str, int, float, bool, NoneType, bytes, bytearray, datetime, date, time, timedelta, Decimal, UUID, list, dict,
-    tuple, set, frozenset,
-)  # fmt: skip
-_PLACE = re.compile(r"(?P<what>.*?) - at `\$(?P<path>.*)`\Z", re.DOTALL)
+"""Those that it does not know, and what they can be made of."""
+_ANYTHING: Final = {"type": ["null", "boolean", "number", "string", "array", "object"]}
+_INTEGER: Final = r"^-?(0|[1-9]\d*)$"
+_PLACE = re.compile(r"(?P<what>.*) - at `(key` in `)?\$(?P<path>.*?)`\Z", re.DOTALL)
 _MEMBERS = {
     re.compile(r"Object missing required field `(.*)`\Z"): "required, but missing",
     re.compile(r"Object contains unknown field `(.*)`\Z"): "there is no such member",
@@ -64,15 +77,20 @@ class _OwnMeta(type):
 
     decode: Callable[[Any], Any]
     json_schema: Callable[[], dict[str, Any]]
-    names: str
+    is_known: bool = False
+    """Whether another type refers to it."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return True  # msgspec asks whether what it was given is what it had asked for
 
     def __repr__(cls) -> str:
-        return cls.names
+        return cls.__name__
 
 
-def _own(names: str, decode: Callable[[Any], Any], json_schema: Callable[[], dict[str, Any]]) -> Any:
-    members = {"decode": staticmethod(decode), "json_schema": staticmethod(json_schema), "names": names}
-    return _OwnMeta("_Own", (), members)
+def _own(name: str, decode: Callable[[Any], Any] | None = None, describe: Callable[[], Any] | None = None) -> Any:
+    made: Any = _OwnMeta(name, (), {})
+    made.decode, made.json_schema = decode, describe
+    return made
 
 
 # Types
@@ -80,180 +98,145 @@ def _own(names: str, decode: Callable[[Any], Any], json_schema: Callable[[], dic
 
 def adapted(hint: Any) -> Any:
     """A type as msgspec takes it, which decodes and describes the same. Raises `Unsupported`."""
-    return _adapted(hint, {})
+    return _Adapter().type(hint)
 
 
-def _adapted(hint: Any, constraints: Mapping[str, Any]) -> Any:
-    """The same with constraints on it, which msgspec wants at those members of a union that they are about."""
-    origin = get_origin(hint)
-    if origin is Annotated:
-        inner, *notes = get_args(hint)
-        return _annotated(inner, notes, constraints)
-    if (alias := getattr(hint, "__value__", None)) is not None and type(hint).__name__ == "TypeAliasType":
-        return _adapted(alias, constraints)
-    if isinstance(hint, NewType):
-        return _adapted(hint.__supertype__, constraints)
-    if origin in (Union, UnionType):
-        return _union([_adapted(option, constraints) for option in get_args(hint)])
-    return _constrained(_plain_type(hint, origin), constraints)
+class _Adapter:
+    """Adapts a type and those within it."""
+
+    def __init__(self, within: tuple[Any, ...] = ()) -> None:
+        self._within = within
+        """Records that are being looked into, for whether msgspec takes them as they are."""
+        self._made: list[tuple[Any, Any]] = []
+        """Types that are decoded here and may be within themselves."""
+        self._used: set[str] = set()
+        """The constraints that applied to something."""
+
+    def type(self, hint: Any, constraints: Mapping[str, Any] | None = None) -> Any:
+        """A type with constraints on it, which msgspec wants at those members of a union that they are about."""
+        hint = jsonrecords.unqualified(hint)
+        origin, arguments = get_origin(hint), get_args(hint)
+        if origin is Annotated:
+            return self._annotated(arguments[0], arguments[1:], constraints or {})
+        if origin in (Union, UnionType):
+            return self._union(arguments, constraints)
+        if type(origin or hint).__name__ == "TypeAliasType":
+            return self._alias(hint, constraints)
+        if isinstance(hint, NewType):
+            return self.type(hint.__supertype__, constraints)
+        if isinstance(hint, TypeVar):
+            return self.type(hint.__bound__ or Union[hint.__constraints__ or (Any,)], constraints)  # noqa: UP007
+        return self._constrained(self._plain(hint, origin), constraints or {}, origin or hint)
+
+    def _annotated(self, inner: Any, notes: tuple[Any, ...], outer: Mapping[str, Any]) -> Any:
+        said = jsonnotes.read(notes)
+        if said.by_pydantic or (said.constraints and _is_pydantic(inner)):
+            made = _by_pydantic(Annotated[(inner, *notes)])  # type: ignore[valid-type]
+        else:
+            used, self._used = self._used, set()
+            made = self.type(inner, {**said.constraints, **outer})
+            if unused := said.constraints.keys() - self._used:
+                raise Unsupported(f"{min(unused)} does not apply to {_name(inner)}")
+            self._used |= used
+        if said.predicates:
+            made = _checked(made, {}, said.predicates)
+        return Annotated[made, Meta(**said.about)] if said.about else made
+
+    def _constrained(self, made: Any, constraints: Mapping[str, Any], kind: Any) -> Any:
+        kept = {name: value for name, value in constraints.items() if jsonnotes.applies(name, kind)}
+        if not kept:
+            return made
+        self._used |= kept.keys()
+        hint = Annotated[made, Meta(**kept)]
+        return hint if _is_taken(hint) else _checked(made, kept, [])
+
+    def _union(self, arguments: tuple[Any, ...], constraints: Mapping[str, Any] | None) -> Any:
+        models = [option for option in arguments if _is_pydantic(option)]
+        options = [self.type(option, constraints) for option in arguments if option not in models]
+        if models:  # Pydantic knows best which of several it is
+            options.insert(arguments.index(models[0]), _by_pydantic(Union[tuple(models)]))  # noqa: UP007
+        made: Any = Union[tuple(options)]  # noqa: UP007
+        return made if _is_taken(made) else _tried(options)
+
+    def _alias(self, hint: Any, constraints: Mapping[str, Any] | None) -> Any:
+        if (own := self._known(hint)) is not None:
+            return own
+        own = _own(_name(hint))
+        self._made.append((hint, own))
+        made = self.type(jsonrecords.meaning(hint), constraints)
+        if not own.is_known:
+            self._made.remove((hint, own))
+            return made
+        _define(own, made)
+        return own
+
+    def _record(self, hint: Any) -> Any:
+        if hint in self._within:
+            return hint
+        if (own := self._known(hint)) is not None:
+            return own
+        fields = jsonrecords.fields_of(hint)
+        looking = _Adapter((*self._within, hint))
+        if all(looking.type(field.hint) == field.hint for field in fields):
+            return hint
+        own = _own(_name(hint))
+        if self._within:  # that it is another type is all there is to know
+            return own
+        self._made.append((hint, own))
+        fields = [field._replace(hint=self.type(field.hint)) for field in fields]
+        _define(own, jsonrecords.mirror_of(hint, own.__name__, fields), jsonrecords.maker_of(hint, fields))
+        return own
+
+    def _known(self, hint: Any) -> Any:
+        for known, own in self._made:
+            if known == hint:
+                own.is_known = True
+                return own
+        return None
+
+    def _plain(self, hint: Any, origin: Any) -> Any:
+        if hint in (Any, object):
+            return Any
+        if hint in (None, NoneType):
+            return NoneType
+        if hint is LiteralString:
+            return str
+        if hint is Ellipsis or (origin is Literal and _is_taken(hint)):
+            return hint
+        if origin is Literal:
+            return _choice(_name(hint), get_args(hint))
+        kind = origin or hint
+        if not isinstance(kind, type):
+            raise Unsupported(f"{_name(hint)} has no JSON form")
+        if _is_pydantic(kind):
+            return _by_pydantic(hint)
+        if jsonrecords.is_record(kind):
+            return self._record(hint)
+        return _class(kind) if kind in (hint, re.Pattern) else self._container(hint, kind)
+
+    def _container(self, hint: Any, kind: Any) -> Any:
+        arguments = get_args(hint)
+        made = tuple(map(self.type, arguments))
+        if kind in _MADE_OF:
+            return _made_of(kind, _MADE_OF[kind][made])
+        if kind not in _NATIVE:
+            raise Unsupported(f"{_name(hint)} has no JSON form")
+        if issubclass(kind, Mapping) and _bare(made[0]) not in (str, Any):
+            return _keyed(*made)
+        return hint if made == arguments else kind[made]
 
 
-def _annotated(inner: Any, notes: list[Any], outer: Mapping[str, Any]) -> Any:
-    constraints, about = _said(notes)
-    made = _adapted(inner, {**constraints, **outer})
-    return Annotated[made, Meta(**about)] if about else made
-
-
-def _said(notes: Iterable[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What notes on a type demand of a value, and what they say about it. A text says what the value means."""
-    constraints: dict[str, Any] = {}
-    about: dict[str, Any] = {}
-    for note in notes:
-        if isinstance(note, str):
-            about["description"] = note
-            continue
-        for name in ("title", "description", "examples", "extra_json_schema"):
-            if (value := getattr(note, name, None)) is not None and (name != "title" or not callable(value)):
-                about[name] = value
-        for part in (note, *getattr(note, "metadata", ())):
-            for name, ours in _CONSTRAINTS.items():
-                value = getattr(part, name, None)
-                if value is not None and not (name == "regex" and not isinstance(value, str)):
-                    constraints[ours] = value.pattern if isinstance(value, re.Pattern) else value
-        extra = getattr(note, "json_schema_extra", None)
-        if is_object(extra):
-            about["extra_json_schema"] = {**about.get("extra_json_schema", {}), **extra}
-    return constraints, about
-
-
-def _constrained(hint: Any, constraints: Mapping[str, Any]) -> Any:
-    kind = get_origin(hint) or hint
-    kept = {name: value for name, value in constraints.items() if _applies(name, kind)}
-    return Annotated[hint, Meta(**kept)] if kept else hint
-
-
-def _applies(constraint: str, kind: Any) -> bool:
-    if not isinstance(kind, type) or issubclass(kind, NoneType | bool):
+def _is_taken(hint: Any) -> bool:
+    """Whether msgspec takes a type."""
+    try:
+        msgspec.json.Decoder(hint)
+    except (TypeError, ValueError):
         return False
-    if constraint in _NUMERIC:
-        return issubclass(kind, _NUMBERS)
-    return issubclass(kind, str) if constraint == "pattern" else not issubclass(kind, _NUMBERS)
-
-
-def _plain_type(hint: Any, origin: Any) -> Any:
-    if hint is Any or hint is object:
-        return Any
-    if hint is None:
-        return NoneType
-    if isinstance(hint, TypeVar):
-        return adapted(hint.__bound__) if hint.__bound__ is not None else Any
-    if origin is Literal or hint is Ellipsis:
-        return hint
-    if origin is not None and isinstance(origin, type):
-        return _generic(hint, origin)
-    if isinstance(hint, type):
-        return _class(hint)
-    raise Unsupported(f"{_name(hint)} has no JSON form")
-
-
-def _generic(hint: Any, origin: type) -> Any:
-    if _is_record(origin):  # a generic class of one's own
-        return hint
-    arguments = tuple(_adapted(argument, {}) for argument in get_args(hint))
-    if issubclass(origin, tuple | dict | list | set | frozenset):
-        return origin[arguments]  # type: ignore[index]
-    if issubclass(origin, Mapping):
-        return dict.__class_getitem__(arguments)
-    if issubclass(origin, AbstractSet):
-        return set.__class_getitem__(arguments)
-    if issubclass(origin, Iterable):
-        return list.__class_getitem__(arguments)
-    return _by_pydantic(hint)
-
-
-def _class(kind: type) -> Any:
-    if kind is datetime:
-        return Annotated[datetime, Meta(extra_json_schema={"format": "date-time"})]
-    if kind in _NATIVE or issubclass(kind, enum.Enum) or _is_record(kind):
-        return kind
-    if issubclass(kind, PurePath):
-        return _own(kind.__name__, lambda value: kind(_text(value)), lambda: {"type": "string", "format": "path"})
-    if kind is re.Pattern:
-        return _own("Pattern", lambda value: re.compile(_text(value)), lambda: {"type": "string", "format": "regex"})
-    if issubclass(kind, list | dict | tuple | set | frozenset | str | int | float) and not _is_pydantic(kind):
-        raise Unsupported(f"{kind.__name__} is a class of its own: nothing says how to make one of JSON")
-    return _by_pydantic(kind)
-
-
-def _is_record(kind: Any) -> bool:
-    """Whether msgspec knows the members of a class."""
-    if _is_pydantic(kind):
-        return False
-    return (
-        is_typeddict(kind)
-        or is_dataclass(kind)
-        or (isinstance(kind, type) and issubclass(kind, msgspec.Struct))
-        or hasattr(kind, "__attrs_attrs__")
-        or (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"))
-    )
+    return True
 
 
 def _is_pydantic(kind: Any) -> bool:
     return hasattr(kind, "__get_pydantic_core_schema__") or hasattr(kind, "__pydantic_validator__")
-
-
-def _by_pydantic(kind: Any) -> Any:
-    """A type that Pydantic decodes, where it is installed."""
-    if kind is bytes or not (_is_pydantic(kind) or isinstance(kind, type)):
-        raise Unsupported(f"{_name(kind)} has no JSON form")
-    if not _is_pydantic(kind) and "pydantic" not in sys.modules:  # who uses its types has imported it
-        raise Unsupported(f"{_name(kind)} has no JSON form")
-    from pydantic import TypeAdapter
-    from pydantic.errors import PydanticSchemaGenerationError
-
-    try:
-        adapter: Any = TypeAdapter(kind)
-    except PydanticSchemaGenerationError as error:
-        raise Unsupported(f"{_name(kind)} has no JSON form") from error
-    return _own(_name(kind), _decoder_of(adapter), lambda: cast("dict[str, Any]", adapter.json_schema()))
-
-
-def _decoder_of(adapter: Any) -> Callable[[Any], Any]:
-    from pydantic import ValidationError
-
-    def decode(value: Any) -> Any:
-        try:
-            return adapter.validate_python(value)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-            raise ValueError(f"{first['msg']}{f' - at `${place}`' if place else ''}") from None
-
-    return decode
-
-
-def _union(options: list[Any]) -> Any:
-    """A union, as msgspec takes it, or else as one that tries its members one after the other."""
-    made: Any = Union[tuple(options)]  # noqa: UP007
-    if not any(isinstance(_bare(option), _OwnMeta) for option in options):
-        try:
-            msgspec.json.Decoder(made)
-        except TypeError:
-            pass
-        else:
-            return made
-    names = " | ".join(_name(option) for option in options)
-
-    def decode(value: Any) -> Any:
-        errors: list[str] = []
-        for option in options:
-            try:
-                return convert(value, option)
-            except ValueError as error:
-                errors.append(str(error))
-        raise ValueError(f"fits none of {names}: {'; '.join(errors)}")
-
-    return _own(names, decode, lambda: {"anyOf": [schema_of(option) for option in options]})
 
 
 def _bare(hint: Any) -> Any:
@@ -262,13 +245,177 @@ def _bare(hint: Any) -> Any:
 
 def _name(hint: Any) -> str:
     bare = _bare(hint)
-    return "None" if bare is NoneType else getattr(bare, "__name__", None) or str(bare).replace("typing.", "")
+    if bare is NoneType:
+        return "None"
+    return bare.__name__ if isinstance(bare, type) and not get_args(bare) else re.sub(r"(\w+\.)+", "", str(bare))
+
+
+# Types that are decoded here
+
+
+def _class(kind: Any) -> Any:
+    name = kind.__name__
+    if kind in _NATIVE:
+        return kind
+    if kind in _FORMATS:
+        return Annotated[kind, Meta(extra_json_schema={"format": _FORMATS[kind]})]
+    if kind in _MADE_OF:
+        return _made_of(kind, _MADE_OF[kind])
+    if issubclass(kind, enum.Enum):
+        return kind if _is_taken(kind) else _choice(name, [*kind])
+    if issubclass(kind, PurePath):
+        return _own(name, lambda value: kind(_text(value)), lambda: {"type": "string", "format": "path"})
+    if kind is re.Pattern:
+        return _own(name, lambda value: re.compile(_text(value)), lambda: {"type": "string", "format": "regex"})
+    if kind.__module__ == "ipaddress":
+        return _own(name, lambda value: kind(_text(value)), lambda: {"type": "string", "format": _ip_format(name)})
+    if issubclass(kind, list | dict | tuple | set | frozenset | str | int | float):
+        raise Unsupported(f"{name} is a class of its own: nothing says how to make one of JSON")
+    raise Unsupported(f"{name} has no JSON form")
+
+
+def _ip_format(name: str) -> str:
+    return name.removesuffix("Address").lower()
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"Expected `str`, got `{type(value).__name__}`")  # as msgspec says it
+        raise ValueError(f"Expected `str`, got `{_kind_of(value)}`")  # as msgspec says it
     return value
+
+
+def _kind_of(value: Any) -> str:
+    return {dict: "object", list: "array", NoneType: "null"}.get(type(value), type(value).__name__)
+
+
+def _made_of(kind: Any, inner: Any) -> Any:
+    """A class that is made of another; an abstract one needs no more."""
+    if kind.__module__ == "collections.abc":
+        return inner
+    return _own(_name(kind), lambda value: kind(convert(value, inner)), lambda: _described(inner))
+
+
+def _keyed(keys: Any, values: Any) -> Any:
+    """A dict whose keys are not any texts."""
+
+    def describe() -> dict[str, Any]:
+        return {"type": "object", "propertyNames": _key_schema(keys), "additionalProperties": _described(values)}
+
+    hint = dict.__class_getitem__((keys, values))
+    return _own(_name(hint), lambda value: convert(value, hint), describe)
+
+
+def _key_schema(keys: Any) -> dict[str, Any]:
+    made = _described(keys)
+    if is_array(made.get("enum")):
+        return {"enum": [value if isinstance(value, str) else str(value) for value in made["enum"]]}
+    return {"pattern": _INTEGER} if made.get("type") == "integer" else made
+
+
+def _choice(name: str, members: Iterable[Any]) -> Any:
+    """One of some values, each by its JSON form: those that msgspec has no `Literal` and no enum for."""
+    try:
+        forms = [(msgspec.json.decode(msgspec.json.encode(member, enc_hook=enc_hook)), member) for member in members]
+    except TypeError as error:
+        raise Unsupported(f"{name}: {error}") from error
+
+    def decode(value: Any) -> Any:
+        for form, member in forms:
+            if form == value and isinstance(form, bool) is isinstance(value, bool):
+                return member
+        raise ValueError(f"Invalid enum value {value!r}")
+
+    return _own(name, decode, lambda: {"enum": [form for form, _ in forms]})
+
+
+def _checked(inner: Any, constraints: Mapping[str, Any], predicates: Sequence[Callable[[Any], Any]]) -> Any:
+    """A type with constraints that msgspec does not put on it."""
+    name = _name(inner)
+
+    def decode(value: Any) -> Any:
+        made = convert(value, inner)
+        if wrong := jsonnotes.misfit(made, constraints):
+            raise ValueError(f"Expected `{name}` {wrong}")
+        for predicate in predicates:
+            if not predicate(made):
+                raise ValueError(f"Expected `{name}` for which {getattr(predicate, '__name__', predicate)} holds")
+        return made
+
+    def describe() -> dict[str, Any]:
+        schema = _described(inner)
+        return {**schema, **jsonnotes.keywords(constraints, schema.get("type"))}
+
+    return _own(name, decode, describe)
+
+
+def _tried(options: Sequence[Any]) -> Any:
+    """A union that msgspec cannot tell apart: its members are tried, first those that know most of an object."""
+    names = " | ".join(map(_name, options))
+
+    @cache
+    def members() -> list[set[str]]:
+        return [{*_root_of(schema_of(option)).get("properties", ())} for option in options]
+
+    def decode(value: Any) -> Any:
+        ordered = options
+        if is_object(value):
+            known = {id(option): len(value.keys() & names) for option, names in zip(options, members(), strict=True)}
+            ordered = sorted(options, key=lambda option: -known[id(option)])
+        errors: list[str] = []
+        for option in ordered:
+            try:
+                return convert(value, option)
+            except (ValueError, TypeError) as error:
+                errors.append(fault(error))
+        raise ValueError(f"fits none of {names}: {'; '.join(errors)}")
+
+    return _own(names, decode, lambda: {"anyOf": [_described(option) for option in options]})
+
+
+def _define(own: Any, inner: Any, make: Callable[[Any], Any] | None = None) -> None:
+    """Have a type be made of another, and be a definition in schemas, which may refer to itself."""
+    name = re.sub(r"\W", "_", own.__name__)
+    reference = {"$ref": _REF.format(name=name)}
+    is_open = False
+
+    def decode(value: Any) -> Any:
+        made = convert(value, inner)
+        return made if make is None else make(made)
+
+    def describe() -> dict[str, Any]:
+        nonlocal is_open
+        if is_open:
+            return reference
+        is_open = True
+        try:
+            schema = _described(inner)
+        finally:
+            is_open = False
+        definitions = schema.pop("$defs", {})
+        return {**reference, "$defs": {name: schema, **definitions}}
+
+    own.decode, own.json_schema = decode, describe
+
+
+def _by_pydantic(hint: Any) -> Any:
+    """A type that Pydantic decodes."""
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic.errors import PydanticUserError
+
+    try:
+        adapter: Any = TypeAdapter(hint)
+    except (PydanticUserError, NameError) as error:
+        raise Unsupported(f"{_name(hint)}: {str(error).splitlines()[0]}") from error
+
+    def decode(value: Any) -> Any:
+        try:
+            return adapter.validate_json(msgspec.json.encode(value))  # strict models, too, take a text for a date so
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+            raise ValueError(f"{first['msg']}{f' - at `${place}`' if place else ''}") from None
+
+    return _own(_name(hint), decode, lambda: adapter.json_schema())
 
 
 # Values
@@ -276,33 +423,17 @@ def _text(value: Any) -> str:
 
 def dec_hook(kind: Any, value: Any) -> Any:
     """How msgspec decodes what it does not know."""
-    if isinstance(kind, _OwnMeta):
-        return kind.decode(value)
-    return _adapted_once(kind).decode(value)
+    return kind.decode(value)
 
 
-@cache
-def _adapted_once(kind: Any) -> Any:
-    """A type within a dataclass, a Struct, …: those msgspec reads itself."""
-    made = _class(kind)
-    if not isinstance(made, _OwnMeta):
-        raise Unsupported(f"{_name(kind)} has no JSON form")
-    return made
-
-
-@cache
 def needs_hook(hint: Any) -> bool:
     """Whether a type as `adapted` gives it has members that msgspec does not know."""
-    try:
-        msgspec.json.schema(hint)
-    except TypeError:
-        return True
-    return False
+    return _compiled_schema(hint)[1]
 
 
 def convert(value: Any, hint: Any) -> Any:
     """The value of parsed JSON as an adapted type. Raises `ValueError`, which says where it does not fit."""
-    return msgspec.convert(value, hint, dec_hook=dec_hook)
+    return msgspec.convert(value, hint, dec_hook=dec_hook, str_keys=True)
 
 
 def from_json(text: str | bytes, hint: Any) -> Any:
@@ -360,20 +491,56 @@ def _by_pydantic_out(value: Any) -> Any:
 
 def schema_of(hint: Any) -> dict[str, Any]:
     """The JSON Schema, 2020-12, of an adapted type. Raises `Unsupported` for one that has none."""
+    return {**_compiled_schema(hint)[0]}
+
+
+def object_schema(properties: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The schema of an object with these members, whose definitions are together at its root."""
+    definitions: dict[str, Any] = {}
+    made = {name: _hoisted(schema, definitions) for name, schema in properties.items()}
+    return {"type": "object", "properties": made, **({"$defs": definitions} if definitions else {})}
+
+
+def _compiled_schema(hint: Any) -> tuple[dict[str, Any], bool]:
+    """The schema of a type, and whether it needs a hook: most types are used again and again."""
     try:
-        (root,), components = msgspec.json.schema_components([hint], schema_hook=_schema_hook, ref_template=_REF)
+        return _remembered_schema(hint)
+    except TypeError as error:
+        if isinstance(error, Unsupported):
+            raise
+        return _make_schema(hint)  # a type that cannot be remembered
+
+
+def _described(hint: Any) -> dict[str, Any]:
+    """The schema of a type within one that is being described: of that it may say but its name."""
+    return {**_make_schema(hint)[0]}
+
+
+def _make_schema(hint: Any) -> tuple[dict[str, Any], bool]:
+    hooked = False
+
+    def hook(kind: Any) -> dict[str, Any]:
+        nonlocal hooked
+        hooked = True
+        return {**kind.json_schema()} or _ANYTHING
+
+    try:
+        (root,), components = msgspec.json.schema_components([hint], schema_hook=hook, ref_template=_REF)
     except TypeError as error:
         raise Unsupported(str(error).splitlines()[-1]) from error
+    return _whole(root, components), hooked
+
+
+_remembered_schema = lru_cache(maxsize=1024)(_make_schema)
+
+
+def _whole(root: Mapping[str, Any], components: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with all that it refers to."""
     definitions: dict[str, Any] = dict.fromkeys(components)
     made = _hoisted({**root}, definitions)
     for name, definition in components.items():
         definitions[name] = _hoisted(definition, definitions)
     return _rooted(made, definitions)
-
-
-def _schema_hook(kind: Any) -> dict[str, Any]:
-    made = kind if isinstance(kind, _OwnMeta) else _adapted_once(kind)
-    return {**made.json_schema()}
 
 
 def _hoisted(schema: Any, definitions: dict[str, Any]) -> Any:
@@ -382,6 +549,8 @@ def _hoisted(schema: Any, definitions: dict[str, Any]) -> Any:
         return [_hoisted(item, definitions) for item in schema]
     if not is_object(schema):
         return schema
+    if schema.get("format") == "decimal":  # msgspec takes numbers as well
+        schema = {**schema, "type": ["number", "string"]}
     inner: dict[str, Any] = schema.get("$defs", {})
     renamed: dict[str, str] = {}
     for name, definition in inner.items():
@@ -389,9 +558,11 @@ def _hoisted(schema: Any, definitions: dict[str, Any]) -> Any:
         while new in definitions and definitions[new] != definition:
             new += "_"
         definitions[new] = definition
-        renamed[f"#/$defs/{name}"] = f"#/$defs/{new}"
+        if new != name:
+            renamed[_REF.format(name=name)] = _REF.format(name=new)
+            definitions[new] = _renamed(definition, renamed)
     made = {key: _hoisted_member(key, value, definitions) for key, value in schema.items() if key not in _LEFT_OUT}
-    return _renamed(made, renamed) if any(old != new for old, new in renamed.items()) else made
+    return _renamed(made, renamed) if renamed else made
 
 
 def _hoisted_member(key: str, value: Any, definitions: dict[str, Any]) -> Any:
@@ -410,9 +581,15 @@ def _renamed(schema: Any, names: Mapping[str, str]) -> Any:
     return {key: names.get(value, value) if key == "$ref" else _renamed(value, names) for key, value in schema.items()}
 
 
+def _root_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without the reference that it may be."""
+    name = str(schema.get("$ref", "")).removeprefix(_REF.format(name=""))
+    return cast("dict[str, Any]", schema["$defs"][name]) if name else schema
+
+
 def _rooted(root: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     """A root that is the definition which it only refers to, unless others refer to that as well."""
-    name = str(root.get("$ref", "")).removeprefix("#/$defs/")
+    name = str(root.get("$ref", "")).removeprefix(_REF.format(name=""))
     if name in definitions and len(root) == 1:
         text = msgspec.json.encode(definitions).decode()
         if f'"#/$defs/{name}"' not in text:

@@ -11,7 +11,8 @@ from typedmcp.errors import UsageError
 
 __all__ = ["Running"]
 
-Lifespans = Mapping[object, Callable[[Any], AbstractAsyncContextManager[Any]]]
+Lifespans = Callable[[], Mapping[object, Callable[[Any], AbstractAsyncContextManager[Any]]]]
+"""Gives the lifespans, each with the object that it gets."""
 
 
 class Running:
@@ -40,7 +41,7 @@ class Running:
 
     async def enter(self) -> None:
         """Use them from now on."""
-        if not self._lifespans:
+        if not self._lifespans():
             return
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done():
@@ -73,7 +74,7 @@ class Running:
         async with AsyncExitStack() as stack:
             states: dict[object, Any] = {}
             try:
-                for owner, lifespan in self._lifespans.items():
+                for owner, lifespan in self._lifespans().items():
                     states[owner] = await stack.enter_async_context(lifespan(owner))
             except BaseException as error:
                 if not ready.done():

@@ -95,8 +95,8 @@ class Service:
         self.functions: dict[str, Callable[..., Any]] = functions_of(handler)
         self.info: D.Implementation = _named(handler, own.get("info"), name, version, title)
         self.instructions: str | None = own.get("instructions") if instructions is None else instructions
-        lifespans = {} if lifespan is None else {handler: lifespan}
-        self.running: Running = Running({**own.get("lifespans", {}), **lifespans})
+        lifespans = own.get("lifespans", dict)
+        self.running: Running = Running(lifespans if lifespan is None else lambda: {**lifespans(), handler: lifespan})
         """Its lifespan: to be entered by whatever serves it."""
         self.revisions: list[str] = [revision for revision in SUPPORTED if revision in revisions]
         self.legacy: list[str] = [revision for revision in self.revisions if not is_modern(revision)]

@@ -58,7 +58,7 @@ class ServerSession(Engine):
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._finished: asyncio.Future[None] = self._loop.create_future()
-        await self.service.running.enter()
+        await self._begin()
         self._hire()
         try:
             await self._finished
@@ -71,6 +71,13 @@ class ServerSession(Engine):
                 await self._close()
             finally:
                 await self.service.running.leave()
+
+    async def _begin(self) -> None:
+        try:
+            await self.service.running.enter()
+        except BaseException:  # there is nobody to serve the client
+            await self._transport.close()
+            raise
 
     def stop(self) -> None:
         """End the connection from this side: nothing more is read, open requests may finish."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
 
@@ -81,7 +81,7 @@ def completed(value: Any, typed: str) -> D.CompleteResult:
         return D.CompleteResult(completion=value, result_type="complete")
     if isinstance(value, str) or not isinstance(value, Iterable | None):
         raise UsageError(f"a completion is a list of texts, not {value!r}")
-    begun = typed.casefold()
-    found = [text for text in map(str, value or ()) if text.casefold().startswith(begun)]
+    begun, suggested = typed.casefold(), cast("Iterable[object] | None", value) or ()
+    found = [text for text in map(str, suggested) if text.casefold().startswith(begun)]
     made = D.CompleteResultCompletion(values=found[:_MOST], total=len(found), has_more=len(found) > _MOST)
     return D.CompleteResult(completion=made, result_type="complete")

@@ -97,7 +97,7 @@ class Resource:
         try:
             bound = self.signature.bind_texts(values)
         except BadArgument as error:
-            raise InvalidParams(f"{uri}: {error}", {"uri": uri}) from error
+            raise InvalidParams(f"{uri}: {error}") from error
         value = await called(self.signature, bound, ctx, thread=self._thread)
         return contents(value, uri, self.mime_type)
 

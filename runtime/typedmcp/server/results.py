@@ -190,7 +190,7 @@ def contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
     """What a resource returns, as its contents: a text, bytes, data that becomes JSON, or a list of contents."""
     if isinstance(value, D.ReadResourceResult):
         return value.contents
-    if isinstance(value, list) and value and all(map(_is_contents, value)):
+    if is_array(value) and value and all(map(_is_contents, value)):
         return value
     return [value if _is_contents(value) else _one_contents(value, uri, mime_type)]
 
@@ -203,7 +203,7 @@ def _one_contents(value: Any, uri: str, mime_type: str | None) -> Any:
     if isinstance(value, _MEDIA):
         data = value.read()
         mime_type, value = mime_type or value.mime_type(data), data
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, bytes | bytearray):
         blob_contents = D.BlobResourceContents(uri=uri, blob=msgspec.to_builtins(bytes(value)))
         blob_contents.mime_type = mime_type or "application/octet-stream"
         return blob_contents

@@ -11,6 +11,7 @@ from weakref import WeakSet
 import msgspec
 from msgspec import UNSET
 
+from mcpspec._support.objects import is_array
 from typedmcp import dialect
 from typedmcp.changes import Changes
 from typedmcp.context import Context
@@ -124,15 +125,15 @@ class Server:
     @overload
     def tool(self, function: F, /) -> F: ...
     @overload
-    def tool(self, name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
-    def tool(self, name: Any = None, /, **options: Any) -> Any:
+    def tool(self, called: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+    def tool(self, called: Any = None, /, **options: Any) -> Any:
         """Make a function a tool: `@server.tool`, or with options, `@server.tool("name", title="…")`.
 
         Its signature says what it takes, its annotation what it returns, its docstring what it is for. The function
         itself stays as it is. See `ToolOptions`. Raises `UsageError`, with the names of function and parameter, for one
         that cannot be a tool.
         """
-        return _decorated(self.add_tool, name, options)
+        return _decorated(self.add_tool, called, options)
 
     def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
         """The same without a decorator, at any time: clients are told that the list has changed."""
@@ -187,14 +188,14 @@ class Server:
     @overload
     def prompt(self, function: F, /) -> F: ...
     @overload
-    def prompt(self, name: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
-    def prompt(self, name: Any = None, /, **options: Any) -> Any:
+    def prompt(self, called: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+    def prompt(self, called: Any = None, /, **options: Any) -> Any:
         """Make a function a prompt: `@server.prompt`, or with options, `@server.prompt("name", title="…")`.
 
         It returns a text, a message (`UserMessage`, `AssistantMessage`), or several. Arguments come as text; other
         types are read out of it. See `PromptOptions`.
         """
-        return _decorated(self.add_prompt, name, options)
+        return _decorated(self.add_prompt, called, options)
 
     def add_prompt(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
         """The same without a decorator, at any time: clients are told that the list has changed."""
@@ -293,9 +294,10 @@ class Server:
             "instructions": self.instructions,
             "changes": self.changes,
             "capabilities": self.capabilities,
+            "lifespans": self._lifespans,
         }
 
-    def __lifespans__(self) -> dict[object, Lifespan]:
+    def _lifespans(self) -> dict[object, Lifespan]:
         """Its lifespan and those of what is mounted in it, by server."""
         found: dict[object, Lifespan] = {}
         for server in (self, *self._all_mounted()):
@@ -351,11 +353,14 @@ class Server:
 
     def call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> Any:
         """`tools/call`."""
-        return self._through(self._call_tool, params, ctx) if self._middleware else self._call_tool(params, ctx)
+        if self._middleware:
+            return self._step(0, self._call_tool, params, ctx)
+        tool = self._tools.get(params.name)  # the hot path: what is mounted is looked for below
+        return self._call_tool(params, ctx) if tool is None else tool.call(params.arguments, ctx)
 
     def _call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> Any:
-        tool = (self._found.get("tools") or self._everything("tools")).get(params.name)
-        if tool.__class__ is Tool:
+        tool = self._everything("tools").get(params.name)
+        if isinstance(tool, Tool):
             return tool.call(params.arguments, ctx)
         if tool is None:
             raise InvalidParams(f"unknown tool: {params.name}", {"name": params.name})
@@ -387,7 +392,7 @@ class Server:
 
     async def _read_resource(self, params: D.ReadResourceRequestParams, ctx: Context) -> Any:
         found = await self._contents(params, ctx)
-        if not isinstance(found, list):
+        if not is_array(found):
             return found
         return D.ReadResourceResult(contents=found, ttl_ms=0, cache_scope="private", result_type="complete")
 
@@ -447,13 +452,14 @@ class Server:
 
     async def _complete(self, params: D.CompleteRequestParams, ctx: Context) -> Any:
         is_prompt = isinstance(params.ref, D.PromptReference)
-        name = params.ref.name if is_prompt else params.ref.uri  # type: ignore[union-attr]
-        item = self._everything("prompts" if is_prompt else "resources").get(name)
+        name: str = params.ref.name if isinstance(params.ref, D.PromptReference) else params.ref.uri
+        there = self._everything("prompts" if is_prompt else "resources")
+        item: Prompt | Resource | _Elsewhere | None = there.get(name)
         if isinstance(item, _Elsewhere):
             ref = msgspec.structs.replace(params.ref, **{"name" if is_prompt else "uri": item.name})
             _enter(ctx, item.server)
             return await _awaited(item.server.complete(msgspec.structs.replace(params, ref=ref), ctx))
-        choices = {} if item is None else item.signature.choices()
+        choices: dict[str, list[str]] = {} if item is None else item.signature.choices()
         return completed(await self._completions.suggest(name, params, ctx, choices), params.argument.value)
 
     # Lists

@@ -8,16 +8,27 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import UNSET
 from msgspec.structs import astuple
 
 from typedmcp.context import Context
 from typedmcp.errors import UsageError
-from typedmcp.jsontypes import Unsupported, adapted, dec_hook, default_of, fault, from_json, needs_hook, schema_of
+from typedmcp.jsontypes import (
+    Unsupported,
+    adapted,
+    dec_hook,
+    default_of,
+    fault,
+    from_json,
+    needs_hook,
+    object_schema,
+    schema_of,
+)
 from typedmcp.server.docstrings import Described, described
 
 __all__ = ["BadArgument", "Parameter", "Signature", "hints_of", "name_of", "options_of", "takes_context"]
@@ -78,7 +89,7 @@ class Signature:
                 self.parameters.append(self._parameter(parameter, hint))
         self.struct: type[msgspec.Struct] = self._struct()
         self._known = {parameter.wire for parameter in self.parameters}
-        self._is_plain = not needs_hook(self.struct)
+        self._needs_hook = any(needs_hook(parameter.hint) for parameter in self.parameters)
         self.call: Callable[[Any, Any], Any] = self._caller(parameters)
 
     def _parameter(self, given: inspect.Parameter, hint: Any) -> Parameter:
@@ -112,13 +123,18 @@ class Signature:
         return UsageError(f"{self._what}: {name_of(self.function)}(), parameter {name!r}: {text}")
 
     def _struct(self) -> type[msgspec.Struct]:
-        fields = [(p.name, _described_hint(p), _field(p)) for p in self.parameters]
+        fields = [(p.name, p.hint, _field(p)) for p in self.parameters]
         try:
             return msgspec.defstruct(
                 f"{name_of(self.function)} arguments", fields, kw_only=True, forbid_unknown_fields=self.rest is UNSET
             )
         except (TypeError, ValueError) as error:
             raise UsageError(f"{self._what}: {name_of(self.function)}(): {error}") from error
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether converting arguments to `struct` is all that there is to binding them."""
+        return not self._needs_hook and not self.takes_rest
 
     def choices(self) -> dict[str, list[str]]:
         """The parameters that take only certain texts, with these."""
@@ -132,14 +148,10 @@ class Signature:
 
     def schema(self) -> dict[str, Any]:
         """The schema of its arguments: an object's."""
-        made = schema_of(self.struct)
-        made.pop("title", None)
-        made.setdefault("properties", {})
-        if not made.get("required"):
-            made.pop("required", None)
-        for parameter in self.parameters:
-            if not parameter.required and (default := default_of(parameter.default)) is not UNSET:
-                made["properties"][parameter.wire]["default"] = default
+        made = object_schema({parameter.wire: _described_schema(parameter) for parameter in self.parameters})
+        if required := [parameter.wire for parameter in self.parameters if parameter.required]:
+            made["required"] = required
+        made["additionalProperties"] = False
         if self.rest is not UNSET:
             made["additionalProperties"] = True if self.rest is Any else schema_of(self.rest)
         return made
@@ -149,10 +161,7 @@ class Signature:
     def bind(self, arguments: Mapping[str, Any]) -> Any:
         """Arguments, checked and converted, for `call`. Raises `BadArgument`."""
         try:
-            if self._is_plain:  # arguments by keyword cost a quarter of the call
-                bound = msgspec.convert(arguments, self.struct)
-            else:
-                bound = msgspec.convert(arguments, self.struct, dec_hook=dec_hook)
+            bound = msgspec.convert(arguments, self.struct, dec_hook=dec_hook)
             return bound if self.rest is UNSET else (bound, self._bind_rest(arguments))
         except (ValueError, RecursionError) as error:
             raise BadArgument(fault(error)) from error
@@ -181,6 +190,9 @@ class Signature:
         function, context = self.function, self.context
         first = [p.name for p in parameters if p.kind in _POSITIONAL]
         is_simple = self.rest is UNSET and all(p.kind in _POSITIONAL for p in parameters)
+        if is_simple and context is None and len(first) == 1:
+            only = attrgetter(first[0])
+            return lambda bound, _: function(only(bound))
         if is_simple and context is None:
             return lambda bound, _: function(*astuple(bound))
         if is_simple and first[0] == context:
@@ -259,10 +271,13 @@ def _default_in(field: Any) -> Any:
     return inspect.Parameter.empty if field.is_required() else field.default
 
 
-def _described_hint(parameter: Parameter) -> Any:
-    return (
-        Annotated[parameter.hint, Meta(description=parameter.description)] if parameter.description else parameter.hint
-    )
+def _described_schema(parameter: Parameter) -> dict[str, Any]:
+    made = schema_of(parameter.hint)
+    if parameter.description:
+        made["description"] = parameter.description
+    if not parameter.required and (default := default_of(parameter.default)) is not UNSET:
+        made["default"] = default
+    return made
 
 
 def _field(parameter: Parameter) -> Any:

@@ -7,11 +7,12 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.dispatch import is_awaitable
-from typedmcp.errors import Error, RemoteError, ToolError, UsageError
+from typedmcp.errors import InputUnavailable, RemoteError, ToolError, UsageError
 from typedmcp.server.results import Misfit, Output, blocks
 from typedmcp.server.signatures import BadArgument, Signature, name_of
 from typedmcp.validation import Check, compiled
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Tool", "called", "is_async", "parts_of"]
 
 D = dialect.structs
+
+_Result, _Text = D.CallToolResult, D.TextContent
 
 
 class Tool:
@@ -57,12 +60,14 @@ class Tool:
         self._call = self.signature.call
         self._bind = self.signature.bind
         self._thread, self._timeout = thread, timeout
-        self._is_async = is_async(function) and timeout is None
         self._runs_at_once = not (thread or is_async(function) or _is_generator(function))
         self._shown: tuple[type[Exception], ...] = (ToolError, *errors)
         self._debug = debug
         self._input = None if input_schema is None else _checked(input_schema, f"{what}: input_schema")
         self._output = None if output_schema is None else _checked(output_schema, f"{what}: output_schema")
+        self._struct = self.signature.struct
+        self._is_hot = is_async(function) and timeout is None and self._input is None and self.signature.is_plain
+        self._gives_text = self.output.schema is None and self._output is None
         self.spec: D.Tool = D.Tool(
             name=self.name,
             input_schema=D.from_builtins(dict(input_schema or self.signature.schema()), D.ToolInputSchema),
@@ -81,6 +86,11 @@ class Tool:
     def call(self, arguments: Any, ctx: Context) -> Any:
         """Call it: a result, or something to be awaited for one."""
         given: Mapping[str, Any] = arguments if arguments.__class__ is dict else {}
+        if self._is_hot:
+            try:
+                return self._await_hot(msgspec.convert(given, self._struct), ctx)
+            except (ValueError, RecursionError):
+                pass  # what is wrong is looked for below
         if self._input is not None and (wrong := self._input.fault(given, "")) is not None:
             return failure(wrong)
         try:
@@ -95,16 +105,24 @@ class Tool:
             return self._failed(error, ctx)
         return self._result(value, ctx)
 
-    async def _awaited(self, bound: Any, ctx: Context) -> Any:
+    async def _await_hot(self, bound: Any, ctx: Context) -> Any:
+        """`_awaited` for an async function: the hot path."""
         try:
-            if self._is_async:  # the hot path
-                value = await self._call(bound, ctx)
-            elif self._timeout is None:
-                value = await called(self.signature, bound, ctx, thread=self._thread)
-            else:
-                async with asyncio.timeout(self._timeout):
-                    value = await called(self.signature, bound, ctx, thread=self._thread)
+            value = await self._call(bound, ctx)
         except Exception as error:
+            return self._failed(error, ctx)
+        if value.__class__ is str and self._gives_text:
+            return _Result(content=[_Text(text=value)], result_type="complete")
+        return self._result(value, ctx)
+
+    async def _awaited(self, bound: Any, ctx: Context) -> Any:
+        clock = asyncio.timeout(self._timeout)
+        try:
+            async with clock:
+                value = await called(self.signature, bound, ctx, thread=self._thread)
+        except Exception as error:
+            if isinstance(error, TimeoutError) and clock.expired():
+                return failure(f"{self.name} took longer than {self._timeout:g} s")
             return self._failed(error, ctx)
         return self._result(value, ctx)
 
@@ -129,7 +147,7 @@ class Tool:
 
     def _failed(self, error: Exception, ctx: Context) -> D.CallToolResult:
         """What the client is told of an exception: what it may know. Errors of the protocol go on."""
-        if isinstance(error, RemoteError) or (isinstance(error, Error) and not isinstance(error, ToolError)):
+        if isinstance(error, RemoteError | InputUnavailable):
             raise error
         if isinstance(error, self._shown):
             content = getattr(error, "content", None)

@@ -25,12 +25,12 @@ async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
 
     Works with pipes and sockets without threads, with files and consoles by a thread for each.
     """
-    sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)
     os.dup2(2, 1)
+    sys.stdout.flush()  # what was printed before, and has not gone out yet, would be read as a message
     try:
         if _can_poll(source) and _can_poll(sink):
             transport: Transport = StreamTransport(source, sink, high_water)

@@ -1,0 +1,66 @@
+"""A client that listens, while tools come and go at the server and a resource changes.
+
+Clients of every revision hear of it, each in the way of its revision. Run `python notifications.py`.
+"""
+
+import asyncio
+import sys
+
+import typedmcp
+from typedmcp import Server, text_of
+
+server = Server("board", version="1.0")
+NOTES = "board://notes"
+notes: list[str] = []
+
+
+@server.resource(NOTES)
+def read_notes() -> str:
+    """All notes."""
+    return "\n".join(notes)
+
+
+@server.tool
+async def write(note: str) -> None:
+    """Put a note on the board."""
+    notes.append(note)
+    server.resource_updated(NOTES)
+    if len(notes) == 1:
+        server.add_tool(wipe)  # there is something to wipe now
+
+
+async def wipe() -> None:
+    """Remove all notes."""
+    notes.clear()
+    server.resource_updated(NOTES)
+    server.remove_tool("wipe")
+
+
+async def show(client: typedmcp.Client, changes: typedmcp.Subscription, number: int) -> None:
+    """Take so many changes, and look at what has changed."""
+    for _ in range(number):
+        changed = await anext(changes)
+        if changed.kind == "tools":
+            print("tools are now:", [tool.name async for tool in client.tools()])
+        elif changed.uri is not None:
+            print("notes are now:", repr(text_of(await client.read_resource(changed.uri))))
+
+
+async def main() -> None:
+    async with (
+        typedmcp.connect([sys.executable, __file__, "serve"]) as client,
+        client.listen(tools=True, uris=[NOTES]) as changes,
+    ):
+        await client.call_tool("write", {"note": "buy milk"})
+        await show(client, changes, 2)
+        await client.call_tool("write", {"note": "and bread"})
+        await show(client, changes, 1)
+        await client.call_tool("wipe")
+        await show(client, changes, 2)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["serve"]:
+        server.run()
+    else:
+        asyncio.run(main())

@@ -1,0 +1,150 @@
+"""Classes with named members: dataclasses, TypedDicts, named tuples, Structs, attrs classes. What they have, alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING
+from enum import Enum
+from functools import partial
+from types import NoneType
+from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, UNSET
+
+__all__ = ["Field", "defaulted", "fields_of", "filled", "is_record", "maker_of", "meaning", "mirror_of", "unqualified"]
+
+_FIXED: Final = (NoneType, str, int, float, bool, bytes, frozenset, Enum)
+"""Types of defaults that nobody can change by using them."""
+_QUALIFIERS: Final = ("Required", "NotRequired", "ReadOnly", "Final")
+
+
+class Field(NamedTuple):
+    """A member of a record."""
+
+    name: str
+    """What its constructor calls it,"""
+    wire: str
+    """and what JSON does."""
+    hint: Any
+    make: Callable[..., Any] = msgspec.field
+    """Gives what Structs have for it, with its default, by the name it is given."""
+
+
+def is_record(kind: Any) -> bool:
+    """Whether a class is one."""
+    return isinstance(kind, type) and (
+        _is_typeddict(kind)
+        or dataclasses.is_dataclass(kind)
+        or issubclass(kind, msgspec.Struct)
+        or hasattr(kind, "__attrs_attrs__")
+        or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+    )
+
+
+def _is_typeddict(kind: Any) -> bool:
+    return hasattr(kind, "__required_keys__")  # as those of `typing_extensions` have as well
+
+
+def defaulted(value: Any) -> Callable[..., Any]:
+    """`msgspec.field` with a default: the same object each time, which is Python's way."""
+    if isinstance(value, _FIXED):
+        return partial(msgspec.field, default=value)
+    return partial(msgspec.field, default_factory=lambda: value)
+
+
+def unqualified(hint: Any) -> Any:
+    """A type without `Required[…]` and the like around it."""
+    while getattr(get_origin(hint), "_name", None) in _QUALIFIERS:
+        hint = get_args(hint)[0]
+    return hint
+
+
+def filled(hint: Any, variables: Mapping[Any, Any]) -> Any:
+    """A type with its variables filled in."""
+    if isinstance(hint, TypeVar):
+        return variables.get(hint, hint)
+    parameters = () if isinstance(hint, type) else getattr(hint, "__parameters__", ())
+    return hint[tuple(variables.get(parameter, parameter) for parameter in parameters)] if parameters else hint
+
+
+def fields_of(hint: Any) -> list[Field]:
+    """The members of a record. Raises `NameError` for one whose annotations name what there is not."""
+    kind: Any = get_origin(hint) or hint
+    variables = dict(zip(getattr(kind, "__parameters__", ()), get_args(hint), strict=False))
+    hints = get_type_hints(kind, localns={kind.__name__: kind}, include_extras=True)
+    return [field._replace(hint=filled(unqualified(field.hint), variables)) for field in _fields_of(kind, hints)]
+
+
+def _fields_of(kind: Any, hints: Mapping[str, Any]) -> list[Field]:
+    if _is_typeddict(kind):
+        return [_of_key(kind, name, hints[name]) for name in hints]
+    if issubclass(kind, msgspec.Struct):
+        return [Field(f.name, f.encode_name, f.type, _of(f, NODEFAULT)) for f in msgspec.structs.fields(kind)]
+    if dataclasses.is_dataclass(kind):
+        return [Field(f.name, f.name, hints[f.name], _of(f, MISSING)) for f in dataclasses.fields(kind) if f.init]
+    if hasattr(kind, "__attrs_attrs__"):
+        return [Field(f.alias, f.name, hints[f.name], _of_attrs(f)) for f in kind.__attrs_attrs__ if f.init]
+    defaults = kind._field_defaults
+    return [
+        Field(name, name, hints.get(name, Any), defaulted(defaults[name]) if name in defaults else msgspec.field)
+        for name in kind._fields
+    ]
+
+
+def _of_key(kind: Any, name: str, hint: Any) -> Field:
+    said = getattr(get_origin(hint), "_name", "")  # which a class does not know whose annotations are strings
+    is_required = name in kind.__required_keys__ if said not in ("Required", "NotRequired") else said == "Required"
+    return Field(name, name, hint) if is_required else Field(name, name, hint, partial(msgspec.field, default=UNSET))
+
+
+def _of(field: Any, missing: Any) -> Callable[..., Any]:
+    if field.default is not missing:
+        return defaulted(field.default)
+    if field.default_factory is not missing:
+        return partial(msgspec.field, default_factory=field.default_factory)
+    return msgspec.field
+
+
+def _of_attrs(field: Any) -> Callable[..., Any]:
+    from attrs import NOTHING, Factory
+
+    if field.default is NOTHING:
+        return msgspec.field
+    if isinstance(field.default, Factory):  # type: ignore[arg-type]  # a class, whatever its stub says
+        return partial(msgspec.field, default=UNSET)  # it may want the object itself
+    return defaulted(field.default)
+
+
+def mirror_of(hint: Any, name: str, fields: Sequence[Field]) -> type[msgspec.Struct]:
+    """A Struct that is on the wire what a record is, with fields of types that msgspec takes."""
+    kind: Any = get_origin(hint) or hint
+    options: dict[str, Any] = {"array_like": issubclass(kind, tuple), "forbid_unknown_fields": issubclass(kind, tuple)}
+    if issubclass(kind, msgspec.Struct):
+        config = kind.__struct_config__
+        options = {key: getattr(config, key) for key in ("array_like", "forbid_unknown_fields", "tag", "tag_field")}
+    members = [(f"f{number}", field.hint, field.make(name=field.wire)) for number, field in enumerate(fields)]
+    text = str(vars(kind).get("__doc__") or "")
+    namespace = {} if text.startswith(f"{kind.__name__}(") else {"__doc__": text}
+    return msgspec.defstruct(name, members, namespace=namespace, kw_only=not options["array_like"], **options)
+
+
+def maker_of(hint: Any, fields: Sequence[Field]) -> Callable[[Any], Any]:
+    """What makes a record of its mirror."""
+    kind: Any = get_origin(hint) or hint
+    names = [field.name for field in fields]
+
+    def make(mirror: Any) -> Any:
+        values = zip(names, msgspec.structs.astuple(mirror), strict=True)
+        return kind(**{name: value for name, value in values if value is not UNSET})
+
+    return make
+
+
+def meaning(hint: Any) -> Any:
+    """What a type alias, with or without arguments, stands for. Raises `NameError`."""
+    alias: Any = get_origin(hint) or hint
+    holder = type("", (), {"__annotations__": {"value": alias.__value__}, "__module__": alias.__module__})
+    value = get_type_hints(holder, include_extras=True)["value"]  # which may be text
+    return filled(value, dict(zip(alias.__type_params__, get_args(hint), strict=False)))

@@ -1,0 +1,714 @@
+"""Servers made of functions, as clients of several revisions see them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict
+
+import msgspec
+import pytest
+
+import typedmcp
+from typedmcp import Context, Report, Server, UsageError
+from typedmcp.dialect import structs
+
+REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2024-11-05"]
+
+
+def texts(result: Any) -> list[str]:
+    return [block.text for block in result.content]
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 20))
+
+
+async def one_call(server: Server, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
+    async with typedmcp.connect(server, **options) as client:
+        return await client.call_tool(name, arguments)
+
+
+@dataclass
+class Forecast:
+    city: str
+    degrees: float
+
+
+class Alert(TypedDict):
+    level: int
+
+
+# What a tool returns
+
+
+def test_what_tools_return_becomes_content_and_structured_content() -> None:
+    server = Server()
+    given: dict[str, tuple[Any, Any, list[Any], Any]] = {
+        "text": (str, "grün", ["grün"], None),
+        "nothing": (None, None, [], None),
+        "integer": (int, 3, ["3"], {"result": 3}),
+        "record": (
+            Forecast,
+            Forecast("Oslo", 3.5),
+            ['{"city":"Oslo","degrees":3.5}'],
+            {"city": "Oslo", "degrees": 3.5},
+        ),
+        "typed dict": (Alert, {"level": 3}, ['{"level":3}'], {"level": 3}),
+        "list": (list[int], [1, 2], ["[1,2]"], {"result": [1, 2]}),
+        "texts": (list[str], ["a", "b"], ['["a","b"]'], {"result": ["a", "b"]}),
+        "records": (list[Alert], [{"level": 1}], ['[{"level":1}]'], {"result": [{"level": 1}]}),
+        "mapping": (dict[str, int], {"a": 1}, ['{"a":1}'], {"a": 1}),
+        "optional": (Forecast | None, None, [], {"result": None}),
+        "anything": (Any, {"a": 1}, ['{"a":1}'], {"a": 1}),
+        "a block": (structs.TextContent, structs.TextContent(text="x"), ["x"], None),
+        "blocks": (list[structs.TextContent], [structs.TextContent(text="x"), "y", 1], ["x", "y", "1"], None),
+    }
+    for name, (hint, value, _, _) in given.items():
+
+        def tool(value: Any = value) -> Any:
+            return value
+
+        tool.__annotations__ = {"return": hint}
+        server.add_tool(tool, name=name.replace(" ", "_"))
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            for name, (_, _, content, structured) in given.items():
+                result = await client.call_tool(name.replace(" ", "_"))
+                found = None if result.structured_content is msgspec.UNSET else result.structured_content
+                assert (texts(result), found, result.is_error) == (content, structured, msgspec.UNSET), name
+
+    run(main())
+
+
+def test_a_schema_of_the_result_is_there_where_the_annotation_says_what_it_is() -> None:
+    server = Server()
+
+    @server.tool
+    def forecast() -> Forecast:
+        raise NotImplementedError
+
+    @server.tool
+    def count() -> int:
+        raise NotImplementedError
+
+    @server.tool
+    def text() -> str:
+        raise NotImplementedError
+
+    @server.tool(structured=True)
+    def said() -> str:
+        return "so"
+
+    @server.tool(structured=False)
+    def unsaid() -> Forecast:
+        raise NotImplementedError
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            tools = {tool.name: tool.output_schema async for tool in client.tools()}
+            assert tools["forecast"]["properties"]["degrees"] == {"type": "number"}  # type: ignore[index]
+            assert tools["count"]["required"] == ["result"]  # type: ignore[index]
+            assert tools["text"] is tools["unsaid"] is msgspec.UNSET
+            assert tools["said"]["properties"] == {"result": {"type": "string"}}  # type: ignore[index]
+            assert (await client.call_tool("said")).structured_content == {"result": "so"}
+
+    run(main())
+
+
+def test_a_result_that_is_not_what_was_said_is_an_error_that_is_reported() -> None:
+    server, reports = Server(), list[Report]()
+
+    @server.tool
+    def alert() -> Alert:
+        return {"level": "high"}  # type: ignore[typeddict-item]
+
+    result = run(one_call(typedmcp.Service(server, on_report=reports.append), "alert"))  # type: ignore[arg-type]
+    assert result.is_error
+    assert texts(result) == ["alert failed: its result does not fit its schema"]
+    assert "level: expected int, got str" in reports[0].text
+
+
+def test_generators_give_a_list() -> None:
+    server = Server()
+
+    @server.tool
+    def plain() -> Iterator[int]:
+        yield from (1, 2)
+
+    @server.tool
+    async def with_waiting() -> AsyncIterator[str]:
+        for text in ("a", "b"):
+            await asyncio.sleep(0)
+            yield text
+
+    assert texts(run(one_call(server, "plain"))) == ["[1,2]"]
+    assert texts(run(one_call(server, "with_waiting"))) == ['["a","b"]']
+
+
+def test_bytes_and_pictures_are_what_they_look_like() -> None:
+    server = Server()
+    png = b"\x89PNG\r\n\x1a\n0000"
+
+    @server.tool
+    def picture() -> typedmcp.Image:
+        return typedmcp.Image(data=png)
+
+    @server.tool
+    def raw() -> bytes:
+        return png
+
+    @server.tool
+    def mixed() -> Any:
+        return ["look:", typedmcp.Image(data=png, format="png"), {"a": 1}]
+
+    for name in ("picture", "raw"):
+        (block,) = run(one_call(server, name)).content
+        assert (type(block), block.mime_type) == (structs.ImageContent, "image/png")
+    first, second, third = run(one_call(server, "mixed")).content
+    assert (first.text, second.mime_type, third.text) == ("look:", "image/png", '{"a":1}')
+
+
+def test_very_long_and_unicode_results_arrive_as_they_are() -> None:
+    server = Server()
+    text = "ä\u2028\U0001f600\x00\r\n" * 500_000
+
+    @server.tool
+    def long() -> str:
+        return text
+
+    assert texts(run(one_call(server, "long"))) == [text]
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), {"a": float("inf")}, object(), {1, object()}], ids=["NaN", "infinity", "object", "set"]
+)
+def test_what_has_no_json_form_is_an_error_of_the_tool(value: Any) -> None:
+    server = Server()
+
+    @server.tool
+    def odd() -> Any:
+        return value
+
+    result = run(one_call(typedmcp.Service(server, on_report=lambda _: None), "odd"))  # type: ignore[arg-type]
+    assert result.is_error
+    assert texts(result) == ["odd failed"]
+
+
+# Errors
+
+
+class Broken(Exception):  # noqa: N818
+    pass
+
+
+def failing(**options: Any) -> Server:
+    server = Server(**options)
+
+    @server.tool
+    def known() -> str:
+        raise typedmcp.ToolError("no such city: Atlantis")
+
+    @server.tool
+    async def secret() -> str:
+        raise Broken("the password is 1234")
+
+    @server.tool(errors=(Broken,))
+    async def shown() -> str:
+        raise Broken("out of stock")
+
+    @server.tool
+    def protocol() -> str:
+        raise typedmcp.RemoteError(-32000, "no", {"a": 1})
+
+    @server.tool
+    def in_pieces() -> str:
+        raise typedmcp.ToolError(content=["first", {"code": 7}])
+
+    return server
+
+
+@pytest.mark.parametrize(
+    ("tool", "options", "content"),
+    [
+        ("known", {}, ["no such city: Atlantis"]),
+        ("secret", {}, ["secret failed"]),
+        ("secret", {"debug": True}, ["secret failed: Broken: the password is 1234"]),
+        ("secret", {"errors": (Broken,)}, ["the password is 1234"]),
+        ("shown", {}, ["out of stock"]),
+        ("in_pieces", {}, ['["first",{"code":7}]']),
+    ],
+)
+def test_what_a_client_hears_of_an_exception(tool: str, options: dict[str, Any], content: list[str]) -> None:
+    service: Any = typedmcp.Service(failing(**options), on_report=lambda _: None)
+    result = run(one_call(service, tool))
+    assert result.is_error
+    assert texts(result) == content
+
+
+def test_an_exception_that_is_hidden_is_reported_with_its_traceback() -> None:
+    reports: list[Report] = []
+    service: Any = typedmcp.Service(failing(), on_report=reports.append)
+    run(one_call(service, "secret"))
+    assert [(report.kind, type(report.error)) for report in reports] == [(typedmcp.Kind.FAILED, Broken)]
+
+
+def test_errors_of_the_protocol_stay_what_they_are() -> None:
+    with pytest.raises(typedmcp.RemoteError, match="no") as caught:
+        run(one_call(failing(), "protocol"))
+    assert (caught.value.code, caught.value.data) == (-32000, {"a": 1})
+    with pytest.raises(typedmcp.InvalidParams, match="unknown tool: nobody"):
+        run(one_call(failing(), "nobody"))
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_bad_argument_is_an_error_of_the_tool_that_names_it(revision: str) -> None:
+    server = Server()
+
+    @server.tool
+    def plan(city: str, days: int = 1, place: Forecast | None = None) -> str:
+        return f"{city} {days} {place}"
+
+    cases: dict[str, dict[str, Any]] = {
+        "days: expected int, got str": {"city": "Oslo", "days": "3"},
+        "city: required, but missing": {},
+        "town: there is no such member": {"city": "Oslo", "town": 1},
+        "place.degrees: expected float, got str": {"city": "Oslo", "place": {"city": "Oslo", "degrees": "x"}},
+    }
+    for expected, arguments in cases.items():
+        result = run(one_call(server, "plan", arguments, revisions=[revision]))
+        assert (result.is_error, texts(result)) == (True, [expected])
+
+
+# Functions and threads
+
+
+def test_plain_functions_run_in_threads_unless_told_otherwise() -> None:
+    server = Server()
+    loop_thread: list[int] = []
+
+    @server.tool
+    async def asynchronous() -> int:
+        loop_thread.append(threading.get_ident())
+        return threading.get_ident()
+
+    @server.tool
+    def plain() -> int:
+        return threading.get_ident()
+
+    @server.tool(thread=False)
+    def at_once() -> int:
+        return threading.get_ident()
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            ids = {}
+            for name in ("asynchronous", "plain", "at_once"):
+                ids[name] = int(texts(await client.call_tool(name))[0])
+            assert ids["asynchronous"] == ids["at_once"] == loop_thread[0] != ids["plain"]
+
+    run(main())
+
+
+def test_a_tool_that_takes_too_long_ends() -> None:
+    server = Server()
+
+    @server.tool(timeout=0.02)
+    async def slow() -> str:
+        await asyncio.sleep(10)
+        return "late"
+
+    result = run(one_call(typedmcp.Service(server, on_report=lambda _: None), "slow"))  # type: ignore[arg-type]
+    assert (result.is_error, texts(result)) == (True, ["slow took longer than 0.02 s"])
+
+
+def test_a_function_stays_a_function() -> None:
+    server = Server()
+
+    @server.tool
+    def double(a: int) -> int:
+        return 2 * a
+
+    @server.tool("other", title="Another")
+    def triple(a: int) -> int:
+        return 3 * a
+
+    assert (double(2), triple(2)) == (4, 6)
+
+
+# The context
+
+
+def test_the_context_tells_and_asks() -> None:
+    server = Server("weather", version="2")
+
+    @server.resource("cities://all")
+    def cities() -> list[str]:
+        return ["Oslo"]
+
+    @server.tool
+    async def everything(ctx: Context, steps: int) -> list[str]:
+        await ctx.info("begin")
+        await ctx.progress(1, steps, "one")
+        (content,) = await ctx.read_resource("cities://all")
+        roots = await ctx.list_roots()
+        answer = await ctx.sample("Say hello", system_prompt="politely")
+        form = await ctx.elicit("Where?", Forecast)
+        assert isinstance(answer.content, structs.TextContent)
+        assert isinstance(content, structs.TextResourceContents)
+        return [content.text, roots[0].uri, answer.content.text, str(form.data), str(ctx.principal), str(ctx.headers)]
+
+    def sample(params: structs.CreateMessageRequestParams) -> structs.CreateMessageResult:
+        assert params.system_prompt == "politely"
+        return structs.CreateMessageResult(content=structs.TextContent(text="hello"), model="m", role="assistant")
+
+    async def main(revision: str) -> None:
+        heard: list[Any] = []
+        async with typedmcp.connect(
+            server, revisions=[revision], sample=sample, elicit=lambda _: {"city": "Rome", "degrees": 30},
+            roots=["file:///a"], on_log=lambda params: heard.append(params.data),
+        ) as client:  # fmt: skip
+            steps: list[Any] = []
+            result = await client.call_tool("everything", {"steps": 2}, on_progress=steps.append)
+            expected = ['["Oslo"]', "file:///a", "hello", "Forecast(city='Rome', degrees=30.0)", "None", "{}"]
+            assert result.structured_content == {"result": expected}
+            assert steps[0].message == "one"
+            assert "begin" in heard
+
+    run(main("2026-07-28"))
+    run(main("2025-11-25"))
+
+
+# Resources
+
+
+def library() -> Server:
+    server = Server()
+
+    @server.resource("config://app", title="Settings", mime_type="application/json")
+    def config() -> dict[str, int]:
+        return {"a": 1}
+
+    @server.resource("file:///{path*}")
+    def file(path: str) -> bytes:
+        return path.encode()
+
+    @server.resource("weather://{city}/{days}{?units}")
+    async def weather(city: str, days: int, units: Literal["c", "f"] = "c", ctx: Context | None = None) -> str:
+        assert ctx is not None
+        return f"{city} {days + 1} {units}"
+
+    return server
+
+
+def test_resources_are_read_by_their_uris() -> None:
+    async def main() -> None:
+        async with typedmcp.connect(library()) as client:
+            assert [resource.uri async for resource in client.resources()] == ["config://app"]
+            templates = [template.uri_template async for template in client.resource_templates()]
+            assert templates == ["file:///{path*}", "weather://{city}/{days}{?units}"]
+            (content,) = (await client.read_resource("config://app")).contents
+            assert (content.text, content.mime_type) == ('{"a":1}', "application/json")  # type: ignore[union-attr]
+            (content,) = (await client.read_resource("file:///a/b")).contents
+            assert content.blob == "YS9i"  # type: ignore[union-attr]
+            (content,) = (await client.read_resource("weather://S%C3%A3o/3?units=f")).contents
+            assert (content.text, content.uri) == ("São 4 f", "weather://S%C3%A3o/3?units=f")  # type: ignore[union-attr]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("uri", "error", "text"),
+    [
+        ("config://other", typedmcp.ResourceNotFound, "resource not found"),
+        ("file:///../etc/passwd", typedmcp.ResourceNotFound, "resource not found"),
+        ("file:///a/%2e%2e/b", typedmcp.ResourceNotFound, "resource not found"),
+        ("file:////etc/passwd", typedmcp.ResourceNotFound, "resource not found"),
+        ("file:///a%00", typedmcp.ResourceNotFound, "resource not found"),
+        ("weather://Oslo/three", typedmcp.InvalidParams, "days: expected int, got str"),
+        ("weather://Oslo/3?units=k", typedmcp.InvalidParams, "units: invalid enum value 'k'"),
+    ],
+)
+def test_uris_that_lead_nowhere_or_astray_are_refused(uri: str, error: type[Exception], text: str) -> None:
+    async def main() -> None:
+        async with typedmcp.connect(library()) as client:
+            with pytest.raises(error, match=text):
+                await client.read_resource(uri)
+
+    run(main())
+
+
+# Prompts and completion
+
+
+def test_prompts_take_texts_and_give_messages() -> None:
+    server = Server()
+
+    @server.prompt(title="Review")
+    def review(code: str, strict: bool = False, tags: list[str] | None = None) -> list[Any]:
+        """Look at code.
+
+        Args:
+            code: What to look at.
+        """
+        return ["Look:", typedmcp.AssistantMessage(f"{code} {strict} {tags}")]
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            (prompt,) = [prompt async for prompt in client.prompts()]
+            assert [(a.name, a.required) for a in prompt.arguments or []] == [
+                ("code", True), ("strict", False), ("tags", False),
+            ]  # fmt: skip
+            result = await client.get_prompt("review", {"code": "x", "strict": "true", "tags": '["a"]'})
+            assert [(m.role, m.content.text) for m in result.messages] == [  # type: ignore[union-attr]
+                ("user", "Look:"), ("assistant", "x True ['a']"),
+            ]  # fmt: skip
+            assert result.description == "Look at code."
+            for arguments, text in (
+                ({}, "code: required"),
+                ({"code": "x", "strict": "maybe"}, "strict: expected bool"),
+            ):
+                with pytest.raises(typedmcp.InvalidParams, match=text):
+                    await client.get_prompt("review", arguments)
+            with pytest.raises(typedmcp.InvalidParams, match="unknown prompt: nobody"):
+                await client.get_prompt("nobody")
+
+    run(main())
+
+
+def test_completion_is_by_function_by_type_and_by_a_last_resort() -> None:
+    server = Server()
+
+    @server.prompt
+    def review(code: str, language: str, kind: Literal["short", "long"] = "short") -> str:
+        return code
+
+    @server.completion(review, "language")
+    def languages(typed: str, known: dict[str, str]) -> list[str]:
+        return ["python", "perl", known.get("code", "")]
+
+    @server.completion
+    async def rest(ref: Any, argument: Any) -> list[str]:
+        return [f"{argument.name}-{number}" for number in range(150)]
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+
+            async def suggested(argument: str, value: str, **known: str) -> Any:
+                ref = structs.PromptReference(name="review")
+                return (await client.complete(ref, argument, value, known)).completion
+
+            assert (await suggested("language", "p", code="pascal")).values == ["python", "perl", "pascal"]
+            assert (await suggested("kind", "l")).values == ["long"]
+            found = await suggested("code", "")
+            assert (len(found.values), found.total, found.has_more) == (100, 150, True)
+
+    run(main())
+
+
+# Coming and going, lists
+
+
+def test_what_comes_and_goes_is_told() -> None:
+    server = Server()
+
+    @server.tool
+    def first() -> str:
+        return ""
+
+    async def main(revision: str) -> None:
+        async with typedmcp.connect(server, revisions=[revision]) as client, client.listen(tools=True) as changes:
+
+            async def told() -> Any:
+                return await asyncio.wait_for(anext(aiter(changes)), 5)
+
+            server.add_tool(lambda: "", name="second")
+            assert (await told()).kind == "tools"
+            assert [tool.name async for tool in client.tools()] == ["first", "second"]
+            server.remove_tool("second")
+            assert (await told()).kind == "tools"
+            with pytest.raises(typedmcp.InvalidParams, match="unknown tool"):
+                await client.call_tool("second")
+
+    for revision in ("2026-07-28", "2025-11-25"):
+        run(main(revision))
+
+
+def test_two_of_one_name_are_refused_unless_one_is_to_replace_the_other() -> None:
+    server = Server()
+    server.add_tool(lambda: "old", name="a")
+    with pytest.raises(UsageError, match="'a' among its tools already"):
+        server.add_tool(lambda: "new", name="a")
+    server.add_tool(lambda: "new", name="a", replace=True)
+    assert texts(run(one_call(server, "a"))) == ["new"]
+
+
+def test_lists_come_in_pages() -> None:
+    server = Server(page=3)
+    for number in range(8):
+        server.add_tool(lambda: "", name=f"t{number}")
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            assert [len(page.tools) for page in (await client.list_tools(), await client.list_tools("t2"))] == [3, 3]
+            assert [tool.name async for tool in client.tools()] == [f"t{number}" for number in range(8)]
+            with pytest.raises(typedmcp.InvalidParams, match="the cursor leads nowhere"):
+                await client.list_tools("t99")
+
+    run(main())
+
+
+# Middleware, mounting, lifespan
+
+
+def test_middleware_is_around_every_request_the_first_outermost() -> None:
+    server, seen = Server(), list[str]()
+
+    @server.middleware
+    async def outer(ctx: Context, params: Any, call_next: Any) -> Any:
+        seen.append(f"outer {ctx.method}")
+        try:
+            return await call_next(params)
+        finally:
+            seen.append("out")
+
+    @server.middleware
+    async def inner(ctx: Context, params: Any, call_next: Any) -> Any:
+        if ctx.method == "tools/call":
+            params = msgspec.structs.replace(params, arguments={"text": params.arguments["text"] + "!"})
+        return await call_next(params)
+
+    @server.tool
+    async def echo(text: str) -> str:
+        return text
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            assert texts(await client.call_tool("echo", {"text": "hi"})) == ["hi!"]
+            await client.list_tools()
+            with pytest.raises(typedmcp.InvalidParams):
+                await client.call_tool("nobody", {"text": ""})
+
+    run(main())
+    assert seen == ["outer tools/call", "out", "outer tools/list", "out", "outer tools/call", "out"]
+
+
+def test_a_mounted_server_is_there_under_its_prefix_and_stays_itself() -> None:
+    outer, inner = Server("outer"), Server("inner")
+
+    @asynccontextmanager
+    async def opened(server: Server) -> AsyncGenerator[str]:
+        yield f"opened by {server.name}"
+
+    inner = Server("inner", lifespan=opened)
+
+    @inner.tool
+    async def now(ctx: Context, city: str) -> str:
+        return f"{city}: {ctx.lifespan}"
+
+    @inner.resource("weather://all")
+    async def everything() -> str:
+        return "rain"
+
+    @inner.resource("weather://{city}/now")
+    async def weather(city: str) -> str:
+        return f"rain in {city}"
+
+    @inner.prompt
+    def ask(kind: Literal["rain", "sun"]) -> str:
+        return kind
+
+    outer.mount(inner, "w")
+
+    async def main() -> None:
+        async with typedmcp.connect(outer) as client:
+            assert [tool.name async for tool in client.tools()] == ["w_now"]
+            assert texts(await client.call_tool("w_now", {"city": "Oslo"})) == ["Oslo: opened by inner"]
+            assert [r.uri async for r in client.resources()] == ["weather://w/all"]
+            assert [r.uri_template async for r in client.resource_templates()] == ["weather://w/{city}/now"]
+            for uri in ("weather://w/all", "weather://w/Oslo/now"):
+                (content,) = (await client.read_resource(uri)).contents
+                assert content.uri == uri
+            assert (await client.get_prompt("w_ask", {"kind": "sun"})).messages[0].content.text == "sun"  # type: ignore[union-attr]
+            ref = structs.PromptReference(name="w_ask")
+            assert (await client.complete(ref, "kind", "r")).completion.values == ["rain"]
+            inner.add_tool(lambda: "x", name="later")
+            assert texts(await client.call_tool("w_later")) == ["x"]
+        async with typedmcp.connect(inner) as client:
+            assert [tool.name async for tool in client.tools()] == ["now", "later"]
+
+    run(main())
+    with pytest.raises(UsageError, match="cannot be mounted in itself"):
+        inner.mount(outer)
+
+
+def test_a_lifespan_begins_before_the_first_request_and_ends_after_the_last() -> None:
+    steps: list[str] = []
+
+    @asynccontextmanager
+    async def opened(server: Server) -> AsyncGenerator[dict[str, int]]:
+        steps.append("begin")
+        async with asyncio.TaskGroup():  # which is left by the task that entered it
+            yield {"answer": 42}
+        steps.append("end")
+
+    server = Server(lifespan=opened)
+
+    @server.tool
+    async def answer(ctx: Context) -> int:
+        steps.append("call")
+        return int(ctx.lifespan["answer"])
+
+    assert texts(run(one_call(server, "answer"))) == ["42"]
+    assert steps == ["begin", "call", "end"]
+
+
+def test_a_lifespan_that_fails_keeps_the_server_from_serving() -> None:
+    @asynccontextmanager
+    async def opened(server: Server) -> AsyncGenerator[None]:
+        raise OSError("no database")
+        yield
+
+    with pytest.raises(OSError, match="no database"):
+        run(one_call(Server(lifespan=opened), "any"))
+
+
+# Given schemas
+
+
+def test_given_schemas_are_checked_and_bad_ones_refused() -> None:
+    pytest.importorskip("jsonschema_rs")
+    server = Server()
+
+    @server.tool(
+        input_schema={"type": "object", "properties": {"a": {"type": "integer", "maximum": 3}}, "required": ["a"]},
+        output_schema={"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]},
+    )
+    def given(**arguments: Any) -> Any:
+        return {"b": "yes"} if arguments["a"] == 1 else {"b": 2}
+
+    async def main() -> None:
+        service: Any = typedmcp.Service(server, on_report=lambda _: None)
+        async with typedmcp.connect(service, check_output=False) as client:
+            assert (await client.call_tool("given", {"a": 1})).structured_content == {"b": "yes"}
+            assert texts(await client.call_tool("given", {"a": 4}))[0].startswith("a: ")
+            assert texts(await client.call_tool("given", {"a": 2})) == [
+                "given failed: its result does not fit its schema"
+            ]
+
+    run(main())
+
+    def anything(**arguments: Any) -> str:
+        return ""
+
+    for schema, why in (
+        ({"$schema": "http://example.org/own"}, "dialect"),
+        ({"$ref": "https://example.org/schema.json"}, "not fetched"),
+        ({"type": "nonsense"}, "nonsense"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            server.add_tool(anything, name="x", input_schema=schema)

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from typedmcp.client import Subscription as Subscription
     from typedmcp.client import connect as connect
     from typedmcp.client import with_defaults as with_defaults
+    from typedmcp.client.config import ServerEntry as ServerEntry
+    from typedmcp.client.config import load_config as load_config
+    from typedmcp.client.group import ClientGroup as ClientGroup
+    from typedmcp.client.group import connect_all as connect_all
+    from typedmcp.client.texts import text_of as text_of
     from typedmcp.context import Context as Context
     from typedmcp.dispatch import in_thread as in_thread
     from typedmcp.errors import AuthorizationRequired as AuthorizationRequired
@@ -49,8 +54,10 @@ if TYPE_CHECKING:
     from typedmcp.sealer import Sealer as Sealer
     from typedmcp.server import AssistantMessage as AssistantMessage
     from typedmcp.server import Audio as Audio
+    from typedmcp.server import CallNext as CallNext
     from typedmcp.server import File as File
     from typedmcp.server import Image as Image
+    from typedmcp.server import Middleware as Middleware
     from typedmcp.server import Server as Server
     from typedmcp.server import UserMessage as UserMessage
     from typedmcp.service import Service as Service
@@ -66,6 +73,9 @@ if TYPE_CHECKING:
 _MODULES = {
     "changes": ["Changes"],
     "client": ["CallOptions", "Changed", "Client", "Subscription", "connect", "with_defaults"],
+    "client.config": ["ServerEntry", "load_config"],
+    "client.group": ["ClientGroup", "connect_all"],
+    "client.texts": ["text_of"],
     "context": ["Context"],
     "dispatch": ["in_thread"],
     "errors": [
@@ -79,7 +89,7 @@ _MODULES = {
     "http.asgi": ["asgi"],
     "peer": ["Kind", "Report"],
     "sealer": ["Sealer"],
-    "server": ["AssistantMessage", "Audio", "File", "Image", "Server", "UserMessage"],
+    "server": ["AssistantMessage", "Audio", "CallNext", "File", "Image", "Middleware", "Server", "UserMessage"],
     "service": ["Service"],
     "serving": ["serve", "serve_async"],
     "state": ["Store"],
@@ -97,10 +107,12 @@ __all__ = [
     "Auth",
     "AuthorizationRequired",
     "CallLost",
+    "CallNext",
     "CallOptions",
     "Changed",
     "Changes",
     "Client",
+    "ClientGroup",
     "ConnectionLost",
     "Context",
     "DecodeError",
@@ -116,6 +128,7 @@ __all__ = [
     "Kind",
     "MemoryStore",
     "MethodNotFound",
+    "Middleware",
     "MissingCapability",
     "Principal",
     "ProtocolError",
@@ -127,6 +140,7 @@ __all__ = [
     "Sealer",
     "Server",
     "ServerBusy",
+    "ServerEntry",
     "Service",
     "StdioServerParameters",
     "Store",
@@ -139,11 +153,14 @@ __all__ = [
     "__version__",
     "asgi",
     "connect",
+    "connect_all",
     "in_thread",
+    "load_config",
     "memory_pair",
     "serve",
     "serve_async",
     "sync",
+    "text_of",
     "with_defaults",
 ]
 

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Generic, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 from mcpspec._support.methods import Method
 from typedmcp import client as _async
@@ -26,6 +26,11 @@ from typedmcp.context import LogLevel
 from typedmcp.dispatch import is_awaitable
 from typedmcp.errors import UsageError
 from typedmcp.threads import in_daemon
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+    from typedmcp.client.arguments import Arguments
 
 __all__ = ["Client", "Subscription", "connect"]
 
@@ -242,11 +247,42 @@ class Client:
         """Call a method by its record, such as `methods.TOOLS_CALL`, or by its name."""
         return self.portal.run(self.engine.send(method, params, **_quick(options)))
 
+    @overload
     def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
-    ) -> D.CallToolResult:
-        """Call a tool."""
-        return self.portal.run(self.engine.call_tool(name, arguments, **_quick(options)))
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: None = None,
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> D.CallToolResult: ...
+
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: TypeForm[T],
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> T: ...
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: Any = None,
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """Call a tool, with what it gives as it came or, with `result_type`, as that type."""
+        call = self.engine.call_tool(
+            name, arguments, result_type=result_type, raise_on_error=raise_on_error, **_quick(options)
+        )
+        return self.portal.run(call)
 
     def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListToolsResult:
         """One page of the tools."""

@@ -52,6 +52,9 @@ from typedmcp.validation import available
 from typedmcp.wire import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+    from typedmcp.client.arguments import Arguments
     from typedmcp.client.endpoint import Credentials, Endpoint
 
 __all__ = ["CallOptions", "Client", "connect"]
@@ -59,6 +62,7 @@ __all__ = ["CallOptions", "Client", "connect"]
 D = dialect.structs
 P = TypeVar("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _log = logging.getLogger("typedmcp")
 
@@ -451,14 +455,57 @@ class Client:
         except DecodeError as error:
             raise _unfit(error).of_call(record.name, id) from error
 
+    @overload
     async def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
-    ) -> D.CallToolResult:
-        """Call a tool. A tool that failed says so in `is_error`; that is no exception."""
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: None = None,
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> D.CallToolResult: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: TypeForm[T],
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> T: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: Any = None,
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """Call a tool. `arguments` are a mapping, a dataclass, a Struct or a model.
+
+        A tool that failed says so in `is_error`; that is no exception, but with `raise_on_error` it is a `ToolError`.
+
+        With `result_type` the value comes as that type: a dataclass, a TypedDict, a Struct, a Pydantic model, a
+        builtin, a list or a union of them. It is read from the structured content, or from the text of servers that
+        give no other. What does not fit is a `ProtocolError`, a tool that failed a `ToolError`. (With `rounds=0` an
+        `InputRequiredResult` is handed back all the same.)
+        """
         params = D.CallToolRequestParams(meta=NO_META, name=name)
         if arguments is not None:
-            params.arguments = cast("dict[str, Any]", arguments)
-        return cast(D.CallToolResult, await self._call("tools/call", params, options))
+            params.arguments = arguments if type(arguments) is dict else _plain_arguments(arguments)
+        finish = None if result_type is None and not raise_on_error else _finisher(name, result_type)
+        try:
+            return await self._call("tools/call", params, options, finish)
+        except TypeError:
+            if arguments is None or _is_encodable(params.arguments):
+                raise
+        params.arguments = _plain_arguments(arguments)  # objects in it kept it from being sent
+        return await self._call("tools/call", params, options, finish)
 
     async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListToolsResult:
         """One page of the tools. `tools()` gives all of them."""
@@ -650,16 +697,20 @@ class Client:
             params.cursor = cursor
         return await self._call(method, params, options)
 
-    async def _call(self, method: str, params: Any, options: CallOptions) -> Any:
-        """Call a method of the dialect's, in the time that it has in all."""
+    async def _call(
+        self, method: str, params: Any, options: CallOptions, finish: Callable[[Any, int], Any] | None = None
+    ) -> Any:
+        """Call a method of the dialect's, in the time that it has in all. What is given is what `finish` gives."""
         max_time = options.get("max_time", self._max_time)
         try:
             async with asyncio.timeout(max_time):
-                return await self._rounds_of(method, params, options)
+                return await self._rounds_of(method, params, options, finish)
         except TimeoutError:
             raise RequestTimeout(max_time or 0.0).of_call(method, "none") from None
 
-    async def _rounds_of(self, method: str, params: Any, options: CallOptions) -> Any:
+    async def _rounds_of(
+        self, method: str, params: Any, options: CallOptions, finish: Callable[[Any, int], Any] | None
+    ) -> Any:
         """As many rounds of input as the server needs."""
         left = options.get("rounds")
         rounds = self._rounds if left is None else left
@@ -684,7 +735,7 @@ class Client:
                 self._look_at(params, result, id)
                 if asked is not None and not isinstance(result, D.InputRequiredResult):
                     self._cache.put(asked, bytes(raw), result.ttl_ms, self._now(), changes)
-                return result
+                return result if finish is None else finish(result, id)
             params = await self._with_input(method, params, result)
         raise InputUnavailable(f"{method}: the server asked for input more than {rounds} times")
 
@@ -842,6 +893,29 @@ def _endpoint(target: str, options: Mapping[str, Any]) -> Endpoint:
     except ImportError as error:
         raise UsageError(f"{target}: clients of URLs need the extra `http`: pip install 'typedmcp[http]'") from error
     return Endpoint(target, HttpOptions(**options))
+
+
+# What is needed for types of Python takes a while to import, and is imported when it is.
+
+
+def _plain_arguments(arguments: Any) -> dict[str, Any]:
+    from typedmcp.client.arguments import arguments_of
+
+    return arguments_of(arguments)
+
+
+def _finisher(tool: str, result_type: Any) -> Callable[[Any, int], Any]:
+    from typedmcp.client.results import finisher
+
+    return finisher(tool, result_type)
+
+
+def _is_encodable(arguments: Any) -> bool:
+    try:
+        msgspec.json.encode(arguments)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 class _Elicitation(msgspec.Struct):

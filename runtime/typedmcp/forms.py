@@ -43,12 +43,13 @@ class Form:
             schema = schema_of(self._kind)
         except Unsupported as error:
             raise UsageError(f"elicit: {name}: {error}") from error
+        definitions: dict[str, Any] = schema.get("$defs", {})
         self.is_single: bool = schema.get("type") != "object"
-        if self.is_single:
-            schema = {"properties": {_VALUE: schema}, "required": [_VALUE], "$defs": schema.get("$defs", {})}
-        fields = {n: _field(f, schema.get("$defs", {})) for n, f in schema.get("properties", {}).items()}
+        members: dict[str, Any] = {_VALUE: schema} if self.is_single else schema.get("properties", {})
+        required: list[str] = [_VALUE] if self.is_single else schema.get("required", [])
+        fields = {name: _field(member, definitions) for name, member in members.items()}
         self.schema: dict[str, Any] = {"type": "object", "properties": fields}
-        if required := schema.get("required"):
+        if required:
             self.schema["required"] = required
         try:
             D.from_builtins(self.schema, D.ElicitRequestFormParamsRequestedSchema)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def test_a_large_binary_result_arrives_whole(script: Path) -> None:
 
 
 @contextmanager
-def serving(script: Path) -> Iterator[str]:
+def serving(script: Path) -> Generator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

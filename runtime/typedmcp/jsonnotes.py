@@ -6,7 +6,6 @@ They may be msgspec's `Meta`, Pydantic's `Field`, `annotated_types`, `Doc`, or a
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -53,12 +52,17 @@ _LENGTHS: Final = {"string": "Length", "array": "Items", "object": "Properties"}
 class Notes:
     """What the notes on a type say, each thing by the name that `Meta` has for it."""
 
-    constraints: dict[str, Any] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
-    predicates: list[Callable[[Any], Any]] = field(default_factory=list)
+    constraints: dict[str, Any] = field(default_factory=dict[str, Any])
+    about: dict[str, Any] = field(default_factory=dict[str, Any])
+    predicates: list[Callable[[Any], Any]] = field(default_factory=list[Callable[[Any], Any]])
     """Functions that say whether a value will do."""
     by_pydantic: bool = False
     """Whether there are some that nobody but Pydantic understands."""
+
+    @property
+    def demands(self) -> bool:
+        """Whether anything is demanded of a value."""
+        return bool(self.constraints or self.predicates or self.by_pydantic)
 
 
 def read(notes: Iterable[Any]) -> Notes:
@@ -94,7 +98,7 @@ def _read_constraints(part: Any, into: Notes) -> None:
     for theirs, ours in _CONSTRAINTS.items():
         value = getattr(part, theirs, None)
         if value is not None and not callable(value):
-            into.constraints[ours] = value.pattern if isinstance(value, re.Pattern) else value
+            into.constraints[ours] = getattr(value, "pattern", value)
     if type(part).__name__ == "Predicate":
         into.predicates.append(part.func)
     into.by_pydantic = into.by_pydantic or _is_pydantic_only(part)

@@ -34,12 +34,13 @@ class Field(NamedTuple):
 
 def is_record(kind: Any) -> bool:
     """Whether a class is one."""
-    return isinstance(kind, type) and (
-        _is_typeddict(kind)
+    made_of: tuple[Any, ...] = getattr(kind, "__mro__", ())
+    return (
+        msgspec.Struct in made_of
         or dataclasses.is_dataclass(kind)
-        or issubclass(kind, msgspec.Struct)
+        or _is_typeddict(kind)
         or hasattr(kind, "__attrs_attrs__")
-        or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+        or (tuple in made_of and hasattr(kind, "_fields"))
     )
 
 
@@ -65,7 +66,7 @@ def filled(hint: Any, variables: Mapping[Any, Any]) -> Any:
     """A type with its variables filled in."""
     if isinstance(hint, TypeVar):
         return variables.get(hint, hint)
-    parameters = () if isinstance(hint, type) else getattr(hint, "__parameters__", ())
+    parameters = () if get_origin(hint) is None else getattr(hint, "__parameters__", ())
     return hint[tuple(variables.get(parameter, parameter) for parameter in parameters)] if parameters else hint
 
 
@@ -73,15 +74,15 @@ def fields_of(hint: Any) -> list[Field]:
     """The members of a record. Raises `NameError` for one whose annotations name what there is not."""
     kind: Any = get_origin(hint) or hint
     variables = dict(zip(getattr(kind, "__parameters__", ()), get_args(hint), strict=False))
-    hints = get_type_hints(kind, localns={kind.__name__: kind}, include_extras=True)
-    return [field._replace(hint=filled(unqualified(field.hint), variables)) for field in _fields_of(kind, hints)]
+    return [field._replace(hint=filled(unqualified(field.hint), variables)) for field in _fields_of(kind)]
 
 
-def _fields_of(kind: Any, hints: Mapping[str, Any]) -> list[Field]:
-    if _is_typeddict(kind):
-        return [_of_key(kind, name, hints[name]) for name in hints]
+def _fields_of(kind: Any) -> list[Field]:
     if issubclass(kind, msgspec.Struct):
         return [Field(f.name, f.encode_name, f.type, _of(f, NODEFAULT)) for f in msgspec.structs.fields(kind)]
+    hints = get_type_hints(kind, localns={kind.__name__: kind}, include_extras=True)
+    if _is_typeddict(kind):
+        return [_of_key(kind, name, hints[name]) for name in hints]
     if dataclasses.is_dataclass(kind):
         return [Field(f.name, f.name, hints[f.name], _of(f, MISSING)) for f in dataclasses.fields(kind) if f.init]
     if hasattr(kind, "__attrs_attrs__"):

@@ -8,6 +8,7 @@ Pydantic's, for which Pydantic is asked. Constraints may be msgspec's `Meta`, Py
 from __future__ import annotations
 
 import enum
+import json
 import re
 import sys
 from collections import OrderedDict, abc, deque
@@ -39,20 +40,26 @@ __all__ = [
     "schema_of",
 ]
 
-_NATIVE: Final = frozenset({
+_NATIVE: Final[frozenset[Any]] = frozenset({
     str, int, float, bool, NoneType, UnsetType, bytes, bytearray, date, timedelta, Decimal, UUID, list, dict, tuple,
     set, frozenset, abc.Collection, abc.Sequence, abc.MutableSequence, abc.Set, abc.MutableSet, abc.Mapping,
     abc.MutableMapping,
 })  # fmt: skip
 """Classes that msgspec reads, and describes as they are."""
-_FORMATS: Final[Mapping[type, str]] = {datetime: "date-time", time: "time"}
+_MAPPINGS: Final[frozenset[Any]] = frozenset({dict, abc.Mapping, abc.MutableMapping})
+_SETS: Final[frozenset[Any]] = frozenset({set, frozenset, abc.Set, abc.MutableSet})
+_HASHABLE: Final[Any] = str | int | float | bool | None
+"""What a set can have that comes from JSON."""
+_FORMATS: Final[Mapping[Any, str]] = {datetime: "date-time", time: "time"}
 """Those that it reads, and of which it does not say how they are written."""
-_MADE_OF: Final[Mapping[Any, type]] = {
+_MADE_OF: Final[Mapping[Any, Any]] = {
     abc.Iterable: list, abc.Reversible: list, abc.Container: list, deque: list, OrderedDict: dict,
 }  # fmt: skip
 """Those that it does not know, and what they can be made of."""
+_SIMPLE: Final = ((object, Any), (Any, Any), (None, NoneType), (LiteralString, str), (..., ...))
+_JSON_KINDS: Final[Mapping[type, str]] = {str: "string", int: "integer"}
 _ANYTHING: Final = {"type": ["null", "boolean", "number", "string", "array", "object"]}
-_INTEGER: Final = r"^-?(0|[1-9]\d*)$"
+_INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
 _PLACE = re.compile(r"(?P<what>.*) - at `(key` in `)?\$(?P<path>.*?)`\Z", re.DOTALL)
 _MEMBERS = {
     re.compile(r"Object missing required field `(.*)`\Z"): "required, but missing",
@@ -97,14 +104,15 @@ def _own(name: str, decode: Callable[[Any], Any] | None = None, describe: Callab
 
 
 def adapted(hint: Any) -> Any:
-    """A type as msgspec takes it, which decodes and describes the same. Raises `Unsupported`."""
+    """A type as msgspec takes it, which decodes the same. Raises `Unsupported`."""
     return _Adapter().type(hint)
 
 
 class _Adapter:
-    """Adapts a type and those within it."""
+    """Adapts a type and those within it: for values, or so that its schema says all that there is to say."""
 
-    def __init__(self, within: tuple[Any, ...] = ()) -> None:
+    def __init__(self, *, describes: bool = False, within: tuple[Any, ...] = ()) -> None:
+        self._describes = describes
         self._within = within
         """Records that are being looked into, for whether msgspec takes them as they are."""
         self._made: list[tuple[Any, Any]] = []
@@ -129,9 +137,14 @@ class _Adapter:
         return self._constrained(self._plain(hint, origin), constraints or {}, origin or hint)
 
     def _annotated(self, inner: Any, notes: tuple[Any, ...], outer: Mapping[str, Any]) -> Any:
+        foreign = jsonnotes.read(note for note in notes if not isinstance(note, Meta))
+        if not (outer or foreign.demands or (self._describes and foreign.about)):
+            hint: Any = Annotated[(inner, *notes)]
+            if self.type(inner) == inner and _is_taken(hint):
+                return hint
         said = jsonnotes.read(notes)
         if said.by_pydantic or (said.constraints and _is_pydantic(inner)):
-            made = _by_pydantic(Annotated[(inner, *notes)])  # type: ignore[valid-type]
+            made = _by_pydantic(Annotated[(inner, *notes)])
         else:
             used, self._used = self._used, set()
             made = self.type(inner, {**said.constraints, **outer})
@@ -175,8 +188,11 @@ class _Adapter:
             return hint
         if (own := self._known(hint)) is not None:
             return own
-        fields = jsonrecords.fields_of(hint)
-        looking = _Adapter((*self._within, hint))
+        try:
+            fields = jsonrecords.fields_of(hint)
+        except NameError as error:
+            raise Unsupported(f"{_name(hint)}: {error}") from error
+        looking = _Adapter(describes=self._describes, within=(*self._within, hint))
         if all(looking.type(field.hint) == field.hint for field in fields):
             return hint
         own = _own(_name(hint))
@@ -195,33 +211,41 @@ class _Adapter:
         return None
 
     def _plain(self, hint: Any, origin: Any) -> Any:
-        if hint in (Any, object):
-            return Any
-        if hint in (None, NoneType):
-            return NoneType
-        if hint is LiteralString:
-            return str
-        if hint is Ellipsis or (origin is Literal and _is_taken(hint)):
-            return hint
+        for simple, made in _SIMPLE:
+            if hint is simple:
+                return made
         if origin is Literal:
-            return _choice(_name(hint), get_args(hint))
-        kind = origin or hint
+            return self._choice(hint, _name(hint), get_args(hint), {})
+        kind: Any = origin or hint
+        if isinstance(kind, _OwnMeta):
+            return hint
         if not isinstance(kind, type):
             raise Unsupported(f"{_name(hint)} has no JSON form")
+        if kind in _FORMATS:
+            return Annotated[kind, Meta(extra_json_schema={"format": _FORMATS[kind]})] if self._describes else kind
         if _is_pydantic(kind):
             return _by_pydantic(hint)
         if jsonrecords.is_record(kind):
             return self._record(hint)
+        if issubclass(kind, enum.Enum):
+            return self._choice(hint, kind.__name__, [*kind], {"title": kind.__name__})
         return _class(kind) if kind in (hint, re.Pattern) else self._container(hint, kind)
 
+    def _choice(self, hint: Any, name: str, members: Sequence[Any], about: Mapping[str, Any]) -> Any:
+        return hint if not self._describes and _is_taken(hint) else _choice(name, members, about)
+
     def _container(self, hint: Any, kind: Any) -> Any:
+        if kind not in _NATIVE and kind not in _MADE_OF:
+            raise Unsupported(f"{_name(hint)} has no JSON form")
         arguments = get_args(hint)
         made = tuple(map(self.type, arguments))
         if kind in _MADE_OF:
             return _made_of(kind, _MADE_OF[kind][made])
-        if kind not in _NATIVE:
-            raise Unsupported(f"{_name(hint)} has no JSON form")
-        if issubclass(kind, Mapping) and _bare(made[0]) not in (str, Any):
+        if kind in _SETS and (refused := [item for item in made if _is_unhashable(item)]):
+            raise Unsupported(f"{_name(hint)}: a set has no place for {_name(refused[0])}")
+        if kind in _SETS and made == (Any,):
+            return kind[_HASHABLE]
+        if kind in _MAPPINGS and _bare(made[0]) not in (str, Any):
             return _keyed(*made)
         return hint if made == arguments else kind[made]
 
@@ -233,6 +257,10 @@ def _is_taken(hint: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _is_unhashable(hint: Any) -> bool:
+    return hint is not Any and getattr(get_origin(hint) or hint, "__hash__", None) is None
 
 
 def _is_pydantic(kind: Any) -> bool:
@@ -255,14 +283,12 @@ def _name(hint: Any) -> str:
 
 def _class(kind: Any) -> Any:
     name = kind.__name__
+    if kind in _SETS:
+        return kind[_HASHABLE]
     if kind in _NATIVE:
         return kind
-    if kind in _FORMATS:
-        return Annotated[kind, Meta(extra_json_schema={"format": _FORMATS[kind]})]
     if kind in _MADE_OF:
         return _made_of(kind, _MADE_OF[kind])
-    if issubclass(kind, enum.Enum):
-        return kind if _is_taken(kind) else _choice(name, [*kind])
     if issubclass(kind, PurePath):
         return _own(name, lambda value: kind(_text(value)), lambda: {"type": "string", "format": "path"})
     if kind is re.Pattern:
@@ -285,7 +311,8 @@ def _text(value: Any) -> str:
 
 
 def _kind_of(value: Any) -> str:
-    return {dict: "object", list: "array", NoneType: "null"}.get(type(value), type(value).__name__)
+    name = type(value).__name__
+    return {"dict": "object", "list": "array", "NoneType": "null"}.get(name, name)
 
 
 def _made_of(kind: Any, inner: Any) -> Any:
@@ -309,23 +336,26 @@ def _key_schema(keys: Any) -> dict[str, Any]:
     made = _described(keys)
     if is_array(made.get("enum")):
         return {"enum": [value if isinstance(value, str) else str(value) for value in made["enum"]]}
+    if made.get("type") in ("object", "array"):
+        raise Unsupported(f"{_name(keys)} cannot be a key of a JSON object")
     return {"pattern": _INTEGER} if made.get("type") == "integer" else made
 
 
-def _choice(name: str, members: Iterable[Any]) -> Any:
-    """One of some values, each by its JSON form: those that msgspec has no `Literal` and no enum for."""
+def _choice(name: str, members: Sequence[Any], about: Mapping[str, Any]) -> Any:
+    """One of some values, each by its JSON form."""
     try:
-        forms = [(msgspec.json.decode(msgspec.json.encode(member, enc_hook=enc_hook)), member) for member in members]
+        forms = [msgspec.json.decode(msgspec.json.encode(member, enc_hook=enc_hook)) for member in members]
     except TypeError as error:
         raise Unsupported(f"{name}: {error}") from error
+    kinds = [_JSON_KINDS[kind] for kind in _JSON_KINDS if all(type(form) is kind for form in forms)]
 
     def decode(value: Any) -> Any:
-        for form, member in forms:
+        for form, member in zip(forms, members, strict=True):
             if form == value and isinstance(form, bool) is isinstance(value, bool):
                 return member
         raise ValueError(f"Invalid enum value {value!r}")
 
-    return _own(name, decode, lambda: {"enum": [form for form, _ in forms]})
+    return _own(name, decode, lambda: {**about, **({"type": kinds[0]} if kinds else {}), "enum": forms})
 
 
 def _checked(inner: Any, constraints: Mapping[str, Any], predicates: Sequence[Callable[[Any], Any]]) -> Any:
@@ -423,12 +453,21 @@ def _by_pydantic(hint: Any) -> Any:
 
 def dec_hook(kind: Any, value: Any) -> Any:
     """How msgspec decodes what it does not know."""
-    return kind.decode(value)
+    try:
+        return kind.decode(value)
+    except msgspec.ValidationError as error:  # to which msgspec adds no place
+        raise ValueError(str(error)) from error
 
 
 def needs_hook(hint: Any) -> bool:
     """Whether a type as `adapted` gives it has members that msgspec does not know."""
-    return _compiled_schema(hint)[1]
+    if not _compiled_schema(hint)[1]:
+        return False
+    try:
+        msgspec.json.schema(hint)
+    except TypeError:
+        return True
+    return False
 
 
 def convert(value: Any, hint: Any) -> Any:
@@ -467,11 +506,11 @@ def enc_hook(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, re.Pattern):
-        return value.pattern
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        return [*value]
+        return cast(Any, value).pattern
     if isinstance(value, Mapping):
-        return {**value}
+        return {**cast("Mapping[str, Any]", value)}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [*value]
     if _is_pydantic(type(value)) or "pydantic" in sys.modules:
         return _by_pydantic_out(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
@@ -494,15 +533,16 @@ def schema_of(hint: Any) -> dict[str, Any]:
     return {**_compiled_schema(hint)[0]}
 
 
-def object_schema(properties: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The schema of an object with these members, whose definitions are together at its root."""
+def object_schema(properties: Mapping[str, dict[str, Any]], rest: dict[str, Any] | bool) -> dict[str, Any]:
+    """The schema of an object with these members, and others that are like `rest`; definitions are at its root."""
     definitions: dict[str, Any] = {}
     made = {name: _hoisted(schema, definitions) for name, schema in properties.items()}
-    return {"type": "object", "properties": made, **({"$defs": definitions} if definitions else {})}
+    root = {"type": "object", "properties": made, "additionalProperties": _hoisted(rest, definitions)}
+    return {**root, **({"$defs": definitions} if definitions else {})}
 
 
 def _compiled_schema(hint: Any) -> tuple[dict[str, Any], bool]:
-    """The schema of a type, and whether it needs a hook: most types are used again and again."""
+    """The schema of a type, and whether a hook was needed for it: most types are used again and again."""
     try:
         return _remembered_schema(hint)
     except TypeError as error:
@@ -525,7 +565,10 @@ def _make_schema(hint: Any) -> tuple[dict[str, Any], bool]:
         return {**kind.json_schema()} or _ANYTHING
 
     try:
-        (root,), components = msgspec.json.schema_components([hint], schema_hook=hook, ref_template=_REF)
+        described = _Adapter(describes=True).type(hint)
+        (root,), components = msgspec.json.schema_components([described], schema_hook=hook, ref_template=_REF)
+    except Unsupported:
+        raise
     except TypeError as error:
         raise Unsupported(str(error).splitlines()[-1]) from error
     return _whole(root, components), hooked
@@ -598,8 +641,8 @@ def _rooted(root: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]
 
 
 def default_of(value: Any) -> Any:
-    """A default as plain JSON; `UNSET` for one that has no JSON form."""
+    """A default as plain JSON; `UNSET` for one that has no JSON form, or another: NaN and infinity are null there."""
     try:
-        return plain(value)
+        return json.loads(json.dumps(plain(value), allow_nan=False))
     except (TypeError, ValueError):
         return UNSET

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from operator import attrgetter
-from types import NoneType, UnionType
+from types import SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -18,9 +19,12 @@ from msgspec.structs import astuple
 
 from typedmcp.context import Context
 from typedmcp.errors import UsageError
+from typedmcp.jsonnotes import read
+from typedmcp.jsonrecords import defaulted
 from typedmcp.jsontypes import (
     Unsupported,
     adapted,
+    convert,
     dec_hook,
     default_of,
     fault,
@@ -35,8 +39,10 @@ __all__ = ["BadArgument", "Parameter", "Signature", "hints_of", "name_of", "opti
 
 _CONTEXT_NAMES = ("ctx", "context")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_FIXED = (NoneType, str, int, float, bool, bytes, frozenset, Enum)
-"""Types of defaults that nobody can change by using them."""
+_UNFIT = (Unsupported, TypeError, ValueError, NameError, RuntimeError, re.error)
+"""What is raised for types that have no JSON form, or none that can be described."""
+_MISFITS = (ValueError, TypeError, RecursionError)
+"""What is raised for values that do not fit a type: lists cannot be in a set."""
 
 
 class BadArgument(ValueError):  # noqa: N818
@@ -55,6 +61,8 @@ class Parameter:
     """Its type, as `jsontypes.adapted` gives it."""
     required: bool
     default: Any
+    field: Callable[..., Any]
+    """What `msgspec.field` is called with, its name aside."""
     description: str
 
 
@@ -68,11 +76,11 @@ class Signature:
     def __init__(self, function: Callable[..., Any], what: str) -> None:
         self.function = function
         self._what = what
-        self.described: Described = described(inspect.getdoc(function) if not isinstance(function, partial) else None)
+        self.described: Described = described(None if _is_partial(function) else inspect.getdoc(function))
         hints = hints_of(function, what)
         self.returns: Any = hints.get("return", inspect.Parameter.empty)
         parameters = _parameters_of(function, what)
-        self.context: str | None = next((p.name for p in parameters if takes_context(p, hints)), None)
+        self.context: str | None = self._context_of(parameters, hints)
         """The parameter that takes the context."""
         self.rest: Any = UNSET
         """What type arguments have that the function takes by `**`; `UNSET` if it takes none."""
@@ -89,41 +97,63 @@ class Signature:
                 self.parameters.append(self._parameter(parameter, hint))
         self.struct: type[msgspec.Struct] = self._struct()
         self._known = {parameter.wire for parameter in self.parameters}
+        self._taken = {p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY} - self._known
         self._needs_hook = any(needs_hook(parameter.hint) for parameter in self.parameters)
         self.call: Callable[[Any, Any], Any] = self._caller(parameters)
 
+    def _context_of(self, parameters: list[inspect.Parameter], hints: Mapping[str, Any]) -> str | None:
+        found = [parameter.name for parameter in parameters if takes_context(parameter, hints)]
+        typed = [name for name in found if name in hints]
+        if len(typed) > 1:
+            raise self._error(typed[1], f"{typed[0]!r} is for the context already")
+        return next(iter(typed or found), None)
+
     def _parameter(self, given: inspect.Parameter, hint: Any) -> Parameter:
-        default, wire = given.default, given.name
+        default, wire, field = given.default, given.name, msgspec.field
         if type(default).__name__ == "FieldInfo":  # Pydantic's `Field(…)` in the place of a default
-            hint, default = Annotated[hint, default], _default_in(default)
-        said = ""
-        for note in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
-            said = note if isinstance(note, str) else getattr(note, "description", None) or said
-            wire = getattr(note, "alias", None) or wire
+            hint, default = Annotated[hint, default], inspect.Parameter.empty
+        notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+        for note in notes:
+            wire = _alias(note) or wire
             if default is inspect.Parameter.empty and type(note).__name__ == "FieldInfo":
-                default = _default_in(note)
+                default, field = self._default_in(note, given.name)
+        if default is not inspect.Parameter.empty and field is msgspec.field:
+            field = defaulted(default)
+        if any(wire == parameter.wire for parameter in self.parameters):
+            raise self._error(given.name, f"another is called {wire!r} as well")
+        said = read(notes).about.get("description")
         return Parameter(
             name=given.name,
             wire=wire,
             hint=self._adapted(given.name, hint),
             required=default is inspect.Parameter.empty,
             default=default,
+            field=field,
             description=said or self.described.parameters.get(given.name, ""),
         )
+
+    def _default_in(self, field: Any, name: str) -> tuple[Any, Callable[..., Any]]:
+        """The default in Pydantic's `Field(…)`, and as a field has it."""
+        if field.default_factory is None:
+            return inspect.Parameter.empty if field.is_required() else field.default, msgspec.field
+        try:
+            return field.default_factory(), partial(msgspec.field, default_factory=field.default_factory)
+        except TypeError as error:
+            raise self._error(name, f"its default: {error}") from error
 
     def _adapted(self, name: str, hint: Any) -> Any:
         try:
             made = adapted(hint)
             schema_of(made)
-        except (Unsupported, TypeError, ValueError) as error:
-            raise self._error(name, str(error)) from error
+        except _UNFIT as error:
+            raise self._error(name, str(error).partition("\n")[0]) from error
         return made
 
     def _error(self, name: str, text: str) -> UsageError:
         return UsageError(f"{self._what}: {name_of(self.function)}(), parameter {name!r}: {text}")
 
     def _struct(self) -> type[msgspec.Struct]:
-        fields = [(p.name, p.hint, _field(p)) for p in self.parameters]
+        fields = [(p.name, p.hint, p.field(name=p.wire)) for p in self.parameters]
         try:
             return msgspec.defstruct(
                 f"{name_of(self.function)} arguments", fields, kw_only=True, forbid_unknown_fields=self.rest is UNSET
@@ -148,12 +178,10 @@ class Signature:
 
     def schema(self) -> dict[str, Any]:
         """The schema of its arguments: an object's."""
-        made = object_schema({parameter.wire: _described_schema(parameter) for parameter in self.parameters})
+        rest = schema_of(self.rest) or True if self.takes_rest else False
+        made = object_schema({parameter.wire: _described_schema(parameter) for parameter in self.parameters}, rest)
         if required := [parameter.wire for parameter in self.parameters if parameter.required]:
             made["required"] = required
-        made["additionalProperties"] = False
-        if self.rest is not UNSET:
-            made["additionalProperties"] = True if self.rest is Any else schema_of(self.rest)
         return made
 
     # Calling
@@ -163,12 +191,25 @@ class Signature:
         try:
             bound = msgspec.convert(arguments, self.struct, dec_hook=dec_hook)
             return bound if self.rest is UNSET else (bound, self._bind_rest(arguments))
-        except (ValueError, RecursionError) as error:
+        except _MISFITS as error:
             raise BadArgument(fault(error)) from error
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        rest = {name: value for name, value in arguments.items() if name not in self._known}
-        return msgspec.convert(rest, dict[str, self.rest], dec_hook=dec_hook)  # type: ignore[name-defined]
+        rest: dict[str, Any] = {}
+        for name in self._rest_of(arguments):
+            try:
+                rest[name] = convert(arguments[name], self.rest)
+            except _MISFITS as error:
+                raise BadArgument(fault(error, f".{name}")) from error
+        return rest
+
+    def _rest_of(self, arguments: Mapping[str, Any]) -> list[str]:
+        """The names that no parameter has. Raises `BadArgument` where the function could not tell which it is."""
+        names = [name for name in arguments if name not in self._known]
+        for name in names:
+            if self.rest is UNSET or name in self._taken:
+                raise BadArgument(f"{name}: there is no such argument")
+        return names
 
     def bind_texts(self, arguments: Mapping[str, str]) -> Any:
         """The same for arguments that are all strings: those of prompts, and of URIs."""
@@ -176,12 +217,10 @@ class Signature:
         for parameter in self.parameters:
             text = arguments.get(parameter.wire)
             if text is not None:
-                values[parameter.name] = _from_text(text, parameter)
+                values[parameter.name] = _from_text(text, parameter.wire, parameter.hint)
             elif parameter.required:
                 raise BadArgument(f"{parameter.wire}: required, but missing")
-        rest = {name: text for name, text in arguments.items() if name not in self._known}
-        if self.rest is UNSET and rest:
-            raise BadArgument(f"{next(iter(rest))}: there is no such argument")
+        rest = {name: _from_text(arguments[name], name, self.rest) for name in self._rest_of(arguments)}
         bound = self.struct(**values)
         return bound if self.rest is UNSET else (bound, rest)
 
@@ -197,11 +236,12 @@ class Signature:
             return lambda bound, _: function(*astuple(bound))
         if is_simple and first[0] == context:
             return lambda bound, ctx: function(ctx, *astuple(bound))
-        names = [p.name for p in self.parameters]
+        names, takes_no_rest = [p.name for p in self.parameters], not self.takes_rest
+        nothing: dict[str, Any] = {}
 
         def call(bound: Any, ctx: Any) -> Any:
-            bound, rest = bound if type(bound) is tuple else (bound, {})
-            values: dict[str, Any] = dict(zip(names, astuple(bound), strict=True))
+            struct, rest = (bound, nothing) if takes_no_rest else bound
+            values: dict[str, Any] = dict(zip(names, astuple(struct), strict=True))
             if context is not None:
                 values[context] = ctx
             return function(*[values.pop(name) for name in first], **values, **rest)
@@ -219,28 +259,46 @@ def _parameters_of(function: Callable[..., Any], what: str) -> list[inspect.Para
 def hints_of(function: Callable[..., Any], what: str) -> dict[str, Any]:
     """The types in a function's annotations. Raises `UsageError` for a name that there is not."""
     inner: Any = function
-    while isinstance(inner, partial):
-        inner = inner.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    while _is_partial(inner):
+        inner = inner.func
     inner = inspect.unwrap(inner)
-    if not hasattr(inner, "__annotations__") and not inspect.isclass(inner):
-        inner = getattr(type(inner), "__call__", inner)  # noqa: B004  # an object that can be called
+    if isinstance(inner, type):
+        return {**_hints_of(cast(Any, inner).__init__, what, name_of(function)), "return": inner}
+    if not hasattr(inner, "__annotations__"):
+        inner = getattr(inner.__class__, "__call__", inner)  # noqa: B004  # an object that can be called
+    return _hints_of(inner, what, name_of(function))
+
+
+def _hints_of(function: Any, what: str, name: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    for more in _locals():
+    wrong: Exception = NameError()
+    for more in _locals(getattr(function, "__globals__", None)):
         try:
-            return get_type_hints(inner, localns=names or None, include_extras=True)
+            return get_type_hints(function, localns=names or None, include_extras=True)
         except NameError as error:
-            missing: Exception = error
-            names = {**more, **names}
+            wrong, names = error, {**more, **names}
         except (TypeError, SyntaxError) as error:
-            raise UsageError(f"{what}: an annotation of {name_of(function)}() is none: {error}") from error
-    raise UsageError(f"{what}: an annotation of {name_of(function)}(): {missing}")
+            wrong = error
+            break
+    raise UsageError(f"{what}: {name}(), {_culprit(function, names)}: {wrong}") from wrong
 
 
-def _locals() -> Iterator[Mapping[str, Any]]:
-    """The names in the functions around the call, from the inside out, for annotations that are strings."""
+def _culprit(function: Any, names: dict[str, Any]) -> str:
+    """Which annotation of a function cannot be read."""
+    for parameter, hint in function.__annotations__.items():
+        alone = SimpleNamespace(__annotations__={parameter: hint}, __globals__=function.__globals__)
+        try:
+            get_type_hints(alone, localns=names)
+        except (NameError, TypeError, SyntaxError):
+            return "what it returns" if parameter == "return" else f"parameter {parameter!r}"
+    return "its annotations"
+
+
+def _locals(names: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+    """The names in those functions around the call that see these global ones, for annotations that are strings."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
-        if not frame.f_globals.get("__name__", "").startswith("typedmcp.server"):
+        if frame.f_globals is names:
             yield frame.f_locals
         frame = frame.f_back  # type: ignore[assignment]
     yield {}
@@ -248,8 +306,10 @@ def _locals() -> Iterator[Mapping[str, Any]]:
 
 def takes_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     """Whether a parameter is for the context: by its type, or without one by its name."""
+    if parameter.kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
+        return False
     if parameter.name not in hints:
-        return parameter.name in _CONTEXT_NAMES and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        return parameter.name in _CONTEXT_NAMES
     hint = hints[parameter.name]
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
@@ -259,16 +319,19 @@ def takes_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> boo
 
 def name_of(function: Any) -> str:
     """What a function is called."""
-    while isinstance(function, partial):
-        function = cast("Any", function.func)  # pyright: ignore[reportUnknownMemberType]
+    while _is_partial(function):
+        function = function.func
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-def _default_in(field: Any) -> Any:
-    """The default in Pydantic's `Field(…)`."""
-    if field.default_factory is not None:
-        return field.default_factory()
-    return inspect.Parameter.empty if field.is_required() else field.default
+def _is_partial(function: Any) -> bool:
+    return isinstance(function, partial)
+
+
+def _alias(note: Any) -> str | None:
+    """What a note says that a parameter is called on the wire."""
+    names = (getattr(note, name, None) for name in ("validation_alias", "alias"))
+    return next((name for name in names if isinstance(name, str)), None)
 
 
 def _described_schema(parameter: Parameter) -> dict[str, Any]:
@@ -280,35 +343,27 @@ def _described_schema(parameter: Parameter) -> dict[str, Any]:
     return made
 
 
-def _field(parameter: Parameter) -> Any:
-    name = None if parameter.wire == parameter.name else parameter.wire
-    if parameter.required:
-        return msgspec.field(name=name)
-    default = parameter.default
-    if isinstance(default, _FIXED):
-        return msgspec.field(default=default, name=name)
-    return msgspec.field(default_factory=lambda: default, name=name)  # which is Python's way with defaults
-
-
-def _from_text(text: str, parameter: Parameter) -> Any:
+def _from_text(text: str, name: str, hint: Any) -> Any:
     """An argument that came as text, as it is, as the number that it says, or as JSON."""
     try:
-        return msgspec.convert(text, parameter.hint, strict=False, dec_hook=dec_hook)
-    except ValueError as error:
+        return msgspec.convert(text, hint, strict=False, dec_hook=dec_hook)
+    except _MISFITS as error:
         try:
-            return from_json(text, parameter.hint)
-        except (ValueError, RecursionError):
-            raise BadArgument(fault(error, f".{parameter.wire}")) from error
+            return from_json(text, hint)
+        except _MISFITS:
+            raise BadArgument(fault(error, f".{name}")) from error
 
 
 def options_of(hint: Any) -> list[str]:
     """The texts that a type takes, where it takes only certain ones: those of `Literal`, and of enums."""
     if get_origin(hint) is Annotated:
         return options_of(get_args(hint)[0])
-    if get_origin(hint) is Literal:
-        return [value for value in get_args(hint) if isinstance(value, str)]
     if get_origin(hint) in (Union, UnionType):
         return [text for option in get_args(hint) for text in options_of(option)]
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return [member.value for member in hint if isinstance(member.value, str)]
-    return []
+    if get_origin(hint) is Literal:
+        options = get_args(hint)
+    elif isinstance(hint, type) and issubclass(hint, Enum):
+        options = tuple(member.value for member in hint)
+    else:
+        options = schema_of(hint).get("enum", ())
+    return [option for option in options if isinstance(option, str)]

@@ -1,8 +1,8 @@
 """Build the distribution, and prove that the wheel works where nothing else is installed.
 
 Usage: `python tools/dist_check.py UV`. Checks: wheel and sdist hold the same package files; the wheel
-installs into an empty environment without Pydantic, imports, decodes a message; with Pydantic too;
-`pyright --verifytypes` is at 100 % for both packages.
+installs into an empty environment without Pydantic, imports, decodes a message; with Pydantic too; the command
+says what it lacks, and works with its extra; `pyright --verifytypes` is at 100 % for both packages.
 """
 
 from __future__ import annotations
@@ -72,6 +72,13 @@ def contents(wheel: Path, sdist: Path) -> None:
     assert expected <= in_sdist, expected - in_sdist
 
 
+def without_its_extra(command: Path) -> None:
+    """The command says in one line what is missing."""
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert "pip install 'typedmcp[cli]'" in done.stderr, done.stderr
+
+
 def verify_types(python: Path, package: str) -> None:
     """Every public name of an installed package has a known type."""
     command = [sys.executable, "-m", "pyright", "--ignoreexternal", "--outputjson", "--verifytypes", package]
@@ -98,8 +105,12 @@ def main(uv: str) -> None:
         run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")
         run(uv, "pip", "install", "--quiet", "--python", python, wheel)
         print(run(python, "-W", "error", "-c", WITHOUT_PYDANTIC, cwd=folder), end="")
+        without_its_extra(python.with_name("typedmcp"))
         run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[pydantic]")
         print(run(python, "-W", "error", "-c", WITH_PYDANTIC, cwd=folder), end="")
+        run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[cli]")
+        run(python.with_name("typedmcp"), "diff", "2025-06-18", "2025-11-25")
+        print(run(python.with_name("typedmcp"), "--version").strip(), "works as a command")
         for package in PACKAGES:
             verify_types(python, package)
 

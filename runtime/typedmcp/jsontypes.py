@@ -37,6 +37,7 @@ __all__ = [
     "needs_hook",
     "object_schema",
     "plain",
+    "root_of",
     "schema_of",
 ]
 
@@ -160,7 +161,12 @@ class _Adapter:
         if not kept:
             return made
         self._used |= kept.keys()
-        hint = Annotated[made, Meta(**kept)]
+        try:
+            hint: Any = Annotated[made, Meta(**kept)]
+        except TypeError:  # a date, say, is no limit there
+            if kind in (int, float, str):
+                raise
+            return _checked(made, kept, [])
         return hint if _is_taken(hint) else _checked(made, kept, [])
 
     def _union(self, arguments: tuple[Any, ...], constraints: Mapping[str, Any] | None) -> Any:
@@ -215,7 +221,7 @@ class _Adapter:
             if hint is simple:
                 return made
         if origin is Literal:
-            return self._choice(hint, _name(hint), get_args(hint), {})
+            return self._choice(hint, get_args(hint))
         kind: Any = origin or hint
         if isinstance(kind, _OwnMeta):
             return hint
@@ -228,11 +234,11 @@ class _Adapter:
         if jsonrecords.is_record(kind):
             return self._record(hint)
         if issubclass(kind, enum.Enum):
-            return self._choice(hint, kind.__name__, [*kind], {"title": kind.__name__})
+            return self._choice(hint, [*kind])
         return _class(kind) if kind in (hint, re.Pattern) else self._container(hint, kind)
 
-    def _choice(self, hint: Any, name: str, members: Sequence[Any], about: Mapping[str, Any]) -> Any:
-        return hint if not self._describes and _is_taken(hint) else _choice(name, members, about)
+    def _choice(self, hint: Any, members: Sequence[Any]) -> Any:
+        return hint if not self._describes and _is_taken(hint) else _choice(_name(hint), members)
 
     def _container(self, hint: Any, kind: Any) -> Any:
         if kind not in _NATIVE and kind not in _MADE_OF:
@@ -341,7 +347,7 @@ def _key_schema(keys: Any) -> dict[str, Any]:
     return {"pattern": _INTEGER} if made.get("type") == "integer" else made
 
 
-def _choice(name: str, members: Sequence[Any], about: Mapping[str, Any]) -> Any:
+def _choice(name: str, members: Sequence[Any]) -> Any:
     """One of some values, each by its JSON form."""
     try:
         forms = [msgspec.json.decode(msgspec.json.encode(member, enc_hook=enc_hook)) for member in members]
@@ -355,7 +361,7 @@ def _choice(name: str, members: Sequence[Any], about: Mapping[str, Any]) -> Any:
                 return member
         raise ValueError(f"Invalid enum value {value!r}")
 
-    return _own(name, decode, lambda: {**about, **({"type": kinds[0]} if kinds else {}), "enum": forms})
+    return _own(name, decode, lambda: {**({"type": kinds[0]} if kinds else {}), "enum": forms})
 
 
 def _checked(inner: Any, constraints: Mapping[str, Any], predicates: Sequence[Callable[[Any], Any]]) -> Any:
@@ -384,7 +390,7 @@ def _tried(options: Sequence[Any]) -> Any:
 
     @cache
     def members() -> list[set[str]]:
-        return [{*_root_of(schema_of(option)).get("properties", ())} for option in options]
+        return [{*root_of(schema_of(option)).get("properties", ())} for option in options]
 
     def decode(value: Any) -> Any:
         ordered = options
@@ -624,7 +630,7 @@ def _renamed(schema: Any, names: Mapping[str, str]) -> Any:
     return {key: names.get(value, value) if key == "$ref" else _renamed(value, names) for key, value in schema.items()}
 
 
-def _root_of(schema: dict[str, Any]) -> dict[str, Any]:
+def root_of(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema without the reference that it may be."""
     name = str(schema.get("$ref", "")).removeprefix(_REF.format(name=""))
     return cast("dict[str, Any]", schema["$defs"][name]) if name else schema

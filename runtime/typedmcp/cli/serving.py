@@ -1,0 +1,57 @@
+"""`typedmcp run`: serves what is in a file. `python -m typedmcp.cli.serving` does it without reading options."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import runpy
+import sys
+from typing import Any
+
+from typedmcp.cli.loading import find, has_main, service_of
+from typedmcp.cli.references import Reference
+from typedmcp.cli.status import FAILED, OK, Stop, guarded
+from typedmcp.serving import serve
+
+__all__ = ["main", "serve_file"]
+
+
+def serve_file(text: str, transport: Any = "stdio", log_level: str = "warning", **options: Any) -> int:
+    """Serve the server in a file, with options of `typedmcp.serve`. A file that has none is run as a script."""
+    logging.basicConfig(level=log_level.upper(), format="%(levelname)s: %(name)s: %(message)s")
+    reference, server = find(text)
+    if server is None:
+        return _run_script(reference, transport)
+    if (service := service_of(server)) is not None:
+        if transport != "stdio":
+            raise Stop(f"{text} is an ASGI application: a server such as uvicorn runs it")
+        server = service
+    if transport == "stdio" and os.isatty(0):
+        sys.stderr.write("serving on standard input and output: a client should start this; Ctrl-D ends it\n")
+    try:
+        serve(server, transport, **options)
+    except SystemExit as ended:  # with which uvicorn says that it cannot listen
+        return FAILED if ended.code else OK
+    return OK
+
+
+def _run_script(reference: Reference, transport: str) -> int:
+    file = reference.source
+    if not reference.is_file or not has_main(file):
+        raise Stop(f"{file} has no server: a typedmcp.Server, or a handler called server, mcp, app or handler")
+    if transport != "stdio":
+        raise Stop(f"{file} has no server, and serves by itself when it is run: python {file}")
+    sys.argv[:] = [file]
+    runpy.run_path(file, run_name="__main__")
+    return OK
+
+
+def main() -> int:
+    """The status of serving the file that the first argument names, with the options in the second, as JSON."""
+    options: dict[str, Any] = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
+    return serve_file(sys.argv[1], **options)
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main))

@@ -1,0 +1,191 @@
+"""What the tests of the command share: the command, as a process of its own, and a server in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
+
+__all__ = ["COMMAND", "ENVIRONMENT", "SERVER", "Done", "Inside", "in_words", "over_http", "typedmcp"]
+
+COMMAND = [sys.executable, "-m", "typedmcp"]
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")},
+    "PYTHONWARNINGS": "error",
+    "TERM": "xterm-256color",
+}
+
+SERVER = '''
+"""A server with one of everything."""
+
+import asyncio
+import os
+import sys
+from base64 import b64encode
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from typedmcp import Context, Image, Server, ToolError
+from typedmcp.dialect import structs
+
+server = Server("weather", version="1.0", instructions="Ask for alerts first.")
+
+
+@server.tool
+def forecast(
+    city: str, days: Annotated[int, Meta(ge=1, le=7)] = 3, unit: Literal["C", "F"] = "C", tags: list[str] = []
+) -> str:
+    """The weather to come.
+
+    Args:
+        city: Where it is to be.
+        days: How many days, beginning with today.
+    """
+    print("asked about", city)
+    return f"{city!r}, {days!r} days, {unit}, {tags!r}"
+
+
+@server.tool
+def total(numbers: list[float]) -> float:
+    """Add numbers."""
+    return sum(numbers)
+
+
+@server.tool
+async def slow(steps: int, ctx: Context) -> str:
+    """Take a while."""
+    for step in range(steps):
+        await ctx.progress(step + 1, total=steps, message=f"step {step + 1}")
+        await ctx.log("debug", {"finished": step})
+        await ctx.log("warning", f"finished {step}", "stairs")
+        await asyncio.sleep(0.02)
+    return "done"
+
+
+@server.tool
+async def forever() -> str:
+    print("begun", flush=True)
+    await asyncio.sleep(1000)
+    return ""
+
+
+@server.tool
+def fail() -> str:
+    """Fail."""
+    raise ToolError("it rained")
+
+
+@server.tool
+def quit() -> str:
+    os._exit(7)
+
+
+@server.tool
+def chart(count: int = 1) -> list[Image | str]:
+    """Draw."""
+    return ["a chart", *(Image(data=b"picture %d" % number, format="png") for number in range(count))]
+
+
+@server.tool
+def escape() -> str:
+    return "\\x1b[2Jcleared"
+
+
+@server.tool
+async def ask(ctx: Context) -> str:
+    """Ask who it is."""
+    fields = {
+        "name": {"type": "string", "minLength": 2, "description": "What you are called."},
+        "age": {"type": "integer", "minimum": 3},
+        "member": {"type": "boolean", "default": True},
+        "size": {"type": "string", "enum": ["S", "M"]},
+    }
+    answer = await ctx.elicit("Who are you?", {"type": "object", "properties": fields, "required": ["name", "size"]})
+    return f"{answer.action} {sorted((answer.content or {}).items())}"
+
+
+@server.tool
+def environment(name: str) -> str:
+    return os.environ.get(name, "not set")
+
+
+@server.resource("cities://all")
+def cities() -> list[str]:
+    """All cities."""
+    return ["Bergen", "Cairo"]
+
+
+@server.resource("weather://{city}/now")
+def now(city: str) -> str:
+    """The weather at the moment."""
+    return f"{city}: rain"
+
+
+@server.resource("images://logo", mime_type="image/png")
+def logo() -> bytes:
+    return b"logo"
+
+
+@server.prompt
+def packing(city: str, days: int = 3) -> str:
+    """What to pack."""
+    return f"I am going to {city} for {days} days."
+'''
+
+
+def in_words(value: object) -> str:
+    """What a case is called: by its command line."""
+    return " ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else ""
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Inside(Protocol):
+    """The command in this process, for tables of cases: half a second less for each."""
+
+    def __call__(self, *arguments: object) -> Done: ...
+
+
+def typedmcp(
+    *arguments: str | Path, cwd: Path | None = None, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
+) -> Done:
+    """Run the command to its end."""
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    command = [*COMMAND, *map(str, arguments)]
+    done = subprocess.run(
+        command, cwd=cwd, input=given, env={**ENVIRONMENT, **(env or {})}, capture_output=True, timeout=60, check=False
+    )
+    assert b"Traceback (most recent call last)" not in done.stderr or b"cannot be imported" in done.stderr, done.stderr
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@contextmanager
+def over_http(file: Path, *options: str) -> Generator[str]:
+    """The command as a server over HTTP at any port; its address."""
+    command = [*COMMAND, "run", str(file), "--transport", "http", "--port", "0", *options]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as server:
+        assert server.stderr is not None
+        try:
+            found = next(found for line in server.stderr if (found := re.search(r"running on (http://\S+)", line)))
+            yield found[1]
+        finally:
+            server.terminate()
+            server.communicate(timeout=30)

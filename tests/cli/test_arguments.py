@@ -1,0 +1,172 @@
+"""How `key=value` becomes an argument."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import in_words
+from typedmcp.cli.arguments import arguments_of
+from typedmcp.cli.schemas import type_text
+from typedmcp.cli.status import Stop
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "count": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "nothing": {"type": "null"},
+        "maybe": {"type": ["integer", "null"]},
+        "name": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "numbers": {"type": "array", "items": {"type": "number"}},
+        "unit": {"enum": ["C", "F", 3, None]},
+        "level": {"const": 7},
+        "point": {"$ref": "#/$defs/Point"},
+        "points": {"type": "array", "items": {"$ref": "#/$defs/Point"}},
+        "any": {},
+        "always": True,
+        "odd:": {"type": "string"},
+    },
+    "$defs": {"Point": {"type": "object"}, "Loop": {"$ref": "#/$defs/Loop"}},
+    "additionalProperties": False,
+}
+
+READ: list[tuple[list[str], dict[str, Any]]] = [
+    (["text=3"], {"text": "3"}),
+    (["text="], {"text": ""}),
+    (["text=a=b"], {"text": "a=b"}),
+    (["text=null"], {"text": "null"}),
+    (["text:=null"], {"text": None}),
+    (["count=3"], {"count": 3}),
+    (["count=-3"], {"count": -3}),
+    (["ratio=3"], {"ratio": 3}),
+    (["ratio=2.5e3"], {"ratio": 2500.0}),
+    (["flag=true", "nothing=null"], {"flag": True, "nothing": None}),
+    (["maybe=null"], {"maybe": None}),
+    (["maybe=4"], {"maybe": 4}),
+    (["name=null"], {"name": "null"}),
+    (["either=4"], {"either": [4]}),
+    (["either=[4, 5]"], {"either": [4, 5]}),
+    (["tags=a"], {"tags": ["a"]}),
+    (["tags=a", "tags=b"], {"tags": ["a", "b"]}),
+    (['tags=["a", "b"]', "tags=c"], {"tags": ["a", "b", "c"]}),
+    (["numbers=1", "numbers=2.5"], {"numbers": [1, 2.5]}),
+    (["unit=F"], {"unit": "F"}),
+    (["unit=3"], {"unit": 3}),
+    (["unit=null"], {"unit": None}),
+    (["unit=K"], {"unit": "K"}),
+    (["level=7"], {"level": 7}),
+    (['point={"x": 1}'], {"point": {"x": 1}}),
+    (['points={"x": 1}'], {"points": [{"x": 1}]}),
+    (["any=3", "always=yes"], {"any": 3, "always": "yes"}),
+    (["any:=[1]"], {"any": [1]}),
+    (["odd:=3"], {"odd:": "3"}),
+    (["text=ä"], {"text": "ä"}),
+]
+
+REFUSED = [
+    ("text", "'text' is no argument: key=value, key:=json or key=@file"),
+    ("=3", "'=3' is no argument: key=value, key:=json or key=@file"),
+    (":=3", "':=3' is no argument: key=value, key:=json or key=@file"),
+    ("txt=a", "it takes no 'txt'; did you mean text?"),
+    ("count=three", "count: expected integer, got 'three'"),
+    ("count=1.5", "count: expected integer, got '1.5'"),
+    ("count=true", "count: expected integer, got 'true'"),
+    ("flag=yes", "flag: expected boolean, got 'yes'"),
+    ("either=x", "either: expected integer, got 'x'"),
+    ("numbers=x", "numbers: expected number, got 'x'"),
+    ("point=x", "point: not JSON: JSON is malformed: invalid character (byte 0)"),
+    ("any:=[", "any: not JSON: Input data was truncated"),
+    ("text=@nowhere", "text: cannot read 'nowhere': No such file or directory"),
+    ("text=\udcff", "'text=\\udcff' is not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("pairs", "read"), READ, ids=in_words)
+def test_the_schema_says_what_a_value_is(pairs: list[str], read: dict[str, Any]) -> None:
+    found = arguments_of(pairs, SCHEMA, None, "it")
+    assert found == read
+    assert [type(value) for value in found.values()] == [type(value) for value in read.values()]
+
+
+@pytest.mark.parametrize(("pair", "told"), REFUSED, ids=[ascii(pair) for pair, _ in REFUSED])
+def test_what_cannot_be_read_is_refused_in_one_line(pair: str, told: str) -> None:
+    with pytest.raises(Stop) as caught:
+        arguments_of([pair], SCHEMA, None, "it")
+    assert str(caught.value) == told
+    assert caught.value.status == 2
+
+
+def test_a_value_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("3\n", encoding="utf-8")
+    pairs = [f"text=@{tmp_path / 'text'}", f"count=@{tmp_path / 'text'}", f"any:=@{tmp_path / 'text'}"]
+    assert arguments_of(pairs, SCHEMA, None, "it") == {"text": "3\n", "count": 3, "any": 3}
+    (tmp_path / "text").write_bytes(b"\xff")
+    with pytest.raises(Stop, match=r"text: cannot read '.*': not UTF-8"):
+        arguments_of(pairs, SCHEMA, None, "it")
+
+
+def test_a_key_that_comes_twice_is_refused_where_there_is_no_array() -> None:
+    with pytest.raises(Stop, match="count is given twice, and is no array"):
+        arguments_of(["count=1", "count=2"], SCHEMA, None, "it")
+
+
+def test_keys_that_the_schema_does_not_name_are_taken_where_it_lets_them() -> None:
+    assert arguments_of(["a=1", "b=x"], {"type": "object"}, None, "it") == {"a": 1, "b": "x"}
+    assert arguments_of(["a=1"], {"properties": "nonsense", "required": 3}, None, "it") == {"a": 1}
+
+
+def test_what_is_missing_is_named_with_its_type_unless_json_was_given() -> None:
+    schema = {"properties": SCHEMA["properties"], "required": ["text", "tags"]}
+    with pytest.raises(Stop, match=r"it needs tags \(array of string\): tags=…"):
+        arguments_of(["text=a"], schema, None, "it")
+    assert arguments_of([], schema, "{}", "it") == {}
+
+
+def test_what_is_named_for_itself_wins_over_json() -> None:
+    assert arguments_of(["count=2"], SCHEMA, '{"count": 1, "other": 1}', "it") == {"count": 2, "other": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("[1]", "is not a JSON object"), ("{", "not JSON: Input data was truncated")]
+)
+def test_json_that_is_no_object_is_refused(text: str, told: str) -> None:
+    with pytest.raises(Stop, match=f"--json-args:? {told}"):
+        arguments_of([], SCHEMA, text, "it")
+
+
+def test_json_on_standard_input_has_to_be_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "\xff"}')))
+    with pytest.raises(Stop, match="--json-args: not JSON"):
+        arguments_of([], SCHEMA, "-", "it")
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({}, "any"),
+        (True, "any"),
+        ({"type": "string"}, "string"),
+        ({"type": ["string", "null"]}, "string | null"),
+        ({"enum": ["a", 1, None]}, '"a" | 1 | null'),
+        ({"const": "ä"}, '"ä"'),
+        (
+            {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}},
+            "array of (string | integer)",
+        ),
+        ({"type": "array"}, "array"),
+        ({"$ref": "#/$defs/Point"}, "object"),
+        ({"$ref": "#/$defs/Loop"}, "any"),
+        ({"$ref": "https://elsewhere/schema"}, "any"),
+    ],
+    ids=str,
+)
+def test_a_schema_is_told_in_a_few_words(schema: Any, text: str) -> None:
+    assert type_text(schema, SCHEMA) == text

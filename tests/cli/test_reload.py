@@ -1,0 +1,177 @@
+"""`run --reload`: the server of a file that changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.cli.command import COMMAND, ENVIRONMENT
+from tests.runtime.helpers import run
+from typedmcp.cli.reloading import snapshot
+
+SERVER = """
+import asyncio
+from typedmcp import Server
+server = Server("changing")
+
+@server.tool
+async def {name}() -> str:
+    await asyncio.sleep({pause})
+    return "{name}"
+
+@server.tool
+async def forever() -> str:
+    import os
+    os._exit(3)
+"""
+
+
+def _write(file: Path, name: str, pause: float = 0) -> None:
+    file.write_text(SERVER.format(name=name, pause=pause), encoding="utf-8")
+
+
+async def _until(what: Callable[[], Any]) -> None:
+    for _ in range(400):
+        if await what():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+async def _fails(client: typedmcp.Client) -> bool:
+    try:
+        await client.call_tool("after")
+    except typedmcp.RemoteError as error:
+        return error.message == "the server has ended before it answered"
+    return False
+
+
+@asynccontextmanager
+async def _served(file: Path, revision: str) -> AsyncGenerator[typedmcp.Client]:
+    parameters = typedmcp.StdioServerParameters(
+        COMMAND[0], [*COMMAND[1:], "run", str(file), "--reload"], env=ENVIRONMENT
+    )
+    async with typedmcp.connect(parameters, revisions=[revision]) as client:
+        yield client
+
+
+async def _names(client: typedmcp.Client) -> list[str]:
+    return [tool.name async for tool in client.tools(fresh=True)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_client_keeps_its_connection_while_the_server_changes(tmp_path: Path, revision: str) -> None:
+    async def main() -> None:
+        file = tmp_path / "server.py"
+        _write(file, "before", 1.0)
+        async with _served(file, revision) as client:
+            assert await _names(client) == ["before", "forever"]
+            waiting = asyncio.create_task(client.call_tool("before"))
+            await asyncio.sleep(0.2)  # until the old server has it
+            _write(file, "after")
+
+            async def changed() -> bool:
+                return "after" in await _names(client)
+
+            await _until(changed)
+            assert typedmcp.text_of(await waiting) == "before"
+            assert typedmcp.text_of(await client.call_tool("after")) == "after"
+
+    run(main())
+
+
+@pytest.mark.long
+def test_a_client_of_an_older_revision_hears_that_lists_have_changed(tmp_path: Path) -> None:
+    async def main() -> None:
+        file = tmp_path / "server.py"
+        _write(file, "before")
+        async with _served(file, "2025-11-25") as client, client.listen(tools=True) as changes:
+            _write(file, "after")
+            assert (await anext(aiter(changes))).kind == "tools"
+            assert await _names(client) == ["after", "forever"]
+
+    run(main())
+
+
+@pytest.mark.long
+def test_a_server_that_dies_fails_its_calls_and_comes_back_with_the_next_change(tmp_path: Path) -> None:
+    async def main() -> None:
+        file = tmp_path / "server.py"
+        _write(file, "before")
+        async with _served(file, "2026-07-28") as client:
+            with pytest.raises(typedmcp.RemoteError, match="the server has ended before it answered"):
+                await client.call_tool("forever")
+            waiting = asyncio.create_task(client.call_tool("after"))
+            await asyncio.sleep(0.2)
+            assert not waiting.done()
+            _write(file, "after")
+            assert typedmcp.text_of(await waiting) == "after"
+            file.write_text("1 / 0", encoding="utf-8")
+            await _until(lambda: _fails(client))
+            _write(file, "again")
+            assert typedmcp.text_of(await client.call_tool("again")) == "again"
+
+    run(main())
+
+
+@pytest.mark.long
+def test_over_http_the_server_is_started_again(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    _write(file, "before")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    command = [*COMMAND, "run", str(file), "--transport", "http", "--port", port, "--reload"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as server:
+        assert server.stderr is not None
+        try:
+            assert any("running on" in line for line in server.stderr)
+            _write(file, "after")
+            assert any("server.py changed" in line for line in server.stderr)
+            assert any("running on" in line for line in server.stderr)
+            with typedmcp.sync.connect(f"http://127.0.0.1:{port}/mcp") as client:
+                assert [tool.name for tool in client.tools()] == ["after", "forever"]
+        finally:
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(20) == 0
+            server.stderr.read()
+
+
+def test_a_snapshot_sees_files_of_python_that_come_change_and_go(tmp_path: Path) -> None:
+    first, nested = tmp_path / "a.py", tmp_path / "sub" / "b.py"
+    first.touch()
+    before = snapshot(tmp_path)
+    assert [*before] == [str(first)]
+    nested.parent.mkdir()
+    nested.touch()
+    (tmp_path / "c.txt").touch()
+    assert {*snapshot(tmp_path)} == {str(first), str(nested)}
+    os.utime(first, ns=(0, time.time_ns() + 1))
+    assert snapshot(tmp_path)[str(first)] != before[str(first)]
+    first.unlink()
+    assert {*snapshot(tmp_path)} == {str(nested)}
+
+
+@pytest.mark.parametrize("name", [".hidden", "__pycache__", "node_modules", "environment"])
+def test_a_snapshot_leaves_out_what_nobody_writes(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "a.py").touch()
+    (tmp_path / "environment").mkdir(exist_ok=True)
+    (tmp_path / "environment" / "pyvenv.cfg").touch()
+    assert snapshot(tmp_path) == {}
+
+
+def test_a_snapshot_of_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert snapshot(tmp_path / "nowhere") == {}

@@ -1,0 +1,245 @@
+"""`validate`: recorded traffic, good and bad."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspec import VERSIONS
+from tests.cli.command import typedmcp
+from typedmcp.cli.traffic import Checker, Malformed, parsed
+from typedmcp.cli.validating import check
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+
+
+def request(method: str, id: Any = 1, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": method, **({"params": params} if params else {})}
+
+
+def result(id: Any = 1, **members: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": members}
+
+
+def notice(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})}
+
+
+def by(side: str, message: Any) -> dict[str, Any]:
+    return {"direction": side, "message": message, "at": 1.5}
+
+
+CALL = request("tools/call", name="greet")
+TEXT = {"content": [{"type": "text", "text": "hello"}]}
+META: dict[str, object] = {
+    "io.modelcontextprotocol/protocolVersion": NEW,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+VALID: dict[str, tuple[str, list[Any]]] = {
+    "a call and its result": (OLD, [CALL, result(**TEXT)]),
+    "an error in its place": (OLD, [CALL, {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}}]),
+    "an error for nobody": (OLD, [{"jsonrpc": "2.0", "error": {"code": -32700, "message": "no"}}]),
+    "notifications": (OLD, [notice("notifications/initialized"), notice("notifications/tools/list_changed")]),
+    "a request of the server's": (OLD, [by("server", request("roots/list")), by("client", result(roots=[]))]),
+    "both sides with the same id": (
+        OLD,
+        [
+            by("client", CALL),
+            by("server", request("roots/list")),
+            by("server", result(**TEXT)),
+            by("client", result(roots=[])),
+        ],
+    ),
+    "the same, without saying who": (OLD, [CALL, request("roots/list"), result(roots=[]), result(**TEXT)]),
+    "a ping, which either may send": (OLD, [request("ping"), result()]),
+    "ids that are used again": (OLD, [CALL, result(**TEXT), request("tools/list"), result(tools=[])]),
+    "ids that look alike": (OLD, [CALL, request("tools/list", "1"), result("1", tools=[]), result(**TEXT)]),
+    "a batch": ("2025-03-26", [[CALL, request("ping", 2)], [result(2), result(**TEXT)]]),
+    "a wrapper without a direction": (OLD, [{"message": CALL}, {"message": result(**TEXT)}]),
+    "a result that asks for input": (
+        NEW,
+        [
+            request("tools/call", name="a", _meta=META),
+            result(resultType="input_required", requestState="x", inputRequests={"a": {"method": "roots/list"}}),
+        ],
+    ),
+    "a task of the extension": (
+        NEW,
+        [
+            request("tools/call", name="a", _meta=META),
+            result(
+                resultType="task", taskId="t", status="working", createdAt="2026-01-01T00:00:00Z",
+                lastUpdatedAt="2026-01-01T00:00:00Z", ttlMs=None,
+            ),
+            request("tasks/get", 2, taskId="t", _meta=META),
+        ],
+    ),
+}  # fmt: skip
+
+FAULTY: dict[str, tuple[str, list[Any], str]] = {
+    "a parameter that is missing": (
+        OLD, [request("tools/call", nam="a")], "tools/call: params.name: required, but missing"
+    ),
+    "a result that does not fit": (
+        OLD,
+        [request("tools/list"), result(tools=[{"name": 3, "inputSchema": {"type": "object"}}])],
+        "tools/list: result.tools[0].name: expected string, got 3",
+    ),
+    "a result of another method": (OLD, [CALL, result(tools=[])], "tools/call: result.content: required, but missing"),
+    "a result that is no object": (
+        OLD, [CALL, {"jsonrpc": "2.0", "id": 1, "result": 3}], "tools/call: result: expected object, got 3"
+    ),
+    "an answer to nothing": (OLD, [result(7)], "id: no request with the id 7 came before"),
+    "an answer to one's own request": (
+        OLD, [by("client", CALL), by("client", result(**TEXT))], "id: no request with the id 1 came before"
+    ),
+    "a second answer": (OLD, [CALL, result(**TEXT), result(**TEXT)], "id: no request with the id 1 came before"),
+    "an error without a code": (
+        OLD,
+        [CALL, {"jsonrpc": "2.0", "id": 1, "error": {"message": "no"}}],
+        "tools/call: error.code: required, but missing",
+    ),
+    "no JSON-RPC": (OLD, [{"id": 1, "method": "ping"}], 'ping: jsonrpc: required, but missing'),
+    "a method that nobody knows": (OLD, [request("tools/cal")], "tools/cal: method: unknown in 2025-11-25"),
+    "a method of another revision": (
+        OLD, [request("server/discover")], "server/discover: method: unknown in 2025-11-25; it is in 2026-07-28"
+    ),
+    "a method of the other side": (
+        OLD, [by("client", request("roots/list"))], "roots/list: method: sent by the client, and only the server may"
+    ),
+    "a question that travels in results": (
+        NEW, [request("roots/list")], "roots/list: method: no message of its own in 2026-07-28: it travels in results"
+    ),
+    "a request without an id": (OLD, [notice("tools/list")], "tools/list: method: a request, and it has no id"),
+    "a notification with an id": (
+        OLD,
+        [request("notifications/initialized")],
+        "notifications/initialized: method: a notification, and it has an id",
+    ),
+    "a method that is no text": (OLD, [{"jsonrpc": "2.0", "method": 3}], "method: expected string, got 3"),
+    "an id that is none": (OLD, [request("ping", 1.5)], "ping: id: expected string or integer, got 1.5"),
+    "a message that is none": (OLD, [{"jsonrpc": "2.0"}], "no message: it has neither method nor result nor error"),
+    "a number": (OLD, [3], "no message: it has neither method nor result nor error"),
+    "a batch where there is none": (OLD, [[CALL]], "a batch, which 2025-11-25 does not have"),
+    "one in a batch": (
+        "2025-03-26", [[CALL, request("tools/call", 2)]], "tools/call: [1].params: required, but missing"
+    ),
+    "a direction that is none": (
+        OLD, [{"direction": "up", "message": notice("notifications/initialized")}],
+        'direction: expected "client" or "server", got "up"',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "messages"), VALID.values(), ids=VALID)
+def test_valid_is(version: str, messages: list[Any]) -> None:
+    checker = Checker(version)
+    assert [str(fault) for message in messages for fault in checker.check(message)] == []
+
+
+@pytest.mark.parametrize(("version", "messages", "told"), FAULTY.values(), ids=FAULTY)
+def test_invalid_is(version: str, messages: list[Any], told: str) -> None:
+    checker = Checker(version)
+    assert [str(fault) for message in messages for fault in checker.check(message)] == [told]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_revision_can_be_checked(version: str) -> None:
+    checker = Checker(version)
+    assert [*checker.check({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}})] == []
+    assert [str(fault) for fault in checker.check(result(1))] == ["id: no request with the id 1 came before"]
+
+
+def test_requests_that_were_answered_are_not_kept() -> None:
+    checker = Checker(OLD)
+    for id in range(100):
+        assert [*checker.check(by("client", request("ping", id))), *checker.check(by("server", result(id)))] == []
+    assert checker.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b"{", "not JSON: Input data was truncated"),
+        (b'{"a": \xff}', "not JSON: JSON is malformed: invalid character (byte 6)"),
+        (b'"\xff"', "not UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_line_that_is_no_json_is_told_apart(line: bytes, told: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        parsed(line)
+    assert str(caught.value) == told
+
+
+def test_each_fault_has_a_line_and_the_status_says_that_there_are_some(tmp_path: Path) -> None:
+    lines = [
+        b"\xef\xbb\xbf" + json.dumps(CALL).encode(),
+        b"",
+        b"  \r",
+        json.dumps(by("server", result(content=[{"type": "txt"}]))).encode() + b"\r",
+        b"{broken",
+        json.dumps(request("ping", 2)).encode(),
+    ]
+    (tmp_path / "traffic.jsonl").write_bytes(b"\n".join(lines))
+    done = typedmcp("validate", "traffic.jsonl", "--version", OLD, cwd=tmp_path)
+    expected = 'expected "text", "image", "audio", "resource_link" or "resource", got "txt"'
+    assert done.out.splitlines() == [
+        f"traffic.jsonl:4: tools/call: result.content[0].type: {expected}",
+        "traffic.jsonl:5: not JSON: JSON is malformed: object keys must be strings (byte 1)",
+        "4 messages, 2 faults",
+    ]
+    assert (done.status, done.err) == (1, "")
+    done = typedmcp("validate", "traffic.jsonl", "--revision", OLD, "--json", cwd=tmp_path)
+    assert done.status == 1
+    assert {name: done.json[name] for name in ("file", "revision", "messages")} == {
+        "file": "traffic.jsonl",
+        "revision": OLD,
+        "messages": 4,
+    }
+    assert done.json["faults"][0] == {
+        "line": 4, "method": "tools/call", "path": "result.content[0].type", "reason": expected
+    }  # fmt: skip
+
+
+def test_traffic_may_come_on_standard_input() -> None:
+    done = typedmcp("validate", "-", "--version", OLD, stdin=json.dumps(request("ping")))
+    assert (done.status, done.out) == (0, "1 message, valid\n")
+    done = typedmcp("validate", "-", "--version", OLD, "--json")
+    assert done.json == {"file": "-", "revision": OLD, "faults": [], "messages": 0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.jsonl", "--version", OLD], "nowhere.jsonl: No such file or directory"),
+        ([".", "--version", OLD], ".: Is a directory"),
+        (["nowhere.jsonl"], 'Command "validate" parameter --revision requires an argument'),
+        (["nowhere.jsonl", "--version", "2025"], 'Invalid value "2025" for --version. Choose from: "2024-11-05"'),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_checked_is_refused(arguments: list[str], told: str, tmp_path: Path) -> None:
+    done = typedmcp("validate", *arguments, cwd=tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"error: {told}")
+
+
+def test_a_recording_is_not_held_in_memory() -> None:
+    def lines() -> Iterator[bytes]:
+        for id in range(5_000):
+            yield json.dumps(request("ping", f"{id:01000}")).encode() + b"\n"
+            yield json.dumps(result(f"{id:01000}", content="no")).encode() + b"\n"
+
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in check(lines(), Checker(OLD))) == 0
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,264 @@
+"""What cannot be a tool, a resource or a prompt, and what is said of it."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Never, TypedDict, TypeVar, Unpack, cast
+
+import annotated_types as at
+import pytest
+from msgspec import UNSET
+from pydantic import BaseModel, Field
+
+from tests.server.shapes import Colour, Point
+from typedmcp import Context, Server, UsageError
+
+
+class Plain:
+    pass
+
+
+class Names(list[str]):
+    pass
+
+
+class Odd(enum.Enum):
+    ONE = object()
+
+
+class Words(TypedDict):
+    a: int
+
+
+@dataclass
+class Lost:
+    x: Missing  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable, reportUnknownVariableType]
+
+
+@dataclass
+class Within:
+    inner: list[complex]
+
+
+class Model(BaseModel):
+    call: Callable[[], int]
+
+
+B = TypeVar("B", bound=Plain)
+
+TYPES: dict[str, tuple[Any, str]] = {
+    "complex": (complex, "complex has no JSON form"),
+    "a class": (Plain, "Plain has no JSON form"),
+    "a list of a class": (list[Plain], "Plain has no JSON form"),
+    "a dict of a class": (dict[str, Plain], "Plain has no JSON form"),
+    "a union with a class": (int | Plain, "Plain has no JSON form"),
+    "a dataclass with complex within": (Within, "complex has no JSON form"),
+    "a variable": (B, "Plain has no JSON form"),
+    "an exception": (Exception, "Exception has no JSON form"),
+    "a function": (Callable[[int], int], r"Callable\[\[int\], int\] has no JSON form"),
+    "any function": (Callable, "Callable has no JSON form"),
+    "a type": (type[int], r"type\[int\] has no JSON form"),
+    "an iterator": (Iterator[int], r"Iterator\[int\] has no JSON form"),
+    "a generator": (Generator[int, None, None], "Generator.* has no JSON form"),
+    "an async iterator": (AsyncIterator[int], "AsyncIterator.* has no JSON form"),
+    "an awaitable": (Awaitable[int], "Awaitable.* has no JSON form"),
+    "a range": (range, "range has no JSON form"),
+    "nothing at all": (Never, "Never has no JSON form"),
+    "a defaultdict": (collections.defaultdict[str, int], "defaultdict.* has no JSON form"),
+    "a list of its own": (Names, "Names is a class of its own: nothing says how to make one of JSON"),
+    "an enum of objects": (Odd, "Odd: object has no JSON form"),
+    "a model of a function": (Model, "Cannot generate a JsonSchema"),
+    "a value": (5, "5 has no JSON form"),
+    "a set of lists": (set[list[int]], r"set\[list\[int\]\]: a set has no place for list\[int\]"),
+    "a set of dataclasses": (frozenset[Point], "a set has no place for Point"),
+    "keys that are no texts": (dict[tuple[int, int], int], "cannot be a key of a JSON object"),
+    "a name that there is not": ("Missing", "name 'Missing' is not defined"),
+    "a name within that there is not": ("list[Missing]", "name 'Missing' is not defined"),
+    "a dataclass with such a name": (Lost, "Lost: name 'Missing' is not defined"),
+    "no expression": ("int[", "must be an expression"),
+    "a bound of a bool": (Annotated[bool, at.Ge(1)], "ge does not apply to bool"),
+    "a bound of a text": (Annotated[str, Field(ge=1)], "ge does not apply to str"),
+    "a length of a number": (Annotated[int, Field(max_length=1)], "max_length does not apply to int"),
+    "a pattern of a number": (Annotated[int | None, Field(pattern="a")], r"pattern does not apply to int \| None"),
+    "a length of an enum": (Annotated[Colour, Field(min_length=1)], "min_length does not apply to Colour"),
+    "a length of anything": (Annotated[Any, Field(min_length=1)], "min_length does not apply to Any"),
+    "a pattern that is none": (Annotated[str, Field(pattern="(")], "unterminated subpattern"),
+    "a bound that is no number": (Annotated[int, at.Ge("a")], "`ge` must be an int or float"),
+    "a list of contexts": (list[Context], "Context: "),
+}
+"""Types that no parameter can have, and why."""
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_parameter_of_a_type_without_json_is_refused(name: str) -> None:
+    def function(fine: int, x: Any) -> None: ...
+
+    hint, why = TYPES[name]
+    function.__annotations__["x"] = hint
+    with pytest.raises(UsageError, match=rf"^tool 'it': function\(\), parameter 'x': .*{why}"):
+        Server().add_tool(function, name="it")
+
+
+# Functions
+
+
+def of_any_number(*args: int) -> None: ...
+
+
+def of_words(**words: Unpack[Words]) -> None: ...
+
+
+def of_contexts(**contexts: Context) -> None: ...
+
+
+def with_two_contexts(x: int, ctx: Context, again: Context) -> None: ...
+
+
+def with_a_name_twice(x: Annotated[int, Field(alias="y")], y: int) -> None: ...
+
+
+def with_an_alias_twice(x: int, y: Annotated[int, Field(alias="x")]) -> None: ...
+
+
+def with_a_dependent_default(x: Annotated[int, Field(default_factory=lambda data: data["y"])]) -> None: ...
+
+
+def returning_what_there_is_not(x: int) -> Missing: ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
+
+
+class Caller:
+    def __call__(self, *args: Any) -> None: ...
+
+
+FUNCTIONS: dict[str, tuple[Any, str]] = {
+    "*args": (of_any_number, r"of_any_number\(\), parameter 'args': arguments have names"),
+    "**kwargs with names": (of_words, r"of_words\(\), parameter 'words': .* has no JSON form"),
+    "**kwargs of contexts": (of_contexts, r"of_contexts\(\), parameter 'contexts': Context: "),
+    "two contexts": (with_two_contexts, r"with_two_contexts\(\), parameter 'again': 'ctx' is for the context already"),
+    "two of a name": (with_a_name_twice, r"with_a_name_twice\(\), parameter 'y': another is called 'y' as well"),
+    "two of an alias": (with_an_alias_twice, r"with_an_alias_twice\(\), parameter 'y': another is called 'x' as well"),
+    "a default of others": (with_a_dependent_default, r"with_a_dependent_default\(\), parameter 'x': its default: "),
+    "an unknown result": (returning_what_there_is_not, r"\(\), what it returns: name 'Missing' is not defined"),
+    "an object": (Caller(), r"Caller\(\), parameter 'args': arguments have names"),
+    "a partial": (functools.partial(print), r"print\(\), parameter 'args': arguments have names"),
+    "a builtin without signature": (math.hypot, "hypot says nothing of its parameters"),
+    "a class without signature": (dict, "dict says nothing of its parameters"),
+    "no function": (5, "int says nothing of its parameters"),
+    "a class method that is bound to none": (classmethod(lambda _: 1), "says nothing of its parameters"),
+}
+"""What is no tool, and why."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_cannot_be_called_with_json_is_refused(name: str) -> None:
+    function, why = FUNCTIONS[name]
+    with pytest.raises(UsageError, match=f"^tool 'it': .*{why}"):
+        Server().add_tool(function, name="it")
+
+
+# Uses of a server
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def shout(text: str) -> str:
+    return text.upper()
+
+
+def everything() -> str:
+    return ""
+
+
+def imaginary(x: complex) -> complex:
+    return x
+
+
+def nothing_imaginary() -> complex:
+    return 1j
+
+
+def twice(use: Callable[[Server], Any]) -> Callable[[Server], Any]:
+    def both(server: Server) -> None:
+        use(server)
+        use(server)
+
+    return both
+
+
+USES: dict[str, tuple[Callable[[Server], Any], str]] = {
+    "a lambda without a name": (lambda s: s.add_tool(lambda: 1), "a lambda needs a name"),
+    "two names": (lambda s: s.tool("a", name="b"), "two names: 'a' and 'b'"),
+    "a name that is none": (lambda s: s.tool(cast(Any, 5)), "a function or a name, not 5"),
+    "a tool of the same name": (twice(lambda s: s.add_tool(add)), "'add' among its tools already"),
+    "a tool under the same name": (
+        twice(lambda s: s.add_tool(shout, name="x")),
+        "'x' among its tools already",
+    ),
+    "a prompt of the same name": (twice(lambda s: s.add_prompt(shout)), "'shout' among its prompts already"),
+    "a resource of the same URI": (
+        twice(lambda s: s.add_resource(everything, "data://all")),
+        "'data://all' among its resources already",
+    ),
+    "a result without JSON": (
+        lambda s: s.add_tool(nothing_imaginary, structured=True),
+        "tool 'nothing_imaginary': what it returns: complex has no JSON form",
+    ),
+    "an input schema that is none": (lambda s: s.add_tool(add, input_schema={"type": 5}), "tool 'add': input_schema"),
+    "an output schema that is none": (
+        lambda s: s.add_tool(add, output_schema={"type": "no"}),
+        "tool 'add': output_schema",
+    ),
+    "a prompt with *args": (
+        lambda s: s.add_prompt(of_any_number),
+        r"prompt 'of_any_number': of_any_number\(\), parameter 'args'",
+    ),
+    "a resource without a URI": (lambda s: s.resource(cast(Any, everything)), "a resource needs a URI"),
+    "a resource without a scheme": (lambda s: s.add_resource(everything, "all"), "'all': a URI begins with a scheme"),
+    "a resource with arguments": (
+        lambda s: s.add_resource(shout, "data://all"),
+        r"resource 'data://all': shout\(\), parameter 'text': the URI has no such variable",
+    ),
+    "a variable without a parameter": (
+        lambda s: s.add_resource(everything, "data://{text}"),
+        r"resource 'data://{text}': everything\(\): takes no 'text'",
+    ),
+    "a parameter without a variable": (
+        lambda s: s.add_resource(add, "data://{a}"),
+        r"add\(\), parameter 'b': the URI has no such variable",
+    ),
+    "a variable that may be missing": (
+        lambda s: s.add_resource(shout, "data://all{?text}"),
+        r"shout\(\), parameter 'text': needs a default",
+    ),
+    "a template that is none": (lambda s: s.add_resource(shout, "data://{text"), "braces do not match"),
+    "a template with a name twice": (lambda s: s.add_resource(shout, "data://{text}/{text}"), "a name is there twice"),
+    "a resource of a type without JSON": (
+        lambda s: s.add_resource(imaginary, "data://{x}"),
+        r"imaginary\(\), parameter 'x': complex has no JSON form",
+    ),
+    "a completion of nothing": (lambda s: s.completion(add, "a")(shout), "neither a prompt nor a resource"),
+    "a server in itself": (lambda s: s.mount(s), "cannot be mounted in itself"),
+    "a middleware that is none": (lambda s: s.middleware(cast(Any, 5)), "5 is no middleware"),
+    "pages of nothing": (lambda _: Server(page=0), "page must be positive, not 0"),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_server_refuses_what_it_cannot_serve(name: str) -> None:
+    use, why = USES[name]
+    with pytest.raises(UsageError, match=why):
+        use(Server("mine"))
+
+
+def test_what_was_refused_is_not_there() -> None:
+    server = Server()
+    with pytest.raises(UsageError):
+        server.add_tool(of_any_number)
+    assert server.capabilities.tools is UNSET

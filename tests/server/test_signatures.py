@@ -1,0 +1,542 @@
+"""What functions take: their schemas, what fits them, what does not, and what a call hands over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import annotated_types as at
+import msgspec
+import pytest
+from annotated_doc import Doc
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel, Field
+
+import typedmcp
+from mcpspec._support.objects import is_array, is_object
+from tests.server.arguments import changed, taken, validator
+from tests.server.functions import FUNCTIONS, Case, received
+from tests.server.shapes import (
+    TYPES,
+    Address,
+    Circle,
+    Colour,
+    Drawing,
+    Line,
+    Mixed,
+    Point,
+    Square,
+    Strict,
+    Tree,
+)  # fmt: skip
+from tests.strategies import fuzzed
+from typedmcp import Context
+from typedmcp.server.signatures import BadArgument, Signature
+
+
+def _taking(hint: Any) -> Callable[..., Any]:
+    def function(x: Any) -> None:
+        received.append((x,))
+
+    function.__annotations__["x"] = hint
+    return function
+
+
+CASES: Final = FUNCTIONS | {
+    f"x: {name}": Case(_taking(hint), {"x": given}, (gets,)) for name, (hint, given, gets) in TYPES.items()
+}
+
+_TAG = "a tag may be missing where there is no other"
+_PYDANTIC = "Pydantic takes true for 1, and a text for a number that it says, unless a model is strict"
+
+LENIENT: Final = {
+    "several types": _TAG,
+    "x: tagged Struct": _TAG,
+    "x: strict model": "Pydantic takes a number in a text for a date",
+    **dict.fromkeys(
+        [
+            "a model for a default", "x: AfterValidator", "x: Pydantic dataclass",
+            "x: dataclass with models", "x: dict of lists of models", "x: dict of models", "x: discriminated models",
+            "x: list of models", "x: model", "x: model with a validator", "x: model | None", "x: model | model",
+            "x: model | str", "x: nested models",
+        ],
+        _PYDANTIC,
+    ),
+}  # fmt: skip
+"""Types that take more than their schemas say."""
+
+STRICT: Final = {
+    "x: Predicate": "a function decides",
+    "x: model with a validator": "a function decides",
+    "x: Field of a Decimal": "JSON Schema has no limits for texts",
+}
+"""Types that take less than their schemas say."""
+
+each_case = pytest.mark.parametrize("name", CASES)
+
+
+def signature_of(name: str) -> Signature:
+    return Signature(CASES[name].function, "tool 'it'")
+
+
+@each_case
+def test_schemas_are_of_json_schema_and_take_what_the_function_takes(name: str) -> None:
+    schema = signature_of(name).schema()
+    Draft202012Validator.check_schema(schema)
+    _references_lead_somewhere(schema, schema)
+    assert validator(schema)(CASES[name].arguments)
+
+
+def _references_lead_somewhere(node: Any, root: Mapping[str, Any]) -> None:
+    if is_object(node) and isinstance(reference := node.get("$ref"), str):
+        assert reference.removeprefix("#/$defs/") in root["$defs"], reference
+    for inner in node.values() if is_object(node) else node if is_array(node) else ():
+        _references_lead_somewhere(inner, root)
+
+
+@each_case
+def test_a_function_gets_what_it_wants_over_a_connection(name: str) -> None:
+    function, arguments, gets = CASES[name]
+    server = typedmcp.Server()
+    server.add_tool(function, name="it")
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            result = await client.call_tool("it", arguments)
+            assert not result.is_error, result
+
+    received.clear()
+    asyncio.run(main())
+    assert received[0] == gets
+    assert repr(received[0]) == repr(gets)  # of the same types, too
+
+
+@each_case
+def test_an_argument_fits_where_its_schema_says_so(name: str) -> None:
+    signature = signature_of(name)
+    schema = signature.schema()
+    found = Verdicts(signature, schema)
+    for arguments in (CASES[name].arguments, *changed(CASES[name].arguments, schema)):
+        found.look_at(arguments)
+    found.check(name)
+    found.check_names(CASES[name].arguments)
+
+
+@each_case
+def test_arguments_made_up_from_a_schema_fit(name: str) -> None:
+    signature = signature_of(name)
+    schema = signature.schema()
+    found = Verdicts(signature, schema)
+    fuzzed(taken(schema), 2)(found.look_at)()
+    assert name in STRICT or not found.refused
+
+
+@pytest.mark.long
+@each_case
+def test_arguments_made_up_from_a_schema_and_changed_fit_where_it_says_so(name: str) -> None:
+    signature = signature_of(name)
+    schema = signature.schema()
+    found = Verdicts(signature, schema)
+
+    def look_at_all(value: dict[str, Any]) -> None:
+        for arguments in (value, *changed(value, schema)):
+            found.look_at(arguments)
+
+    fuzzed(taken(schema), 6)(look_at_all)()
+    assert name in LENIENT or not found.taken
+    assert name in STRICT or not found.refused
+
+
+class Verdicts:
+    """Compares what a function takes with what its schema does."""
+
+    def __init__(self, signature: Signature, schema: dict[str, Any]) -> None:
+        self._signature = signature
+        self._fits = validator(schema)
+        self.texts: list[str] = []
+        self.taken: list[Any] = []
+        self.refused: list[Any] = []
+
+    def look_at(self, value: dict[str, Any]) -> None:
+        is_valid = self._fits(value)
+        try:
+            self._signature.bind(value)
+        except BadArgument as error:
+            self.texts.append(str(error))
+            if is_valid:
+                self.refused.append((value, str(error)))
+        else:
+            if not is_valid:
+                self.taken.append(value)
+
+    def check_names(self, arguments: Mapping[str, Any]) -> None:
+        """What is said of an argument begins with its name."""
+        names = {"unknown", *arguments, *(parameter.wire for parameter in self._signature.parameters)}
+        beginnings = tuple(f"{name}{end}" for name in names for end in ":.[")
+        assert not [text for text in self.texts if not text.startswith(beginnings)]
+
+    def check(self, name: str) -> None:
+        """There are such as are taken or refused against the schema where it says so above, and nowhere else."""
+        assert bool(self.taken) is (name in LENIENT), self.taken
+        assert bool(self.refused) is (name in STRICT), self.refused
+
+
+# What schemas say
+
+
+def schema_of(hint: Any) -> Any:
+    return Signature(_taking(hint), "tool 'it'").schema()["properties"]["x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("bytes", {"type": "string", "contentEncoding": "base64"}),
+        ("datetime", {"type": "string", "format": "date-time"}),
+        ("time", {"type": "string", "format": "time"}),
+        ("Decimal", {"type": ["number", "string"], "format": "decimal"}),
+        ("Path", {"type": "string", "format": "path"}),
+        ("Literal of texts", {"type": "string", "enum": ["a", "b"]}),
+        ("Literal of both", {"enum": [1, "a", None]}),
+        ("enum of texts", {"type": "string", "enum": ["red", "blue"]}),
+        ("IntEnum", {"type": "integer", "enum": [1, 2]}),
+        ("enum of all kinds", {"enum": [1, "two", None]}),
+        ("int | None", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        ("str | Path", {"anyOf": [{"type": "string"}, {"type": "string", "format": "path"}]}),
+        ("dict of a Literal", {
+            "type": "object", "propertyNames": {"enum": ["a", "b"]}, "additionalProperties": {"type": "integer"},
+        }),
+        ("dict of dates", {
+            "type": "object", "propertyNames": {"type": "string", "format": "date"},
+            "additionalProperties": {"type": "integer"},
+        }),
+        ("Meta", {"type": "integer", "minimum": 1, "maximum": 9}),
+        ("Meta, exclusive", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+        ("annotated_types", {"type": "integer", "minimum": 1, "exclusiveMaximum": 9}),
+        ("Len", {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2}),
+        ("Field", {
+            "type": "integer", "minimum": 1, "maximum": 9, "title": "t", "description": "d", "examples": [3],
+        }),
+        ("Field multiple_of", {"type": "integer", "multipleOf": 2}),
+        ("Field lengths", {"type": "string", "minLength": 2, "maxLength": 3}),
+        ("Field pattern", {"type": "string", "pattern": r"^\d{2}$"}),
+        ("Field of a dict", {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 1}),
+        ("Field of a Decimal", {
+            "type": ["number", "string"], "format": "decimal", "minimum": 0, "exclusiveMaximum": 10,
+        }),
+        ("Field of a union", {
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "maxLength": 2}, {"type": "null"}],
+        }),
+        ("a text as a description", {"type": "integer", "description": "How many"}),
+        ("Annotated twice", {"type": "integer", "minimum": 1, "maximum": 9, "description": "How many"}),
+        ("dataclass with notes", {
+            "title": "Said", "description": "Fields with notes on them.", "type": "object", "required": ["count"],
+            "properties": {
+                "count": {"type": "integer", "minimum": 1, "description": "How many"},
+                "name": {"type": "string", "maxLength": 3, "description": "Who", "default": "x"},
+                "at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}], "default": None},
+            },
+        }),
+        ("recursive dataclass", {"$ref": "#/$defs/Tree"}),
+        ("TypedDict, NotRequired", {
+            "title": "Partly", "type": "object", "required": ["a"],
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "maximum": 9}},
+        }),
+        ("generic dataclass", {
+            "title": "Box[int]", "type": "object", "required": ["content"],
+            "properties": {"content": {"type": "integer"}, "others": {"type": "array", "items": {"type": "integer"}}},
+        }),
+    ],
+)  # fmt: skip
+def test_a_schema_says_what_is_known_of_a_type(name: str, says: Any) -> None:
+    assert schema_of(TYPES[name][0]) == says
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("a default", 3),
+        ("a nested default", {"a": [1]}),
+        ("an enum for a default", "red"),
+        ("an optional default", None),
+        ("a default of another type", "all"),
+        ("a tuple for a default", [1, 2]),
+        ("a set for a default", [1]),
+        ("a struct for a default", {"name": "a", "groups": [], "email": None}),
+        ("a model for a default", {"street": "a", "number": 1}),
+        ("a date for a default", "2026-01-02"),
+        ("a field with a factory", [1]),
+    ],
+)
+def test_a_schema_says_what_is_taken_in_the_place_of_an_argument(name: str, default: Any) -> None:
+    schema = signature_of(name).schema()
+    assert "required" not in schema
+    assert schema["properties"]["x"]["default"] == default
+
+
+@pytest.mark.parametrize("name", ["a default that json has no form for", "an infinite default"])
+def test_a_default_without_json_is_not_told_but_used(name: str) -> None:
+    schema = signature_of(name).schema()
+    assert "default" not in schema["properties"]["x"]
+    assert "required" not in schema
+
+
+def test_descriptions_come_from_notes_else_from_the_docstring() -> None:
+    def function(
+        noted: Annotated[int, "from a text"],
+        field: Annotated[Point, Field(description="from a field")],
+        documented: Annotated[int, Doc("from a doc")],
+        told: Point,
+        silent: int,
+    ) -> None:
+        """Do it.
+
+        Args:
+            noted: not this
+            field: nor this
+            told: from the docstring
+        """
+
+    properties = Signature(function, "tool 'it'").schema()["properties"]
+    assert {name: schema.get("description") for name, schema in properties.items()} == {
+        "noted": "from a text",
+        "field": "from a field",
+        "documented": "from a doc",
+        "told": "from the docstring",
+        "silent": None,
+    }
+
+
+def test_classes_of_one_name_are_told_apart() -> None:
+    def another() -> Any:
+        @dataclass
+        class Tree:
+            height: float
+            kind: Literal["oak", "elm"] = "oak"
+
+        return Tree
+
+    def a_model() -> Any:
+        class Tree(BaseModel):
+            leaves: list[Tree] = []
+
+        return Tree
+
+    def function(a: Any, b: Any, c: Any, d: Any) -> None: ...
+
+    function.__annotations__.update(a=Tree, b=list[another()], c=dict[str, a_model()], d=list[Tree])  # type: ignore[misc]
+    schema = Signature(function, "tool 'it'").schema()
+    fits = validator(schema)
+    assert fits({"a": {"value": 1}, "b": [{"height": 1.5}], "c": {"x": {"leaves": [{}]}}, "d": [{"value": 1}]})
+    for name, wrong in {"a": {}, "b": [{"value": 1}], "c": {"x": {"leaves": 1}}, "d": [{"height": 1.5}]}.items():
+        assert not fits({"a": {"value": 1}, "b": [], "c": {}, "d": [], name: wrong})
+
+
+# What is taken
+
+
+@pytest.mark.parametrize(("given", "why"), [(5.0, "float"), (1e3, "float"), (True, "bool"), ("5", "str")])
+def test_an_integer_is_no_other_number_and_no_text(given: Any, why: str) -> None:
+    with pytest.raises(BadArgument, match=rf"^x: expected int, got {why}$"):
+        Signature(_taking(int), "tool 'it'").bind({"x": given})
+
+
+@pytest.mark.parametrize(
+    ("hint", "given", "says"),
+    [
+        (list[int], [1, "a"], "x[1]: expected int, got str"),
+        (Line, {"start": {"x": 1}, "end": {"x": "a"}}, "x.end.x: expected int, got str"),
+        (Line, {"start": {"x": 1}}, "x.end: required, but missing"),
+        (Strict, {"x": 1, "y": 2}, "x.y: there is no such member"),
+        (dict[str, Point], {"a": {"x": None}}, "x[].x: expected int, got null"),
+        (dict[int, str], {"a": "b"}, "x: expected int, got str"),
+        (list[Path], ["a", 1], "x[1]: expected str, got int"),
+        (list[Address], [{"street": "a"}, {"street": 1}], "x[1].street: input should be a valid string"),
+        (Drawing, {"shape": {"radius": 1}, "more": [{"shape": {"radius": 1}, "title": ""}]},
+         "x.more[0].title: expected str of length >= 1"),
+        (Circle | Square, {"radius": "a"},
+         "x: fits none of Circle | Square: radius: expected float, got str; side: required, but missing"),
+        (Annotated[Decimal, Field(ge=1)], "0.5", "x: expected Decimal >= 1"),
+        (Annotated[list[Path], Field(max_length=1)], ["a", "b"], "x: expected array of length <= 1"),
+        (Annotated[date, at.Gt(date(2026, 1, 1))], "2026-01-01", "x: expected date > 2026-01-01"),
+        (Annotated[str, at.Predicate(str.islower)], "A", "x: expected str for which islower holds"),
+        (Mixed, "three", "x: invalid enum value 'three'"),
+        (set[Any], [[1]], "x[0]: expected bool | int | float | str | null, got array"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_told_with_its_place(hint: Any, given: Any, says: str) -> None:
+    with pytest.raises(BadArgument) as caught:
+        Signature(_taking(hint), "tool 'it'").bind({"x": given})
+    assert str(caught.value) == says
+
+
+@dataclass
+class Short:
+    a: int = 0
+
+
+@dataclass
+class Long:
+    a: int = 0
+    b: int = 0
+
+
+@pytest.mark.parametrize("hint", [Short | Long, Long | Short], ids=str)
+@pytest.mark.parametrize(("given", "gets"), [({"a": 1, "b": 2}, Long(1, 2)), ({"b": 2}, Long(0, 2))])
+def test_of_classes_that_fit_it_is_the_one_that_knows_most(hint: Any, given: Any, gets: Any) -> None:
+    signature = Signature(_taking(hint), "tool 'it'")
+    received.clear()
+    signature.call(signature.bind({"x": given}), None)
+    assert received == [(gets,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"x": 1, "a": "b"}, "a: expected int, got str"),
+        ({"x": 1, "ctx": 2}, "ctx: there is no such argument"),
+        ({"x": 1, "y_": 2}, "y_: there is no such argument"),
+        ({"a": 1}, "x: required, but missing"),
+    ],
+)
+def test_others_are_named_and_never_taken_for_parameters(arguments: Any, says: str) -> None:
+    def function(ctx: Context, x: int, y_: Annotated[int, Field(alias="y")] = 1, **others: int) -> None: ...
+
+    with pytest.raises(BadArgument, match=f"^{says}$"):
+        Signature(function, "tool 'it'").bind(arguments)
+
+
+def test_a_factory_makes_a_default_for_every_call_and_a_default_stays_the_same() -> None:
+    kept: list[int] = []
+
+    def function(
+        made: Annotated[list[int], Field(default_factory=list)], own: list[int] = kept
+    ) -> tuple[list[int], list[int]]:
+        made.append(1)
+        own.append(1)
+        return made, own
+
+    signature = Signature(function, "tool 'it'")
+    assert [signature.call(signature.bind({}), None) for _ in range(2)] == [([1], [1, 1]), ([1], [1, 1])]
+
+
+def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
+    nested: Any = []
+    for _ in range(10_000):
+        nested = [nested]
+    signature = Signature(_taking(CASES["x: recursive TypeAliasType"].function.__annotations__["x"]), "tool 'it'")
+    with pytest.raises(BadArgument):
+        signature.bind({"x": nested})
+
+
+# Texts: what prompts and resources get
+
+
+@pytest.mark.parametrize(
+    ("hint", "text", "gets"),
+    [
+        (str, "5", "5"),
+        (int, "5", 5),
+        (float, "1.5", 1.5),
+        (bool, "true", True),
+        (int | None, "5", 5),
+        (int | str, "5", "5"),
+        (Any, "5", "5"),
+        (date, "2026-01-02", date(2026, 1, 2)),
+        (Path, "a/b", Path("a/b")),
+        (Literal["a", "b"], "a", "a"),
+        (Literal[1, 2], "2", 2),
+        (Mixed, "1", Mixed.ONE),
+        (list[int], "[1, 2]", [1, 2]),
+        (Point, '{"x": 1}', Point(1)),
+        (Address, '{"street": "a"}', Address(street="a")),
+        (Circle | Square, '{"side": 1}', Square(1.0)),
+        (dict[int, str], '{"1": "a"}', {1: "a"}),
+    ],
+)
+def test_types_are_read_out_of_texts(hint: Any, text: str, gets: Any) -> None:
+    signature = Signature(_taking(hint), "prompt 'it'")
+    received.clear()
+    signature.call(signature.bind_texts({"x": text}), None)
+    assert received == [(gets,)]
+    assert repr(received) == repr([(gets,)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"x": "a"}, "x: expected int, got str"),
+        ({}, "x: required, but missing"),
+        ({"x": "1", "y": "{"}, "y: expected array | null, got str"),
+        ({"x": "1", "z": "1"}, "z: there is no such argument"),
+    ],
+)
+def test_texts_that_do_not_fit_are_told_by_name(arguments: dict[str, str], says: str) -> None:
+    def function(x: int, y: list[int] | None = None) -> None: ...
+
+    with pytest.raises(BadArgument) as caught:
+        Signature(function, "prompt 'it'").bind_texts(arguments)
+    assert str(caught.value) == says
+
+
+def test_texts_that_no_parameter_is_for_are_read_as_the_others() -> None:
+    def function(x: int, **others: int) -> tuple[int, dict[str, int]]:
+        return x, others
+
+    signature = Signature(function, "prompt 'it'")
+    assert signature.call(signature.bind_texts({"x": "1", "y": "2"}), None) == (1, {"y": 2})
+
+
+def test_the_choices_are_the_texts_of_literals_and_enums() -> None:
+    def function(
+        a: Literal["x", 1, "y"],
+        b: Colour | None,
+        c: Annotated[Mixed, "which"],
+        d: Literal[Colour.RED],
+        e: str,
+        f: list[Literal["z"]],
+    ) -> None: ...
+
+    assert Signature(function, "prompt 'it'").choices() == {
+        "a": ["x", "y"],
+        "b": ["red", "blue"],
+        "c": ["two"],
+        "d": ["red"],
+    }
+
+
+# Annotations that are texts
+
+
+def test_types_of_the_functions_around_are_found() -> None:
+    @dataclass
+    class Here:
+        x: int
+
+    def inner() -> Signature:
+        class There(msgspec.Struct):
+            here: int
+
+        def function(a: Here, b: list[There], c: "Here | None" = None) -> None:  # noqa: UP037
+            received.append((a, b, c))
+
+        return Signature(function, "tool 'it'")
+
+    signature = inner()
+    received.clear()
+    signature.call(signature.bind({"a": {"x": 1}, "b": [{"here": 2}]}), None)
+    assert repr(received[0][0]).endswith("Here(x=1)")
+    assert received[0][1][0].here == 2
+
+
+def test_names_of_callers_elsewhere_are_not_taken_for_types() -> None:
+    def function(x: Any) -> None: ...
+
+    function.__annotations__["x"] = "pytestconfig"  # which is a name in the frames of pytest
+    with pytest.raises(typedmcp.UsageError, match="name 'pytestconfig' is not defined"):
+        Signature(function, "tool 'it'")

@@ -9,12 +9,13 @@ SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) UV_PYTHON_DOWNLOADS=never $(UV) sync --qu
 DEPS := $(VENV)/.dependencies
 PROJECT := $(VENV)/.project
 BENCH := $(VENV)-bench/.project
+DOCS := $(VENV)-docs/.dependencies
 
 # What a target needs to be told.
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test check bump diff schema-check dist-check import-budget interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check clean
+.PHONY: help generate test check bump diff schema-check dist-check import-budget interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,8 +70,15 @@ bench-codecs bench-stdio bench-http bench-import bench-memory: ## The same for o
 bench-check: ## Fail where a ratio is worse than bench/budget.toml (QUICK=1 for those that are steady)
 	@$(MAKE) --no-print-directory bench ARGS="--check $(ARGS)"
 
-clean: ## Remove the environments and caches that the other targets made
-	rm -rf .venv .venv-* .tools .interop dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+docs: $(DOCS) ## Build the documentation as web pages into site/; fails on a broken link
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
+	@! grep -rl '<script src="http' site # pages load nothing from elsewhere
+
+docs-serve: $(DOCS) ## Serve these pages at http://127.0.0.1:8000, and build them again where a file changes
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs serve
+
+clean: ## Remove the environments, caches and pages that the other targets made
+	rm -rf .venv .venv-* .tools .interop dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 # An editable install made while generated/ is missing would leave `mcpspec` out: dependencies come first.
 $(PROJECT): $(DEPS)
@@ -84,6 +92,11 @@ $(DEPS): pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
 $(BENCH): $(PROJECT)
 	@UV_PROJECT_ENVIRONMENT=$(VENV)-bench UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --all-extras \
 		--no-default-groups --group bench --python $(PYTHON) && touch $@
+
+# What builds the pages reads the code, and does not run it: this needs nothing of ours installed.
+$(DOCS): pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
+	@UV_PROJECT_ENVIRONMENT=$(VENV)-docs UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --only-group docs \
+		--python $(PYTHON) && touch $@
 
 .tools/bin/uv:
 	$(PYTHON) -m venv .tools

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import typedmcp
-from tests.cli.command import COMMAND, ENVIRONMENT, over_http
+from tests.cli.command import COMMAND, ENVIRONMENT, Inside, over_http
 from tests.cli.command import typedmcp as command
 from typedmcp.cli.loading import find
-from typedmcp.cli.status import Stop
+from typedmcp.cli.status import FAILED, USAGE, Stop
 
 SERVER = "from typedmcp import Server\n{name} = Server('{name}')\n"
 HANDLER = """
@@ -163,9 +163,13 @@ def test_what_is_wrong_with_a_file_is_told(text: str, told: str, status: int, tm
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_a_file_that_is_not_there_is_refused(arguments: list[str], told: str, tmp_path: Path) -> None:
-    done = command("run", *arguments, cwd=tmp_path)
-    assert done.status in (1, 2)
+def test_a_file_that_is_not_there_is_refused(
+    arguments: list[str], told: str, tmp_path: Path, inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    done = inside("run", *arguments)
+    assert done.status in (FAILED, USAGE)
     assert done.err.endswith(f"error: {told}\n")
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+import time
 
+import pytest
+from hypothesis import strategies as st
+
+from tests.strategies import fuzzed
 from typedmcp.errors import UsageError
 from typedmcp.server.templates import UriTemplate
 
@@ -34,6 +39,22 @@ MATCHES: list[tuple[str, str, dict[str, str] | None]] = [
     ("x://{a}{?q}{&r}", "x://1?r=2", {"a": "1", "r": "2"}),
     ("x://(a)[b]{c}", "x://(a)[b]1", {"c": "1"}),
     ("x://{a}", "x://" + "a" * 9000, None),
+    ("x://{a}-{b}", "x://1-2-3", {"a": "1-2", "b": "3"}),
+    ("x://{a}{b}", "x://123", {"a": "12", "b": "3"}),
+    ("x://{a*}/{b}", "x://1/2/3", {"a": "1/2", "b": "3"}),
+    ("x://{a}/{b*}", "x://1/2/3", {"a": "1", "b": "2/3"}),
+    ("x://{a*}.{b}", "x://1.2/3", None),
+    ("x://{a}.txt", "x://a.txt.txt", {"a": "a.txt"}),
+    ("x://{a}aa", "x://aaa", {"a": "a"}),
+    ("x://y{;a,b}", "x://y;a=;b=2", {"a": "", "b": "2"}),
+    ("x://y{;a}", "x://y;b=1", None),
+    ("x://{a,b*}", "x://1,2,3/4", {"a": "1", "b": "2,3/4"}),
+    ("x://y{#a,b}", "x://y#1/2,3", {"a": "1/2", "b": "3"}),
+    ("{+scheme}://x", "a://x", {"scheme": "a"}),
+    ("x://{a}", "x://", None),
+    ("x://{a}", "x:", None),
+    ("x://{a}", "", None),
+    ("x://{größe}/ü", "x://1/ü", {"größe": "1"}),
 ]
 
 
@@ -59,3 +80,42 @@ def test_a_uri_fits_with_these_values(template: str, uri: str, values: dict[str,
 def test_what_is_no_template_says_why(template: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         UriTemplate(template)
+
+
+@pytest.mark.parametrize(
+    "template", ["x://{a}-{b}-{c}-{d}/z", "x://{a*}-{b*}-{c*}/z", "x://{a}{b}{c}{d}/z", "x://{a,b,c}/z"]
+)
+@pytest.mark.parametrize("character", ["-", "a", ",", "/"])
+def test_a_uri_that_does_not_fit_is_soon_seen_through(template: str, character: str) -> None:
+    began = time.perf_counter()
+    assert UriTemplate(template).match("x://" + character * 8000) is None
+    assert time.perf_counter() - began < 1
+
+
+_PIECES = st.sampled_from(["x", "-", "/", ",", ".", "a"])
+_EXPRESSIONS = ["{a}", "{b*}", "{+c}", "{d,e}", "{.f}", "{/g,h}", "{;i}"]
+
+
+def test_a_uri_of_values_gives_values_that_make_the_same_uri() -> None:
+    def check(parts: list[str]) -> None:
+        template = "s:" + "".join(dict.fromkeys(parts))  # an expression once
+        uri = re.sub(r"\{[^}]*\}", lambda found: _EXPANDED[found[0]], template)
+        values = UriTemplate(template).match(uri)
+        assert values is not None
+        assert re.sub(r"\{[^}]*\}", lambda found: _expanded(found[0], values), template) == uri
+
+    fuzzed(st.lists(st.one_of(_PIECES, st.sampled_from(_EXPRESSIONS)), max_size=8), 300)(lambda value: check(value))()
+
+
+_EXPANDED = {
+    "{a}": "1-a", "{b*}": "2/a", "{+c}": "3/-", "{d,e}": "4,5", "{.f}": ".6", "{/g,h}": "/7/8", "{;i}": ";i=9",
+}  # fmt: skip
+
+
+def _expanded(expression: str, values: dict[str, str]) -> str:
+    """An expression with its values, of those above."""
+    operator, names = re.fullmatch(r"\{([+./;]?)(.*)\}", expression).groups()  # type: ignore[union-attr]
+    found = [values[name.rstrip("*")] for name in names.split(",")]
+    if operator in ("", "+"):
+        return ",".join(found)
+    return "".join((f";{names}=" if operator == ";" else operator) + value for value in found)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from typedmcp import dialect
 from typedmcp.errors import UsageError
@@ -20,7 +22,6 @@ _BEGINNINGS = {
     b"\xff\xd8\xff": "image/jpeg",
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
-    b"BM": "image/bmp",
     b"%PDF-": "application/pdf",
     b"ID3": "audio/mpeg",
     b"OggS": "audio/ogg",
@@ -28,6 +29,10 @@ _BEGINNINGS = {
     b"PK\x03\x04": "application/zip",
 }
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+_FORMATS = {"jpg": "jpeg", "svg": "svg+xml", "mp3": "mpeg", "m4a": "mp4"}
+"""What formats are called that have another name in media types."""
+_TEXTUAL = ("/json", "+json", "/xml", "+xml", "/yaml", "/toml", "/javascript")
+"""How media types end that are texts, beside `text/…`."""
 _UNKNOWN = "application/octet-stream"
 
 
@@ -35,6 +40,8 @@ def kind_of(data: bytes) -> str:
     """The media type that bytes begin like; `application/octet-stream` for none that is known."""
     if data[:4] == b"RIFF":
         return _RIFF.get(data[8:12], _UNKNOWN)
+    if data[:2] == b"BM" and data[6:10] == bytes(4):
+        return "image/bmp"
     return next((kind for beginning, kind in _BEGINNINGS.items() if data.startswith(beginning)), _UNKNOWN)
 
 
@@ -46,28 +53,33 @@ class _Media:
     def __init__(
         self,
         path: str | PathLike[str] | None = None,
-        data: bytes | None = None,
+        data: bytes | bytearray | memoryview | None = None,
         *,
         format: str | None = None,
-        annotations: D.Annotations | None = None,
+        annotations: D.Annotations | Mapping[str, Any] | None = None,
     ) -> None:
         if (path is None) is (data is None):
             raise UsageError(f"{type(self).__name__} takes a path or data, one of them")
+        if isinstance(path, bytes | bytearray | memoryview):
+            raise UsageError(f"{type(self).__name__} takes bytes as data=…: the first argument is a path")
+        if isinstance(annotations, Mapping):
+            annotations = D.from_builtins({**annotations}, D.Annotations)
         self.path: Path | None = None if path is None else Path(path)
         self.data = data
         self.format = format
-        self.annotations = annotations
+        self.annotations: D.Annotations | None = annotations
+        self.name: str | None = None if self.path is None else self.path.name
 
     def read(self) -> bytes:
         """The bytes. Raises `OSError` for a file that cannot be read."""
-        return self.path.read_bytes() if self.path is not None else self.data or b""
+        return self.path.read_bytes() if self.path is not None else bytes(self.data or b"")
 
     def mime_type(self, data: bytes) -> str:
-        """The media type: of the format given, else of the file's name, else of how the bytes begin."""
+        """The media type: of the format given, else of how the bytes begin, else of the file's name."""
         if self.format is not None:
-            return self.format if "/" in self.format else f"{self._family}/{self.format}"
-        named = mimetypes.guess_type(self.path.name)[0] if self.path is not None else None
-        return named or kind_of(data)
+            return self.format if "/" in self.format else f"{self._family}/{_FORMATS.get(self.format, self.format)}"
+        begun = kind_of(data)
+        return begun if begun.startswith(self._family) else _named(self.name) or begun
 
     def _dressed(self, made: Any) -> Any:
         if self.annotations is not None:
@@ -100,27 +112,33 @@ class Audio(_Media):
 class File(_Media):
     """Any file, or bytes, embedded as a resource. `name` is what it is called where that is not its path's."""
 
-    _family = "application"
-
     def __init__(
         self,
         path: str | PathLike[str] | None = None,
-        data: bytes | None = None,
+        data: bytes | bytearray | memoryview | None = None,
         *,
         format: str | None = None,
         name: str | None = None,
-        annotations: D.Annotations | None = None,
+        annotations: D.Annotations | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(path, data, format=format, annotations=annotations)
-        self.name = name
+        self._uri = None if self.path is None or name is not None else self.path.absolute().as_uri()
+        self.name = name or self.name
+
+    def mime_type(self, data: bytes) -> str:
+        """The media type: of the format given, else of the file's name, else of how the bytes begin."""
+        if self.format is not None:
+            return self.format if "/" in self.format else _named(f"_.{self.format}") or f"application/{self.format}"
+        if (named := _named(self.name)) is not None:
+            return named
+        begun = kind_of(data)
+        is_text = begun == _UNKNOWN and self.name is not None and _decoded(data) is not None
+        return "text/plain" if is_text else begun
 
     def content(self) -> D.EmbeddedResource:
         """The block of content: a text where it is one, else a blob."""
         data = self.read()
-        if self.path is not None and self.name is None:
-            uri = self.path.resolve().as_uri()
-        else:
-            uri = f"file:///{self.name or 'file'}"
+        uri = self._uri or f"file:///{quote((self.name or 'file').lstrip('/'))}"
         return self._dressed(D.EmbeddedResource(resource=_contents(uri, data, self.mime_type(data))))  # type: ignore[no-any-return]
 
 
@@ -136,12 +154,25 @@ def blob(data: bytes, name: str) -> Any:
 
 
 def _contents(uri: str, data: bytes, kind: str) -> D.TextResourceContents | D.BlobResourceContents:
-    if kind.startswith("text/") or kind in ("application/json", "application/xml", "application/yaml"):
-        try:
-            return D.TextResourceContents(uri=uri, text=data.decode(), mime_type=kind)
-        except UnicodeDecodeError:
-            pass
-    return D.BlobResourceContents(uri=uri, blob=_text(data), mime_type=kind)
+    text = _decoded(data) if kind.startswith("text/") or kind.endswith(_TEXTUAL) else None
+    if text is None:
+        return D.BlobResourceContents(uri=uri, blob=_text(data), mime_type=kind)
+    return D.TextResourceContents(uri=uri, text=text, mime_type=kind)
+
+
+def _decoded(data: bytes) -> str | None:
+    """The text that bytes are; None if they are none."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _named(name: str | None) -> str | None:
+    """The media type that a file's name says."""
+    kind, packed = (None, None) if name is None else mimetypes.guess_type(name)
+    return kind if packed is None else f"application/{packed}"
 
 
 def _text(data: bytes) -> str:

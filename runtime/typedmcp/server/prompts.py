@@ -36,8 +36,8 @@ class Prompt:
         meta: Mapping[str, Any] | None = None,
         thread: bool = True,
     ) -> None:
-        self.name = name or name_of(function)
-        self.signature = Signature(function, f"prompt {self.name!r}")
+        self.name: str = name or name_of(function)
+        self.signature: Signature = Signature(function, f"prompt {self.name!r}")
         self._thread = thread
         text = self.signature.described.text if description is None else description
         self.spec: D.Prompt = D.Prompt(name=self.name)

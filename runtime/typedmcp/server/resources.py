@@ -48,10 +48,10 @@ class Resource:
     ) -> None:
         if not _URI.match(uri):
             raise UsageError(f"resource {uri!r}: a URI begins with a scheme, such as data://{uri}")
-        self.uri = uri
-        self.name = name or name_of(function)
-        self.mime_type = mime_type
-        self.signature = Signature(function, f"resource {uri!r}")
+        self.uri: str = uri
+        self.name: str = name or name_of(function)
+        self.mime_type: str | None = mime_type
+        self.signature: Signature = Signature(function, f"resource {uri!r}")
         self.template: UriTemplate | None = UriTemplate(uri) if "{" in uri or "}" in uri else None
         self._check(function)
         self._thread, self._safe = thread, safe

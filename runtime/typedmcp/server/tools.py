@@ -51,12 +51,12 @@ class Tool:
         errors: tuple[type[Exception], ...] = (),
         debug: bool = False,
     ) -> None:
-        self.name = name or name_of(function)
+        self.name: str = name or name_of(function)
         what = f"tool {self.name!r}"
         if self.name == "<lambda>":
             raise UsageError("a tool that is a lambda needs a name: server.add_tool(function, name=…)")
-        self.signature = Signature(function, what)
-        self.output = Output(self.signature.returns, False if output_schema is not None else structured, what)
+        self.signature: Signature = Signature(function, what)
+        self.output: Output = Output(self.signature.returns, False if output_schema is not None else structured, what)
         self._call = self.signature.call
         self._bind = self.signature.bind
         self._thread, self._timeout = thread, timeout

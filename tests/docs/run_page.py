@@ -1,0 +1,71 @@
+"""Run the Python blocks of a page, one after the other, as a reader would who types them in: `run_page.py PAGE`.
+
+They share a module, may use `await`, and are files under their titles. What a page takes for granted is made by its
+prelude, and is there anew for every block. What `print` writes is compared with the comments behind the calls, but
+for those with an ellipsis.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import io
+import re
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tests.docs.markdown import Block, blocks
+
+_PRELUDES = Path(__file__).parent / "preludes"
+_SAID = re.compile(r"\s*print\(.*\)  # (?P<said>[^…]*)\Z")
+
+
+def run(code: str, path: str, line: int, module: ModuleType, runner: asyncio.Runner) -> None:
+    """Run code that stands in a line of a file, in a module."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    compiled = compile("\n" * (line - 1) + code, path, "exec", flags=flags, dont_inherit=True)
+    made: Any = eval(compiled, module.__dict__)  # noqa: S307
+    if inspect.iscoroutine(made):
+        runner.run(made)
+
+
+def run_block(block: Block, module: ModuleType, runner: asyncio.Runner) -> None:
+    """Run a block, and see whether it prints what it says."""
+    file = Path("block.py").resolve()
+    file.write_text(block.code, encoding="utf-8")
+    module.__file__ = str(file)
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        run(block.code, str(block.page), block.line, module, runner)
+    lines = iter(printed.getvalue().splitlines())
+    for said in (found["said"] for line in block.code.splitlines() if (found := _SAID.match(line))):
+        if said not in lines:
+            raise AssertionError(f"{block}: {said!r} is not printed there, but\n{printed.getvalue()}")
+
+
+def main() -> None:
+    """Run a page."""
+    page = Path(sys.argv[1])
+    module = ModuleType("page")
+    sys.modules["page"] = module
+    todo = [*blocks(page)]
+    for block in todo:
+        if block.title:
+            Path(block.title).write_text(block.code, encoding="utf-8")
+    with asyncio.Runner() as runner:
+        prelude = _PRELUDES / f"{page.stem.replace('-', '_')}.py"
+        if prelude.exists():
+            run(prelude.read_text(encoding="utf-8"), str(prelude), 1, module, runner)
+        given = {**module.__dict__}
+        for block in todo:
+            if block.language == "python" and not block.excuse:
+                module.__dict__.update(given)
+                run_block(block, module, runner)
+
+
+if __name__ == "__main__":
+    main()

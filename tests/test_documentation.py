@@ -144,7 +144,15 @@ def test_no_page_names_a_path_of_the_machine_that_it_was_written_on() -> None:
         assert not re.search(r"/(work|root|tmp|home/(?!ada\b))", page.read_text(encoding="utf-8")), name_of(page)
 
 
-# Tables of options
+# Tables
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_rows_of_a_table_have_as_many_cells_as_its_head(page: Path) -> None:
+    """A bar within a cell is `&#124;` in `<code>`: the site and GitHub know no other way in common."""
+    for number, rows in tables(page):
+        assert {len(row) for row in rows} == {len(rows[0])}, f"{name_of(page)}:{number}"
+        assert not any("\\" in cell[-1:] for row in rows for cell in row), f"{name_of(page)}:{number}"
 
 
 def _names_in(page: Path, *heads: str) -> list[str]:

@@ -13,6 +13,7 @@ import re
 import sys
 from collections import OrderedDict, abc, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -247,7 +248,7 @@ class _Adapter:
         made = tuple(map(self.type, arguments))
         if kind in _MADE_OF:
             return _made_of(kind, _MADE_OF[kind][made])
-        if kind in _SETS and (refused := [item for item in made if _is_unhashable(item)]):
+        if kind in _SETS and (refused := [item for item in arguments if _is_unhashable(item)]):
             raise Unsupported(f"{_name(hint)}: a set has no place for {_name(refused[0])}")
         if kind in _SETS and made == (Any,):
             return kind[_HASHABLE]
@@ -266,7 +267,12 @@ def _is_taken(hint: Any) -> bool:
 
 
 def _is_unhashable(hint: Any) -> bool:
-    return hint is not Any and getattr(get_origin(hint) or hint, "__hash__", None) is None
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any or origin is Literal:
+        return False
+    config: Any = getattr(hint, "__struct_config__", None)
+    is_changeable = getattr(origin or hint, "__hash__", None) is None or (config is not None and not config.frozen)
+    return is_changeable or any(map(_is_unhashable, arguments[:1] if origin is Annotated else arguments))
 
 
 def _is_pydantic(kind: Any) -> bool:
@@ -356,6 +362,7 @@ def _choice(name: str, members: Sequence[Any]) -> Any:
     kinds = [_JSON_KINDS[kind] for kind in _JSON_KINDS if all(type(form) is kind for form in forms)]
 
     def decode(value: Any) -> Any:
+        value = [*cast(Any, value)] if isinstance(value, tuple) else value
         for form, member in zip(forms, members, strict=True):
             if form == value and isinstance(form, bool) is isinstance(value, bool):
                 return member
@@ -408,25 +415,27 @@ def _tried(options: Sequence[Any]) -> Any:
     return _own(names, decode, lambda: {"anyOf": [_described(option) for option in options]})
 
 
+_open: ContextVar[tuple[Any, ...]] = ContextVar("open", default=())
+"""Types that are being described."""
+
+
 def _define(own: Any, inner: Any, make: Callable[[Any], Any] | None = None) -> None:
     """Have a type be made of another, and be a definition in schemas, which may refer to itself."""
     name = re.sub(r"\W", "_", own.__name__)
     reference = {"$ref": _REF.format(name=name)}
-    is_open = False
 
     def decode(value: Any) -> Any:
         made = convert(value, inner)
         return made if make is None else make(made)
 
     def describe() -> dict[str, Any]:
-        nonlocal is_open
-        if is_open:
+        if own in _open.get():
             return reference
-        is_open = True
+        token = _open.set((*_open.get(), own))
         try:
             schema = _described(inner)
         finally:
-            is_open = False
+            _open.reset(token)
         definitions = schema.pop("$defs", {})
         return {**reference, "$defs": {name: schema, **definitions}}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import html
 import inspect
 import json
 import os
@@ -56,8 +57,8 @@ def _rows() -> list[Row]:
 
 
 def _code(cell: str) -> str:
-    found = re.fullmatch(r"(`+)(.*)\1", cell)
-    return found[2].strip() if found else ""
+    found = re.fullmatch(r"`(.*)`|<code>(.*)</code>", cell)
+    return html.unescape(found[1] or found[2]) if found else ""
 
 
 ROWS = _rows()

@@ -15,7 +15,7 @@ import pytest
 from msgspec import UNSET
 from pydantic import BaseModel, Field
 
-from tests.server.shapes import Colour, Point
+from tests.server.shapes import Address, Colour, Point, User
 from typedmcp import Context, Server, UsageError
 
 
@@ -76,6 +76,9 @@ TYPES: dict[str, tuple[Any, str]] = {
     "a value": (5, "5 has no JSON form"),
     "a set of lists": (set[list[int]], r"set\[list\[int\]\]: a set has no place for list\[int\]"),
     "a set of dataclasses": (frozenset[Point], "a set has no place for Point"),
+    "a set of Structs": (set[User], "a set has no place for User"),
+    "a set of models": (set[Address], "a set has no place for Address"),
+    "a set of tuples of lists": (set[tuple[int, list[int]]], r"a set has no place for tuple\[int, list\[int\]\]"),
     "keys that are no texts": (dict[tuple[int, int], int], "cannot be a key of a JSON object"),
     "a name that there is not": ("Missing", "name 'Missing' is not defined"),
     "a name within that there is not": ("list[Missing]", "name 'Missing' is not defined"),

@@ -129,7 +129,7 @@ class Tool:
     def _result(self, value: Any, ctx: Context) -> Any:
         try:
             made = self.output.result(value, self.name)
-            if self._output is not None:
+            if self._output is not None and isinstance(made, _Result) and made.is_error is not True:
                 self._check_output(made, value)
         except Exception as error:
             return self._failed(error, ctx)
@@ -202,7 +202,8 @@ def parts_of(**members: Any) -> dict[str, Any]:
     """The members that tools, resources and prompts share, in the protocol's types; those that are None left out."""
     made = {name: value for name, value in members.items() if value is not None}
     if "icons" in made:
-        made["icons"] = [_icon(icon) for icon in made["icons"]]
+        icons: Any = [made["icons"]] if isinstance(made["icons"], str) else made["icons"]
+        made["icons"] = [_icon(icon) for icon in icons]
     if "meta" in made:
         made["meta"] = dict(made["meta"])
     return made

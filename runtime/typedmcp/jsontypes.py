@@ -1,8 +1,12 @@
 """Python types as JSON: their JSON Schema, and values of them from JSON and to it.
 
 msgspec does it, compiled, for builtins, `Literal`, enums, dates, dataclasses, TypedDicts, named tuples, attrs classes,
-Structs and containers of them. Here is what it lacks: unions that it cannot tell apart, paths, and everything of
-Pydantic's, for which Pydantic is asked. Constraints may be msgspec's `Meta`, Pydantic's `Field` or `annotated_types`.
+Structs and containers of them. Here is what it lacks: unions that it cannot tell apart, aliases within themselves,
+paths, enums of anything, constraints on other types than its own, and classes that have such members, of which it gets
+a Struct instead. Constraints may be msgspec's `Meta`, Pydantic's `Field` or `annotated_types`.
+
+What is Pydantic's, Pydantic is asked for: its classes, and validators in notes. It reads as its models say, which is
+less strictly than msgspec unless they are strict: true for 1, and `"1"` for 1.
 """
 
 from __future__ import annotations
@@ -133,7 +137,8 @@ class _Adapter:
         if type(origin or hint).__name__ == "TypeAliasType":
             return self._alias(hint, constraints)
         if isinstance(hint, NewType):
-            return self.type(hint.__supertype__, constraints)
+            made = self.type(hint.__supertype__, constraints)
+            return hint if made == hint.__supertype__ else made
         if isinstance(hint, TypeVar):
             return self.type(hint.__bound__ or Union[hint.__constraints__ or (Any,)], constraints)  # noqa: UP007
         return self._constrained(self._plain(hint, origin), constraints or {}, origin or hint)

@@ -98,6 +98,15 @@ class Box(Generic[T]):
     others: list[T] = field(default_factory=lambda: list[Any]())
 
 
+UserId = NewType("UserId", int)
+
+
+@dataclass
+class Owned:
+    owner: UserId
+    others: list[UserId] = field(default_factory=list[UserId])
+
+
 @dataclass
 class Circle:
     radius: float
@@ -267,7 +276,6 @@ def doubled(value: int) -> int:
     return value * 2
 
 
-UserId = NewType("UserId", int)
 Names = TypeAliasType("Names", list[str])
 Pairs = TypeAliasType("Pairs", list[tuple[T, T]], type_params=(T,))
 Json = TypeAliasType("Json", "dict[str, Json] | list[Json] | str | float | bool | None")
@@ -447,6 +455,7 @@ TYPES: dict[str, tuple[Any, Any, Any]] = {
     "Pydantic dataclass": (Spot, {"x": 1, "inner": {"street": "a"}}, Spot(x=1, inner=Address(street="a"))),
     # Names for types
     "NewType": (UserId, 5, 5),
+    "dataclass with a NewType": (Owned, {"owner": 1, "others": [2]}, Owned(UserId(1), [UserId(2)])),
     "list of a NewType": (list[UserId], [5], [5]),
     "TypeAliasType": (Names, ["a"], ["a"]),
     "generic TypeAliasType": (Pairs[int], [[1, 2]], [(1, 2)]),

@@ -47,7 +47,8 @@ def test_an_adapted_type_is_adapted_already(name: str) -> None:
     "name",
     [
         "int", "list[int]", "datetime", "a text as a description", "enum of texts", "Literal of both", "dataclass",
-        "recursive dataclass", "generic dataclass", "TypedDict", "Struct", "tagged Structs", "attrs", "NamedTuple",
+        "recursive dataclass", "generic dataclass", "dataclass with a NewType", "TypedDict", "Struct",
+        "tagged Structs", "attrs", "NamedTuple",
     ],
 )  # fmt: skip
 def test_what_msgspec_knows_is_left_to_it(name: str) -> None:

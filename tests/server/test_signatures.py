@@ -340,6 +340,10 @@ def test_classes_of_one_name_are_told_apart() -> None:
 # What is taken
 
 
+class Frozen(msgspec.Struct, frozen=True):
+    items: list[int]
+
+
 @pytest.mark.parametrize(("given", "why"), [(5.0, "float"), (1e3, "float"), (True, "bool"), ("5", "str")])
 def test_an_integer_is_no_other_number_and_no_text(given: Any, why: str) -> None:
     with pytest.raises(BadArgument, match=rf"^x: expected int, got {why}$"):
@@ -366,6 +370,7 @@ def test_an_integer_is_no_other_number_and_no_text(given: Any, why: str) -> None
         (Annotated[date, at.Gt(date(2026, 1, 1))], "2026-01-01", "x: expected date > 2026-01-01"),
         (Annotated[str, at.Predicate(str.islower)], "A", "x: expected str for which islower holds"),
         (Mixed, "three", "x: invalid enum value 'three'"),
+        (set[Frozen], [{"items": [1]}], "x: unhashable type: 'list'"),
         (set[Any], [[1]], "x[0]: expected bool | int | float | str | null, got array"),
     ],
 )  # fmt: skip

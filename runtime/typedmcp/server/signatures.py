@@ -191,8 +191,19 @@ class Signature:
         try:
             bound = msgspec.convert(arguments, self.struct, dec_hook=dec_hook)
             return bound if self.rest is UNSET else (bound, self._bind_rest(arguments))
+        except TypeError as error:  # which names no place
+            raise BadArgument(fault(error, self._place_of(error, arguments))) from error
         except _MISFITS as error:
             raise BadArgument(fault(error)) from error
+
+    def _place_of(self, wrong: Exception, arguments: Mapping[str, Any]) -> str:
+        for parameter in self.parameters:
+            try:
+                convert(arguments.get(parameter.wire), parameter.hint)
+            except (ValueError, TypeError) as error:
+                if str(error) == str(wrong):
+                    return f".{parameter.wire}"
+        return ""
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         rest: dict[str, Any] = {}

@@ -123,7 +123,7 @@ class File(_Media):
     ) -> None:
         super().__init__(path, data, format=format, annotations=annotations)
         self._uri = None if self.path is None or name is not None else self.path.absolute().as_uri()
-        self.name = name or self.name
+        self.name: str | None = name or self.name
 
     def mime_type(self, data: bytes) -> str:
         """The media type: of the format given, else of the file's name, else of how the bytes begin."""

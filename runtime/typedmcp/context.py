@@ -185,12 +185,19 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         return await self._engine.run_in_thread(function, *args)
 
     async def read_resource(self, uri: str) -> list[D.TextResourceContents | D.BlobResourceContents]:
-        """The contents of a resource of this server. Raises `ResourceNotFound`, and what reading it raises."""
-        read = self._engine.service.functions.get("read_resource")
+        """The contents of a resource of this server. Raises `ResourceNotFound`, and what reading it raises.
+
+        In a server that is mounted in another, URIs are those of the mounted one.
+        """
+        owner = self.owner
+        read = self._engine.service.functions.get("read_resource") if owner is None else owner.read_resource
         if read is None:
             raise ResourceNotFound(uri)
-        made = read(D.ReadResourceRequestParams(meta=self.meta, uri=uri), self)
-        result = await made if is_awaitable(made) else made
+        try:
+            made = read(D.ReadResourceRequestParams(meta=self.meta, uri=uri), self)
+            result = await made if is_awaitable(made) else made
+        finally:
+            self.owner = owner  # it may have gone on to a server that is mounted in this one
         return cast(D.ReadResourceResult, result).contents
 
     async def hang_up(self, retry: float = 1.0) -> None:
@@ -216,7 +223,11 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     @overload
     async def elicit(self, message: str, schema: type[T], *, key: str | None = None) -> Elicited[T]: ...
     @overload
-    async def elicit(self, message: str, schema: Mapping[str, Any], *, key: str | None = None) -> D.ElicitResult: ...
+    async def elicit(  # type: ignore[overload-overlap]  # the last one is for what `type[T]` is not: a `Literal`
+        self, message: str, schema: Mapping[str, Any], *, key: str | None = None
+    ) -> D.ElicitResult: ...
+    @overload
+    async def elicit(self, message: str, schema: object, *, key: str | None = None) -> Elicited[Any]: ...
     async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Any:
         """Ask the person at the client to fill in a form.
 

@@ -465,7 +465,13 @@ def _by_pydantic(hint: Any) -> Any:
             place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
             raise ValueError(f"{first['msg']}{f' - at `${place}`' if place else ''}") from None
 
-    return _own(_name(hint), decode, lambda: adapter.json_schema())
+    def describe() -> dict[str, Any]:
+        try:
+            return cast("dict[str, Any]", adapter.json_schema())
+        except PydanticUserError as error:
+            raise Unsupported(f"{_name(hint)}: {str(error).splitlines()[0]}") from error
+
+    return _own(_name(hint), decode, describe)
 
 
 # Values

@@ -246,6 +246,12 @@ def test_resources_and_prompts_have_them_too(tmp_path: Path) -> None:
     def picture() -> Image:
         return Image(tmp_path / "a.png")
 
+    (tmp_path / "a.md").write_text("# Oslo\n")
+
+    @server.resource("text://it")
+    def text() -> File:
+        return File(tmp_path / "a.md")
+
     @server.prompt
     def look() -> list[Any]:
         return ["Look:", UserMessage(Image(data=PNG))]
@@ -255,6 +261,9 @@ def test_resources_and_prompts_have_them_too(tmp_path: Path) -> None:
             (found,) = (await client.read_resource("picture://it")).contents
             assert isinstance(found, structs.BlobResourceContents)
             assert (base64.b64decode(found.blob), found.mime_type) == (PNG, "image/png")
+            (text,) = (await client.read_resource("text://it")).contents
+            assert isinstance(text, structs.TextResourceContents)
+            assert (text.uri, text.text, text.mime_type) == ("text://it", "# Oslo\n", "text/markdown")
             messages = (await client.get_prompt("look")).messages
             assert [message.content.type for message in messages] == ["text", "image"]
 

@@ -265,3 +265,17 @@ def test_what_was_refused_is_not_there() -> None:
     with pytest.raises(UsageError):
         server.add_tool(of_any_number)
     assert server.capabilities.tools is UNSET
+
+
+@pytest.mark.parametrize(
+    ("add", "options", "text"),
+    [
+        ("tool", {"tags": {"a"}}, r"a tool has no option 'tags'; there are annotations, "),
+        ("resource", {"mime": "text/plain"}, r"a resource has no option 'mime'; there are "),
+        ("prompt", {"timeout": 1}, r"a prompt has no option 'timeout'; there are descr"),
+    ],
+)
+def test_an_option_that_there_is_not_is_named(add: str, options: dict[str, Any], text: str) -> None:
+    called = ("a://b",) if add == "resource" else ()
+    with pytest.raises(UsageError, match=text):
+        getattr(Server(), add)(*called, **options)(lambda: None)

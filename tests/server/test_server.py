@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NewType, TypedDict
 
 import msgspec
 import pytest
@@ -36,6 +36,9 @@ async def one_call(server: Server, name: str, arguments: dict[str, Any] | None =
 class Forecast:
     city: str
     degrees: float
+
+
+City = NewType("City", str)
 
 
 class Alert(TypedDict):
@@ -173,6 +176,50 @@ def test_bytes_and_pictures_are_what_they_look_like() -> None:
     assert (first.text, second.mime_type, third.text) == ("look:", "image/png", '{"a":1}')
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_of_any_kind_are_taken_for_bytes(kind: Any) -> None:
+    server = Server()
+
+    def picture() -> Any:
+        return kind(b"\x89PNG\r\n\x1a\n0000")
+
+    picture.__annotations__ = {"return": kind}
+    server.add_tool(picture)
+    server.add_resource(picture, "picture://it")
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            (block,) = (await client.call_tool("picture")).content
+            assert isinstance(block, structs.ImageContent)
+            (found,) = (await client.read_resource("picture://it")).contents
+            assert (type(found), getattr(found, "blob", "")) == (structs.BlobResourceContents, block.data)
+
+    run(main())
+
+
+def test_a_list_of_anything_may_have_pictures_in_it() -> None:
+    server = Server()
+
+    @server.tool
+    def pictures() -> list[Any]:
+        return ["look:", typedmcp.Image(data=b"\x89PNG\r\n\x1a\n0000")]
+
+    result = run(one_call(server, "pictures"))
+    assert [block.type for block in result.content] == ["text", "image"]
+    assert [block["type"] for block in result.structured_content["result"]] == ["text", "image"]
+
+
+def test_a_name_for_texts_is_a_text() -> None:
+    server = Server()
+
+    @server.tool
+    def city() -> City:
+        return City("Oslo")
+
+    result = run(one_call(server, "city"))
+    assert (texts(result), result.structured_content) == (["Oslo"], msgspec.UNSET)
+
+
 def test_very_long_and_unicode_results_arrive_as_they_are() -> None:
     server = Server()
     text = "ä\u2028\U0001f600\x00\r\n" * 500_000
@@ -250,6 +297,46 @@ def test_what_a_client_hears_of_an_exception(tool: str, options: dict[str, Any],
     assert texts(result) == content
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({}, Broken("the password is 1234"), "internal error in {}"),
+        ({"debug": True}, Broken("out of stock"), "{} failed: Broken: out of stock"),
+        ({"errors": (Broken,)}, Broken("out of stock"), "out of stock"),
+        ({}, typedmcp.ToolError("out of stock"), "out of stock"),
+        ({}, typedmcp.InvalidParams("no such city"), "no such city"),
+    ],
+)
+def test_what_a_client_hears_of_an_exception_in_a_resource_or_a_prompt(
+    options: dict[str, Any], error: Exception, text: str
+) -> None:
+    server = Server(**options)
+    reports: list[Report] = []
+
+    @server.resource("stock://all")
+    @server.resource("stock://{of}")
+    def stock(of: str = "all") -> str:
+        raise error
+
+    @server.prompt
+    async def ask() -> str:
+        raise error
+
+    async def main() -> None:
+        async with typedmcp.connect(typedmcp.Service(server, on_report=reports.append)) as client:
+            for uri in ("stock://all", "stock://shoes"):
+                with pytest.raises(typedmcp.RemoteError) as caught:
+                    await client.read_resource(uri)
+                assert caught.value.message == text.format("resources/read")
+            with pytest.raises(typedmcp.RemoteError) as caught:
+                await client.get_prompt("ask")
+            assert caught.value.message == text.format("prompts/get")
+
+    run(main())
+    hidden = isinstance(error, Broken) and "errors" not in options
+    assert [type(report.error) for report in reports] == ([Broken] * 3 if hidden else [])
+
+
 def test_an_exception_that_is_hidden_is_reported_with_its_traceback() -> None:
     reports: list[Report] = []
     service: Any = typedmcp.Service(failing(), on_report=reports.append)
@@ -285,6 +372,21 @@ def test_a_bad_argument_is_an_error_of_the_tool_that_names_it(revision: str) -> 
 
 
 # Functions and threads
+
+
+def test_what_no_set_can_have_is_the_callers_error_too() -> None:
+    server = Server()
+
+    @dataclass(frozen=True)
+    class Group:
+        names: list[str]
+
+    @server.tool
+    async def count(groups: set[Group]) -> str:
+        return str(len(groups))
+
+    result = run(one_call(server, "count", {"groups": [{"names": ["a"]}]}))
+    assert (result.is_error, texts(result)) == (True, ["groups: unhashable type: 'list'"])
 
 
 def test_plain_functions_run_in_threads_unless_told_otherwise() -> None:
@@ -510,6 +612,24 @@ def test_completion_is_by_function_by_type_and_by_a_last_resort() -> None:
     run(main())
 
 
+def test_completion_of_what_there_is_not_is_refused() -> None:
+    server = Server()
+
+    @server.prompt
+    def review(code: str, kind: Literal["short", "long"] = "short") -> str:
+        return code
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            found = await client.complete(structs.PromptReference(name="review"), "code", "x")
+            assert found.completion.values == []
+            for ref in (structs.PromptReference(name="revue"), structs.ResourceTemplateReference(uri="a://{b}")):
+                with pytest.raises(typedmcp.InvalidParams, match=r"nothing to complete: there is no (prompt|resource)"):
+                    await client.complete(ref, "code", "x")
+
+    run(main())
+
+
 # Coming and going, lists
 
 
@@ -644,6 +764,36 @@ def test_a_mounted_server_is_there_under_its_prefix_and_stays_itself() -> None:
     run(main())
     with pytest.raises(UsageError, match="cannot be mounted in itself"):
         inner.mount(outer)
+
+
+def test_a_tool_reads_the_resources_of_its_own_server_mounted_or_not() -> None:
+    @asynccontextmanager
+    async def opened(server: Server) -> AsyncGenerator[str]:
+        yield server.name
+
+    inner, outer = Server("inner", lifespan=opened), Server("outer", lifespan=opened)
+    outer.mount(inner, "in")
+    inner.add_resource(lambda: "inner", "name://it", name="name")
+    outer.add_resource(lambda: "outer", "name://it", name="name")
+    for server in (inner, outer):
+
+        @server.tool
+        async def read(ctx: Context, uri: str) -> list[str]:
+            (found,) = await ctx.read_resource(uri)
+            assert isinstance(found, structs.TextResourceContents)
+            return [found.uri, found.text, ctx.lifespan]
+
+    async def main() -> None:
+        async with typedmcp.connect(outer) as client:
+            for tool, uri, expected in (
+                ("read", "name://it", ["name://it", "outer", "outer"]),
+                ("read", "name://in/it", ["name://in/it", "inner", "outer"]),
+                ("in_read", "name://it", ["name://it", "inner", "inner"]),
+            ):
+                result = await client.call_tool(tool, {"uri": uri})
+                assert result.structured_content == {"result": expected}
+
+    run(main())
 
 
 def test_a_lifespan_begins_before_the_first_request_and_ends_after_the_last() -> None:

@@ -37,6 +37,10 @@ class Completions:
         """Ask a function for an argument of the prompt, or the template, of that name."""
         self._functions[name, argument] = function
 
+    def knows(self, name: str) -> bool:
+        """Whether there is a function to ask for something of that name, prompt or not."""
+        return self.fallback is not None or any(known == name for known, _ in self._functions)
+
     async def suggest(
         self, name: str, params: D.CompleteRequestParams, ctx: Context, choices: Mapping[str, list[str]]
     ) -> Any:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 
-__all__ = ["Audio", "File", "Image", "blob", "kind_of"]
+__all__ = ["Audio", "File", "Image", "blob", "contents_of", "kind_of"]
 
 D = dialect.structs
 
@@ -139,7 +139,7 @@ class File(_Media):
         """The block of content: a text where it is one, else a blob."""
         data = self.read()
         uri = self._uri or f"file:///{quote((self.name or 'file').lstrip('/'))}"
-        return self._dressed(D.EmbeddedResource(resource=_contents(uri, data, self.mime_type(data))))  # type: ignore[no-any-return]
+        return self._dressed(D.EmbeddedResource(resource=contents_of(uri, data, self.mime_type(data))))  # type: ignore[no-any-return]
 
 
 def blob(data: bytes, name: str) -> Any:
@@ -153,7 +153,8 @@ def blob(data: bytes, name: str) -> Any:
     return File(data=data, format=kind, name=name).content()
 
 
-def _contents(uri: str, data: bytes, kind: str) -> D.TextResourceContents | D.BlobResourceContents:
+def contents_of(uri: str, data: bytes, kind: str) -> D.TextResourceContents | D.BlobResourceContents:
+    """The contents of a file as a resource: a text where its media type is one, and it is, else a blob."""
     text = _decoded(data) if kind.startswith("text/") or kind.endswith(_TEXTUAL) else None
     if text is None:
         return D.BlobResourceContents(uri=uri, blob=_text(data), mime_type=kind)

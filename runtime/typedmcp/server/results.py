@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from typing import Annotated, Any, NewType, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET
@@ -16,7 +16,7 @@ from typedmcp.backends import as_struct
 from typedmcp.errors import UsageError
 from typedmcp.inputs import is_input_required
 from typedmcp.jsontypes import Unsupported, adapted, convert, enc_hook, fault, plain, schema_of
-from typedmcp.server.content import Audio, File, Image, blob
+from typedmcp.server.content import Audio, File, Image, blob, contents_of
 
 __all__ = ["AssistantMessage", "Misfit", "Output", "UserMessage", "blocks", "contents", "messages"]
 
@@ -24,6 +24,7 @@ D = dialect.structs
 
 _BLOCKS = (D.TextContent, D.ImageContent, D.AudioContent, D.ResourceLink, D.EmbeddedResource)
 _MEDIA = (Image, Audio, File)
+_BYTES: tuple[Any, ...] = (bytes, bytearray, memoryview)
 _WHOLE = (D.CallToolResult, D.InputRequiredResult)
 _SEQUENCES = (list, tuple, set, frozenset)
 _STREAMS = (Generator, AsyncGenerator, Iterator, AsyncIterator, Iterable, AsyncIterable)
@@ -70,9 +71,10 @@ class Output:
             return value
         if type(value).__name__ == "CallToolResult":  # Pydantic's
             return as_struct(value)
-        made = D.CallToolResult(content=blocks(value, name), result_type="complete")
+        content, has_blocks = _content_of(value, name)
+        made = D.CallToolResult(content=content, result_type="complete")
         if self._hint is not UNSET:
-            made.structured_content = self._fitting(value)
+            made.structured_content = self._fitting(content if has_blocks else value)
         elif self._structured is None and _is_record(value):
             made.structured_content = plain(value)
         return made
@@ -97,13 +99,15 @@ def _is_content(hint: Any) -> bool:
         return True
     if (origin is not None and origin in _SEQUENCES) or str(origin).endswith("abc.Sequence'>"):
         return any(_is_block(argument) for argument in get_args(hint))
-    return hint in (str, bytes, None, NoneType, Any, object) or hint in _STREAMS or _is_block(hint)
+    if isinstance(hint, NewType):
+        return _is_content(hint.__supertype__)
+    return hint in (str, *_BYTES, None, NoneType, Any, object) or hint in _STREAMS or _is_block(hint)
 
 
 def _is_block(hint: Any) -> bool:
     if get_origin(hint) in (Union, UnionType):
         return any(_is_block(option) for option in get_args(hint))
-    return hint in _BLOCKS or hint in _MEDIA or hint in _WHOLE or hint is D.ContentBlock or hint is bytes
+    return hint in _BLOCKS or hint in _MEDIA or hint in _WHOLE or hint is D.ContentBlock or hint in _BYTES
 
 
 def _is_object_schema(schema: Mapping[str, Any]) -> bool:
@@ -137,17 +141,22 @@ def _is_record(value: Any) -> bool:
 
 def blocks(value: Any, name: str) -> list[Any]:
     """A value as blocks of content: texts, pictures and the like as they are, all else as JSON."""
+    return _content_of(value, name)[0]
+
+
+def _content_of(value: Any, name: str) -> tuple[list[Any], bool]:
+    """A value as blocks, and whether it is a list with some in it."""
     if value is None:
-        return []
+        return [], False
     if isinstance(value, _SEQUENCES):
         items = [*cast("Iterable[Any]", value)]
         if any(_is_own_block(item) for item in items):
-            return [_block(item, name) for item in items]
-    return [_block(value, name)]
+            return [_block(item, name) for item in items], True
+    return [_block(value, name)], False
 
 
 def _is_own_block(value: Any) -> bool:
-    return isinstance(value, (*_BLOCKS, *_MEDIA, bytes)) or _is_model(value)
+    return isinstance(value, (*_BLOCKS, *_MEDIA, *_BYTES)) or _is_model(value)
 
 
 def _is_model(value: Any) -> bool:
@@ -162,8 +171,8 @@ def _block(value: Any, name: str) -> Any:
         return value
     if isinstance(value, _MEDIA):
         return value.content()
-    if isinstance(value, bytes):
-        return blob(value, name)
+    if isinstance(value, _BYTES):
+        return blob(bytes(value), name)
     return as_struct(value) if _is_model(value) else D.TextContent(text=json_text(value))
 
 
@@ -202,8 +211,8 @@ def _is_contents(value: Any) -> bool:
 def _one_contents(value: Any, uri: str, mime_type: str | None) -> Any:
     if isinstance(value, _MEDIA):
         data = value.read()
-        mime_type, value = mime_type or value.mime_type(data), data
-    if isinstance(value, bytes | bytearray):
+        return contents_of(uri, data, mime_type or value.mime_type(data))
+    if isinstance(value, _BYTES):
         blob_contents = D.BlobResourceContents(uri=uri, blob=msgspec.to_builtins(bytes(value)))
         blob_contents.mime_type = mime_type or "application/octet-stream"
         return blob_contents

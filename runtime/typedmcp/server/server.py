@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, Unpack, cast, overload
 from weakref import WeakSet
@@ -15,7 +15,15 @@ from mcpspec._support.objects import is_array
 from typedmcp import dialect
 from typedmcp.changes import Changes
 from typedmcp.context import Context
-from typedmcp.errors import InvalidParams, ResourceNotFound, UsageError
+from typedmcp.errors import (
+    INTERNAL_ERROR,
+    InputUnavailable,
+    InvalidParams,
+    RemoteError,
+    ResourceNotFound,
+    ToolError,
+    UsageError,
+)
 from typedmcp.server.completion import Completions, completed
 from typedmcp.server.options import CallNext, Middleware, PromptOptions, ResourceOptions, ToolOptions
 from typedmcp.server.prompts import Prompt
@@ -137,7 +145,7 @@ class Server:
 
     def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
         """The same without a decorator, at any time: clients are told that the list has changed."""
-        replace = options.pop("replace", False)
+        replace = _checked(options, ToolOptions).pop("replace", False)
         options["errors"] = (*self._errors, *options.get("errors", ()))
         made = Tool(function, debug=self.debug, **options)  # type: ignore[misc]
         self._add(self._tools, made.name, made, "tools", replace)
@@ -167,7 +175,7 @@ class Server:
 
     def add_resource(self, function: Callable[..., Any], uri: str, **options: Unpack[ResourceOptions]) -> None:
         """The same without a decorator, at any time: clients are told that the list has changed."""
-        replace = options.pop("replace", False)
+        replace = _checked(options, ResourceOptions).pop("replace", False)
         self._add(self._resources, uri, Resource(function, uri, **options), "resources", replace)  # type: ignore[misc]
 
     def remove_resource(self, uri: str) -> None:
@@ -199,7 +207,7 @@ class Server:
 
     def add_prompt(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
         """The same without a decorator, at any time: clients are told that the list has changed."""
-        replace = options.pop("replace", False)
+        replace = _checked(options, PromptOptions).pop("replace", False)
         made = Prompt(function, **options)  # type: ignore[misc]
         self._add(self._prompts, made.name, made, "prompts", replace)
 
@@ -400,10 +408,10 @@ class Server:
         uri = params.uri
         exact = self._resources.get(uri)
         if exact is not None and exact.template is None:
-            return await exact.read(uri, {}, ctx)
+            return await self._told(exact.read(uri, {}, ctx), ctx)
         for resource in self._resources.values():
             if (values := resource.match(uri)) is not None:
-                return await resource.read(uri, values, ctx)
+                return await self._told(resource.read(uri, values, ctx), ctx)
         for server, prefix in self._mounts:
             inner = _unprefixed(uri, prefix)
             if inner is None or not server._has_resource(inner):
@@ -440,7 +448,7 @@ class Server:
     def _get_prompt(self, params: D.GetPromptRequestParams, ctx: Context) -> Any:
         prompt = self._everything("prompts").get(params.name)
         if isinstance(prompt, Prompt):
-            return prompt.get(params.arguments or {}, ctx)
+            return self._told(prompt.get(params.arguments or {}, ctx), ctx)
         if prompt is None:
             raise InvalidParams(f"unknown prompt: {params.name}", {"name": params.name})
         _enter(ctx, prompt.server)
@@ -459,8 +467,26 @@ class Server:
             ref = msgspec.structs.replace(params.ref, **{"name" if is_prompt else "uri": item.name})
             _enter(ctx, item.server)
             return await _awaited(item.server.complete(msgspec.structs.replace(params, ref=ref), ctx))
+        if item is None and not self._completions.knows(name):
+            raise InvalidParams(f"nothing to complete: there is no {'prompt' if is_prompt else 'resource'} {name!r}")
         choices: dict[str, list[str]] = {} if item is None else item.signature.choices()
         return completed(await self._completions.suggest(name, params, ctx, choices), params.argument.value)
+
+    async def _told(self, made: Awaitable[T], ctx: Context) -> T:
+        """What reading a resource or getting a prompt gives; where it fails, with what clients may know of that."""
+        shown: tuple[type[Exception], ...] = (ToolError, *self._errors)
+        try:
+            return await made
+        except (RemoteError, InputUnavailable):
+            raise
+        except shown as error:
+            raise RemoteError(INTERNAL_ERROR, str(error)) from error
+        except Exception as error:
+            if not self.debug:
+                raise  # the engine reports it, and hides it
+            text = f"{ctx.method} failed: {type(error).__name__}: {error}"
+            ctx.report(text, error)
+            raise RemoteError(INTERNAL_ERROR, text) from error
 
     # Lists
 
@@ -514,6 +540,15 @@ def _decorated(add: Callable[..., None], name: Any, options: dict[str, Any]) -> 
         return function
 
     return decorate
+
+
+def _checked(options: Any, kind: Any) -> Any:
+    """Options, all of which there are. Raises `UsageError` for others."""
+    if unknown := sorted(options.keys() - kind.__annotations__.keys()):
+        known = ", ".join(sorted(kind.__annotations__))
+        what = kind.__name__.removesuffix("Options").lower()
+        raise UsageError(f"a {what} has no option {unknown[0]!r}; there are {known}")
+    return options
 
 
 async def _awaited(value: Any) -> Any:

@@ -89,7 +89,7 @@ class Tool:
         if self._is_hot:
             try:
                 return self._await_hot(msgspec.convert(given, self._struct), ctx)
-            except (ValueError, RecursionError):
+            except (ValueError, TypeError, RecursionError):
                 pass  # what is wrong is looked for below
         if self._input is not None and (wrong := self._input.fault(given, "")) is not None:
             return failure(wrong)

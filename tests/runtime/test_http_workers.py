@@ -313,6 +313,9 @@ def balanced(ports: list[int]) -> Generator[str]:
             try:
                 _wait_for(front)
                 yield f"http://127.0.0.1:{front}/mcp"
+            except BaseException:
+                print("nginx said:", (Path(folder) / "log").read_text()[-4000:])
+                raise
             finally:
                 process.terminate()
 

@@ -160,17 +160,24 @@ class OpenObject(dict[str, Any]):
         return _rebuild(type(self), self)
 
     @classmethod
-    def __decode__(cls, value: Any) -> Any:
-        """The object for a parsed JSON value; declared members are checked and typed."""
+    def __decoder__(cls) -> Callable[[Any], Any]:
+        """What makes the object of a parsed JSON value; declared members are checked and typed."""
         declared, typed, is_plain = _declared(cls)
-        # Arguments by keyword cost a quarter of the call.
-        checked = msgspec.convert(value, declared) if is_plain else msgspec.convert(value, declared, dec_hook=dec_hook)
-        self = cls.__new__(cls)
-        self.update(value)
-        for name, wire in typed:
-            if (member := getattr(checked, name)) is not UNSET:
-                self[wire] = member
-        return self
+        make = cls.__new__
+
+        def decode(value: Any) -> Any:
+            # Arguments by keyword cost a quarter of the call.
+            checked = (
+                msgspec.convert(value, declared) if is_plain else msgspec.convert(value, declared, dec_hook=dec_hook)
+            )
+            self = make(cls)
+            self.update(value)
+            for name, wire in typed:
+                if (member := getattr(checked, name)) is not UNSET:
+                    self[wire] = member
+            return self
+
+        return decode
 
 
 def _rebuild(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
@@ -204,7 +211,7 @@ def _has_hook(hint: Any, seen: set[Any]) -> bool:
     parts = [*get_args(hint), *(member.hint for member in getattr(_shape(hint), "members", ()))]
     if (alias := getattr(hint, "__value__", None)) is not None:
         parts.append(alias)
-    return hasattr(hint, "__decode__") or any(_has_hook(part, seen) for part in parts)
+    return hasattr(hint, "__decoder__") or any(_has_hook(part, seen) for part in parts)
 
 
 def _is_as_parsed(hint: Any) -> bool:
@@ -219,8 +226,11 @@ class _UntaggedMeta(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, _runtime_classes(cls))
 
-    def __decode__(cls, value: Any) -> Any:
-        """The member that a parsed JSON value fits, best match first."""
+    def __decoder__(cls) -> Callable[[Any], Any]:
+        """What gives the member that a parsed JSON value fits, best match first."""
+        return cls._decode
+
+    def _decode(cls, value: Any) -> Any:
         error: Exception | None = None
         for option in _in_order(cls, value):
             try:
@@ -265,12 +275,24 @@ def _classes_of(leaf: Any) -> list[type]:
     return [get_origin(leaf) or leaf]
 
 
+class _Decoding(dict[Any, Callable[[Any], Any]]):
+    """How types are decoded that msgspec does not know, put together when they are first met."""
+
+    def __missing__(self, kind: Any) -> Callable[[Any], Any]:
+        make = getattr(kind, "__decoder__", None)
+        if make is None:
+            raise NotImplementedError(f"type {kind!r} has no JSON form")
+        decode: Callable[[Any], Any] = make()
+        self[kind] = decode
+        return decode
+
+
+_decoding = _Decoding()
+
+
 def dec_hook(kind: Any, value: Any) -> Any:
     """How msgspec decodes what it does not know: untagged unions and open objects. For decoders of one's own."""
-    decode = getattr(kind, "__decode__", None)
-    if decode is None:
-        raise NotImplementedError(f"type {kind!r} has no JSON form")
-    return decode(value)
+    return _decoding[kind](value)
 
 
 @cache
@@ -331,7 +353,20 @@ def _convert(value: Any, kind: Any) -> Any:
     return msgspec.convert(value, _convertible(kind), dec_hook=dec_hook)
 
 
-_encoder = msgspec.json.Encoder()
+_met: dict[int, tuple[Any, msgspec.json.Decoder[Any]]] = {}
+"""Decoders by the identity of their type, which stays in there and so stays the only one of that identity."""
+_MOST_MET = 1024
+
+
+def _meet(kind: Any) -> tuple[Any, msgspec.json.Decoder[Any]]:
+    """The decoder of a type that is not known by its identity: the hash of a union takes longer than a small call."""
+    if len(_met) >= _MOST_MET:
+        _met.clear()
+    found = _met[id(kind)] = (kind, _decoder(kind))
+    return found
+
+
+_encode = msgspec.json.Encoder().encode
 
 _FAILURES = (MsgspecError, ValueError, RecursionError)
 
@@ -342,7 +377,7 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        decoded: T = _decoder(cast(Any, type)).decode(buf)
+        decoded: T = (_met.get(id(type)) or _meet(type))[1].decode(buf)
         return decoded
     except _FAILURES as error:
         raise decode_error(buf, type, _shape, error) from error
@@ -353,8 +388,8 @@ def encode(value: object) -> bytes:
 
     Raises `ValueError` for NaN and infinity, which JSON cannot say.
     """
-    text = _encoder.encode(value)
-    if b"null" in text:  # as which msgspec writes them
+    text = _encode(value)
+    if text.find(b"null") >= 0:  # as which msgspec writes them; `in` would first try to take the word for a number
         _refuse_non_finite(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,)))
     return text
 

@@ -179,7 +179,7 @@ def _block(value: Any, name: str) -> Any:
 def json_text(value: Any) -> str:
     """A value as JSON text. Raises `TypeError` or `ValueError` for what has none."""
     text = _encoder.encode(value)
-    if b"null" in text:  # as which NaN and infinity would go out
+    if text.find(b"null") >= 0:  # as which NaN and infinity would go out
         plain_value = plain(value)
         _refuse_non_finite(plain_value)
     return text.decode()

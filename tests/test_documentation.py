@@ -201,7 +201,7 @@ def test_every_option_of_connecting_is_on_the_page() -> None:
     assert missing == []
 
 
-INSIDE = {"attempt", "channel", "entry", "params", "task"}
+INSIDE = {"attempt", "channel", "entry", "task"}
 """Members of the context that are the runtime's own."""
 
 

@@ -74,6 +74,7 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     cancelled: bool = False
     """Whether the client gave the request up: a plain handler in a thread should look now and then."""
     params: Any = None
+    """The parameters as the dialect has them."""
     task: asyncio.Task[Any] | None = None
     attempt: Attempt | None = None
     ended: bool = False
@@ -124,8 +125,8 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
 
     @property
     def changes(self) -> Changes:
-        """The hub to publish changes to."""
-        return self._engine.service.changes
+        """The hub to publish changes to; in a server that is mounted in another, its own."""
+        return self._engine.service.changes if self.owner is None else cast("Changes", self.owner.changes)
 
     # Telling
 

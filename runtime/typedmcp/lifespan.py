@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias, cast
 
-from typedmcp.errors import UsageError
+from typedmcp.errors import ConnectionLost, UsageError
 
-__all__ = ["Running"]
+__all__ = ["Lifespan", "Running"]
 
-Lifespans = Callable[[], Mapping[object, Callable[[Any], AbstractAsyncContextManager[Any]]]]
+Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncGenerator[Any]]
+"""What is open while a server runs: gets the server; what it yields is `ctx.lifespan`."""
+Lifespans: TypeAlias = Callable[[], Mapping[object, Lifespan]]
 """Gives the lifespans, each with the object that it gets."""
 
 
@@ -29,6 +31,7 @@ class Running:
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
         self._end: asyncio.Event | None = None
+        self._leaving: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def entered(self) -> AsyncGenerator[None]:
@@ -40,7 +43,7 @@ class Running:
             await self.leave()
 
     async def enter(self) -> None:
-        """Use them from now on."""
+        """Use them from now on. Raises `ConnectionLost` where entering them is given up meanwhile."""
         if not self._lifespans():
             return
         loop = asyncio.get_running_loop()
@@ -58,7 +61,7 @@ class Running:
             raise
 
     async def leave(self) -> None:
-        """Use them no more."""
+        """Use them no more. Where the last user goes before they are entered, entering them is given up."""
         task = self._task
         if task is None:
             return
@@ -66,21 +69,40 @@ class Running:
         if self._users or task.get_loop() is not asyncio.get_running_loop():
             return
         assert self._end is not None
+        self.interrupt()
         self._end.set()
-        self._task = None
-        await asyncio.shield(task)
+        self._task, self._leaving = None, task
+        await asyncio.wait([task])  # which goes on where this is cancelled
+        if not task.cancelled():
+            task.result()
+
+    def interrupt(self) -> None:
+        """Give up entering or leaving them, whichever is under way: somebody wants the process to end."""
+        is_entering = self._task is not None and self._ready is not None and not self._ready.done()
+        task = self._task if is_entering else self._leaving
+        if task is not None:
+            task.cancel()
 
     async def _run(self, ready: asyncio.Future[None], end: asyncio.Event) -> None:
         async with AsyncExitStack() as stack:
             states: dict[object, Any] = {}
             try:
                 for owner, lifespan in self._lifespans().items():
-                    states[owner] = await stack.enter_async_context(lifespan(owner))
+                    states[owner] = await stack.enter_async_context(_manager(lifespan(owner)))
             except BaseException as error:
-                if not ready.done():
-                    ready.set_exception(error)
-                    ready.exception()
+                is_given_up = isinstance(error, asyncio.CancelledError)
+                ready.set_exception(ConnectionLost("ended before its lifespan had begun") if is_given_up else error)
+                ready.exception()  # it may be that nobody waits any more
                 return
             self.states = states
             ready.set_result(None)
             await end.wait()
+
+
+def _manager(made: Any) -> AbstractAsyncContextManager[Any]:
+    """What a lifespan gave; a generator is taken for what `asynccontextmanager` makes of it."""
+    if isinstance(made, AsyncGenerator):
+        return asynccontextmanager(lambda: cast("AsyncGenerator[Any]", made))()
+    if not isinstance(made, AbstractAsyncContextManager):
+        raise UsageError(f"a lifespan gives an async context manager, not {made!r}")
+    return cast("AbstractAsyncContextManager[Any]", made)

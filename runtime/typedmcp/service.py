@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from typedmcp.dispatch import capabilities_of, functions_of
 from typedmcp.edge.convert import with_meta
 from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
 from typedmcp.errors import UsageError
-from typedmcp.lifespan import Running
+from typedmcp.lifespan import Lifespan, Running
 from typedmcp.meta import SERVER_INFO
 from typedmcp.peer import Kind, Report
 from typedmcp.sealer import Sealer
@@ -58,7 +57,7 @@ class Service:
         version: str | None = None,
         title: str | None = None,
         instructions: str | None = None,
-        lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
+        lifespan: Lifespan | None = None,
         revisions: Sequence[str] = SUPPORTED,
         codec: Backend = "msgspec",
         capabilities: D.ServerCapabilities | None = None,

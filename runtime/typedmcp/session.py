@@ -48,6 +48,8 @@ class ServerSession(Engine):
         self._flushing = False
         self._worker: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
+        self.begun: bool = False
+        """Whether the lifespan has been entered."""
         self._entered: Any = None
         """The context of the handler that was entered last."""
 
@@ -58,7 +60,8 @@ class ServerSession(Engine):
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._finished: asyncio.Future[None] = self._loop.create_future()
-        await self._begin()
+        if not await self._begin():
+            return
         self._hire()
         try:
             await self._finished
@@ -72,12 +75,21 @@ class ServerSession(Engine):
             finally:
                 await self.service.running.leave()
 
-    async def _begin(self) -> None:
+    async def _begin(self) -> bool:
+        """Enter the lifespan. False where the connection is told to end before that is done."""
+        entering = self._loop.create_task(self.service.running.enter())
         try:
-            await self.service.running.enter()
-        except BaseException:  # there is nobody to serve the client
-            await self._transport.close()
-            raise
+            await asyncio.wait([entering, self._finished], return_when=asyncio.FIRST_COMPLETED)
+            self.begun = entering.done()
+            if self.begun:
+                await entering
+        finally:
+            if not entering.done():
+                entering.cancel()
+                await asyncio.wait([entering])
+            if not self.begun or entering.exception() is not None:  # there is nobody to serve the client
+                await self._transport.close()
+        return self.begun
 
     def stop(self) -> None:
         """End the connection from this side: nothing more is read, open requests may finish."""

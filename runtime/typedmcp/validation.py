@@ -39,7 +39,14 @@ LARGEST: Final = 256 << 10
 """How many bytes a schema may have."""
 
 SMALL: Final = 64 << 10
-"""How many bytes a value may have for alternatives to be explained."""
+"""How many bytes a value may have for alternatives to be explained: each of them keeps what it was tried on,"""
+KEPT: Final = 4 << 20
+"""and so many bytes may be kept."""
+
+MANY: Final = 100
+"""From how many schemas on that may apply to one value the size of values is limited,"""
+WORK: Final = 256 << 20
+"""to so many bytes by the number of schemas."""
 
 UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 """What is raised for values that are no JSON."""
@@ -81,6 +88,8 @@ class Check:
     validator: Any
     explained: float
     """How many bytes a value may have for what is wrong with it to be looked for, which takes longer."""
+    longest: float = inf
+    """How many bytes a value may have to be checked at all."""
 
     def fault(self, value: Any, name: str, otherwise: str = "does not fit its schema") -> str | None:
         """What is wrong with a value that is called so, and where: `name.degrees: "warm" is not of type "number"`.
@@ -88,6 +97,10 @@ class Check:
         None for one that fits. `otherwise` is said where finding out what is wrong would take too long.
         """
         try:
+            if self.longest < inf and len(msgspec.json.encode(value)) > self.longest:
+                return _told(
+                    name, f"it has more than {self.longest:.0f} bytes, too many to be checked by such a schema"
+                )
             if self.validator.is_valid(value):
                 return None
             if self.explained == inf or len(msgspec.json.encode(value)) <= self.explained:
@@ -118,14 +131,14 @@ def compiled(schema: Mapping[str, Any] | bytes) -> Check:
         raise
     except (ValueError, TypeError, library.ReferencingError) as error:
         raise Refused(*_said(error)) from error
-    return Check(validator, _explained(key, effort))
+    return Check(validator, _explained(key, effort), WORK // effort.steps if effort.steps > MANY else inf)
 
 
 def _explained(key: bytes, effort: _Work) -> float:
     """Every alternative is gone through for it: too much in a recursive schema, and in a large value."""
     if effort.returns > 1:
         return 0
-    return SMALL if b'"anyOf"' in key or b'"oneOf"' in key else inf
+    return min(SMALL, KEPT // effort.steps) if b'"anyOf"' in key or b'"oneOf"' in key else inf
 
 
 def _accepted(key: bytes) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -208,6 +209,33 @@ def test_a_client_that_is_cancelled_cancels_at_the_server(revision: str) -> None
             with pytest.raises(asyncio.CancelledError):
                 await call
             assert text(await client.call_tool("test_cancelled_waits")) == "1"
+
+    run(main)
+
+
+CALLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "call_tool": lambda client, options: client.call_tool("test_simple_text", **options),
+    "list_tools": lambda client, options: client.list_tools(**options),
+    "list_tools, kept": lambda client, options: client.list_tools(**options),
+    "read_resource": lambda client, options: client.read_resource("test://static-text", **options),
+    "get_prompt": lambda client, options: client.get_prompt("test_simple_prompt", **options),
+    "ping": lambda client, options: client.ping(**options),
+    "send a name": lambda client, options: client.send("tools/list", {}, **options),
+    "send a method": lambda client, options: client.send(methods.TOOLS_LIST, {}, **options),
+}
+
+
+@either_era
+@pytest.mark.parametrize("name", CALLS)
+def test_an_option_that_a_call_does_not_have_is_never_dropped(name: str, revision: str) -> None:
+    async def main() -> None:
+        async with connected(revision) as client:
+            if "kept" in name:
+                await client.list_tools()
+            with pytest.raises(
+                TypeError, match="a call has no option 'read_timeout_seconds'; there are fresh, max_time"
+            ):
+                await CALLS[name](client, {"read_timeout_seconds": 1})
 
     run(main)
 

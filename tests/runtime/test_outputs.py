@@ -247,6 +247,12 @@ HEAVY: dict[str, tuple[Any, Any]] = {
     "pattern that goes back": ({"items": {"pattern": r"^(a*)*\1b$"}}, ["a" * 40 + "!"] * 100),
     "many alternatives": ({"anyOf": [{"items": {"type": "string"}}, {"type": "null"}]}, list(range(100_000))),
     "deep tree": (TREE, nested(300, 1)),
+    "hundreds of alternatives": (
+        {"type": "object", "anyOf": [{"type": "null"}] * 400},
+        {f"{number:x}": 1 for number in range(7500)},
+    ),
+    "thousands of alternatives": ({"anyOf": [{"type": "null"}] * 2000}, list(range(12_000))),
+    "many schemas for many values": ({"allOf": [{"items": {"type": "integer"}}] * 2000}, [1] * 200_000),
 }
 
 

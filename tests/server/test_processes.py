@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -148,3 +149,86 @@ def test_a_tool_sees_the_headers_of_its_request(script: Path, revision: str) -> 
 
     with serving(script) as url:
         asyncio.run(asyncio.wait_for(main(url), 20))
+
+
+SLOW = """
+import asyncio
+import sys
+import typedmcp
+
+async def opened(server):
+    print("opening", file=sys.stderr, flush=True)
+    if sys.argv[1] == "begin":
+        await asyncio.sleep(60)
+    yield
+    print("closing", file=sys.stderr, flush=True)
+    if sys.argv[1] == "end":
+        await asyncio.sleep(60)
+
+server = typedmcp.Server(lifespan=opened)
+server.add_tool(lambda: "", name="nothing")
+if __name__ == "__main__":
+    server.run(*sys.argv[2:3], **({"port": 0} if sys.argv[2:] else {}))
+"""
+
+
+@pytest.mark.parametrize("transport", [[], ["http"]], ids=["stdio", "http"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("phase", "seen"), [("begin", ["opening"]), ("end", ["opening", "closing"])])
+def test_a_lifespan_that_takes_long_does_not_keep_a_signal_from_ending_the_server(
+    phase: str, seen: list[str], number: signal.Signals, transport: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "slow.py"
+    path.write_text(SLOW)
+    command = [sys.executable, str(path), phase, *transport]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        for step in seen:
+            while process.stderr.readline().strip().decode() != step:
+                assert process.poll() is None
+            if phase == "end" and transport and step == "opening":
+                while b"running on" not in process.stderr.readline():
+                    assert process.poll() is None
+            time.sleep(0.1)  # it goes on to wait
+            process.send_signal(number)
+        process.communicate(timeout=10)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_lifespan_that_fails_is_told_with_what_and_where(transport: str, tmp_path: Path) -> None:
+    path = tmp_path / "failing.py"
+    path.write_text(SLOW.replace("yield", "raise KeyError('DB')\n    yield"))
+    arguments = [] if transport == "stdio" else ["http"]
+    done = subprocess.run([sys.executable, path, "now", *arguments], capture_output=True, timeout=20, check=False)
+    assert done.returncode != 0
+    assert b"KeyError: 'DB'" in done.stderr
+    assert b"failing.py" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("transport", "options", "text"),
+    [
+        ("stdio", {"port": 8000}, "host and port are for HTTP"),
+        ("stdio", {"host": "127.0.0.1"}, "host and port are for HTTP"),
+        ("http", {"port": 65536}, "a port is a number from 0 to 65535, not 65536"),
+        ("http", {"port": -1}, "a port is a number from 0 to 65535, not -1"),
+        ("http", {"path": "mcp"}, "a path begins with a slash: /mcp"),
+        ("http", {"sse_path": "sse"}, "a path begins with a slash: /sse"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(transport: Any, options: dict[str, Any], text: str) -> None:
+    server = typedmcp.Server()
+    server.add_tool(lambda: "", name="nothing")
+    with pytest.raises(typedmcp.UsageError, match=text):
+        server.run(transport, **options)
+
+
+def test_serving_where_a_loop_runs_says_what_to_do_instead() -> None:
+    server = typedmcp.Server()
+    server.add_tool(lambda: "", name="nothing")
+
+    async def main() -> None:
+        with pytest.raises(typedmcp.UsageError, match=r"await typedmcp\.serve_async there"):
+            server.run("http", port=0)
+
+    asyncio.run(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import enum
 import functools
@@ -12,9 +13,10 @@ from typing import Annotated, Any, Never, TypedDict, TypeVar, Unpack, cast
 
 import annotated_types as at
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
 from pydantic import BaseModel, Field
 
+import typedmcp
 from tests.server.shapes import Address, Colour, Point, User
 from typedmcp import Context, Server, UsageError
 
@@ -279,3 +281,59 @@ def test_an_option_that_there_is_not_is_named(add: str, options: dict[str, Any],
     called = ("a://b",) if add == "resource" else ()
     with pytest.raises(UsageError, match=text):
         getattr(Server(), add)(*called, **options)(lambda: None)
+
+
+WRONG: dict[str, tuple[Callable[[Server], Any], str]] = {
+    "a hint that there is not": (
+        lambda s: s.add_tool(add, annotations={"readOnlyhint": True}),
+        "tool 'add': annotations: there is no 'readOnlyhint'; there are destructiveHint, ",
+    ),
+    "an annotation that there is not": (
+        lambda s: s.resource("a://b", annotations={"prio": 1})(nothing),
+        "resource 'a://b': annotations: there is no 'prio'; there are ",
+    ),
+    "a hint of a wrong type": (
+        lambda s: s.add_tool(add, annotations={"read_only_hint": "yes"}),
+        "tool 'add': annotations: readOnlyHint: expected boolean",
+    ),
+    "icons that are none": (lambda s: s.add_prompt(nothing, icons=[{}]), "prompt 'nothing': icons: "),
+    "meta that is no JSON": (lambda s: s.add_tool(add, meta={"a": object()}), "tool 'add': meta: "),
+    "errors that are no tuple": (
+        lambda s: s.add_tool(add, errors=LookupError),  # type: ignore[arg-type]
+        "tool 'add': errors is a tuple of classes of exceptions, not <class 'LookupError'>",
+    ),
+    "errors that are texts": (lambda _: Server("s", errors=("a",)), "server 's': errors is a tuple of"),  # type: ignore[arg-type]
+    "a timeout that is a text": (lambda s: s.add_tool(add, timeout="a"), "tool 'add': timeout is a positive number"),  # type: ignore[arg-type]
+    "a timeout of nothing": (lambda s: s.add_tool(add, timeout=0), "tool 'add': timeout is a positive number"),
+    "a lifespan that is none": (lambda _: Server(lifespan=3), "a lifespan is a function that gives an async"),  # type: ignore[arg-type]
+    "a server that is none": (lambda s: s.mount("x", "x"), "'x' cannot be mounted: it is no Server"),  # type: ignore[arg-type]
+    "middleware that takes nothing": (lambda s: s.middleware(nothing), "is no middleware: an async function of"),  # type: ignore[arg-type]
+    "a schema that is none": (lambda s: s.add_tool(add, input_schema=True), "tool 'add': input_schema: a schema is"),  # type: ignore[arg-type]
+    "a schema of an array": (
+        lambda s: s.add_tool(add, input_schema={"type": "array"}),
+        "tool 'add': input_schema: it is the schema of an object",
+    ),
+}
+
+
+def nothing() -> str:
+    return ""
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_said_wrongly_is_refused_at_once_and_named(name: str) -> None:
+    make, text = WRONG[name]
+    with pytest.raises(UsageError) as caught:
+        make(Server())
+    assert text in str(caught.value)
+
+
+def test_hints_are_taken_as_python_and_as_the_wire_calls_them() -> None:
+    server = Server()
+    server.add_tool(add, annotations={"read_only_hint": True, "openWorldHint": False, "title": "Add"})
+
+    async def main() -> Any:
+        async with typedmcp.connect(server) as client:
+            return (await client.list_tools()).tools[0].annotations
+
+    assert to_builtins(asyncio.run(main())) == {"title": "Add", "readOnlyHint": True, "openWorldHint": False}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NewType, TypedDict
@@ -246,6 +247,46 @@ def test_what_has_no_json_form_is_an_error_of_the_tool(value: Any) -> None:
     assert texts(result) == ["odd failed"]
 
 
+def test_functions_that_wrap_others_give_what_those_give() -> None:
+    def wrapped(function: Any) -> Any:
+        @functools.wraps(function)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        return inner
+
+    async def waits(a: int) -> int:
+        await asyncio.sleep(0)
+        return a
+
+    async def generates(a: int) -> AsyncIterator[int]:
+        yield a
+        yield a + 1
+
+    class Called:
+        async def __call__(self, a: int) -> int:
+            return await waits(a)
+
+    server = Server()
+    for thread in (True, False):
+        server.add_tool(wrapped(waits), name=f"waits_{thread}", thread=thread)
+        server.add_tool(wrapped(generates), name=f"generates_{thread}", thread=thread)
+        server.add_tool(functools.partial(Called(), 1), name=f"partial_{thread}", thread=thread)
+        server.add_resource(functools.partial(wrapped(waits), 1), f"waits://{thread}", thread=thread, name="waits")
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            for thread in (True, False):
+                assert texts(await client.call_tool(f"waits_{thread}", {"a": 1})) == ["1"]
+                assert texts(await client.call_tool(f"generates_{thread}", {"a": 1})) == ["[1,2]"]
+                assert texts(await client.call_tool(f"partial_{thread}")) == ["1"]
+                (found,) = (await client.read_resource(f"waits://{thread}")).contents
+                assert isinstance(found, structs.TextResourceContents)
+                assert found.text == "1"
+
+    run(main())
+
+
 # Errors
 
 
@@ -300,8 +341,8 @@ def test_what_a_client_hears_of_an_exception(tool: str, options: dict[str, Any],
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({}, Broken("the password is 1234"), "internal error in {}"),
-        ({"debug": True}, Broken("out of stock"), "{} failed: Broken: out of stock"),
+        ({}, Broken("the password is 1234"), "internal error in {method}"),
+        ({"debug": True}, Broken("out of stock"), "{what} failed: Broken: out of stock"),
         ({"errors": (Broken,)}, Broken("out of stock"), "out of stock"),
         ({}, typedmcp.ToolError("out of stock"), "out of stock"),
         ({}, typedmcp.InvalidParams("no such city"), "no such city"),
@@ -327,10 +368,10 @@ def test_what_a_client_hears_of_an_exception_in_a_resource_or_a_prompt(
             for uri in ("stock://all", "stock://shoes"):
                 with pytest.raises(typedmcp.RemoteError) as caught:
                     await client.read_resource(uri)
-                assert caught.value.message == text.format("resources/read")
+                assert caught.value.message == text.format(method="resources/read", what=f"resource {uri!r}")
             with pytest.raises(typedmcp.RemoteError) as caught:
                 await client.get_prompt("ask")
-            assert caught.value.message == text.format("prompts/get")
+            assert caught.value.message == text.format(method="prompts/get", what="prompt 'ask'")
 
     run(main())
     hidden = isinstance(error, Broken) and "errors" not in options
@@ -342,6 +383,31 @@ def test_an_exception_that_is_hidden_is_reported_with_its_traceback() -> None:
     service: Any = typedmcp.Service(failing(), on_report=reports.append)
     run(one_call(service, "secret"))
     assert [(report.kind, type(report.error)) for report in reports] == [(typedmcp.Kind.FAILED, Broken)]
+
+
+class Unspeakable(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (typedmcp.ToolError(content=float("nan")), "ToolError, of which nothing can be told: ValueError: JSON has"),
+        (Unspeakable(), "tell failed"),
+    ],
+)
+def test_an_exception_without_words_is_a_failed_call_too(error: Exception, text: str) -> None:
+    server = Server()
+    reports: list[Report] = []
+
+    @server.tool
+    async def tell() -> str:
+        raise error
+
+    result = run(one_call(typedmcp.Service(server, on_report=reports.append), "tell"))  # type: ignore[arg-type]
+    assert result.is_error
+    assert texts(result)[0].startswith(text)
 
 
 def test_errors_of_the_protocol_stay_what_they_are() -> None:
@@ -612,6 +678,54 @@ def test_completion_is_by_function_by_type_and_by_a_last_resort() -> None:
     run(main())
 
 
+UNFIT: list[tuple[Callable[[Any, Any], Any], str]] = [
+    (lambda server, _: server.completion("review"), r"completion of 'review': which argument\?"),
+    (lambda server, review: server.completion(review, "ctiy")(str), "'review': it has no argument 'ctiy'"),
+    (lambda server, _: server.completion("review", "ctiy")(str), "'review': it has no argument 'ctiy'"),
+    (lambda server, _: server.completion("a://{b}", "c")(str), "completion of 'a://{b}': it has no argument 'c'"),
+    (lambda server, _: server.completion(print, "code")(str), "it is neither a prompt nor a resource"),
+    (lambda server, _: server.completion("review", "code")(3), "completion of 'code': 3 is no function"),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), UNFIT)
+def test_a_completion_that_fits_nothing_is_refused(make: Any, text: str) -> None:
+    server = Server()
+
+    @server.prompt
+    def review(code: str) -> str:
+        return code
+
+    @server.resource("a://{b}")
+    def resource(b: str) -> str:
+        return b
+
+    with pytest.raises(UsageError, match=text):
+        make(server, review)
+
+
+def test_methods_can_be_completed_and_annotations_are_read_where_they_stand() -> None:
+    from typedmcp import Context as Ctx
+
+    class Reviews:
+        def review(self, code: str) -> str:
+            return code
+
+    server, reviews = Server(), Reviews()
+    server.add_prompt(reviews.review)
+
+    @server.completion(reviews.review, "code")
+    def codes(typed: str, ctx: Ctx) -> list[str]:
+        return [f"{typed}-{ctx.method}"]
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            found = await client.complete(structs.PromptReference(name="review"), "code", "x")
+            assert found.completion.values == ["x-completion/complete"]
+
+    run(main())
+
+
 def test_completion_of_what_there_is_not_is_refused() -> None:
     server = Server()
 
@@ -674,10 +788,36 @@ def test_lists_come_in_pages() -> None:
 
     async def main() -> None:
         async with typedmcp.connect(server) as client:
-            assert [len(page.tools) for page in (await client.list_tools(), await client.list_tools("t2"))] == [3, 3]
+            first = await client.list_tools()
+            second = await client.list_tools(str(first.next_cursor))
+            assert [[tool.name for tool in page.tools] for page in (first, second)] == [
+                ["t0", "t1", "t2"],
+                ["t3", "t4", "t5"],
+            ]
             assert [tool.name async for tool in client.tools()] == [f"t{number}" for number in range(8)]
-            with pytest.raises(typedmcp.InvalidParams, match="the cursor leads nowhere"):
-                await client.list_tools("t99")
+            for cursor in ("t99", "", "-1:t0", "9" * 5000 + ":t0"):
+                with pytest.raises(typedmcp.InvalidParams, match="the cursor leads nowhere"):
+                    await client.list_tools(cursor)
+
+    run(main())
+
+
+@pytest.mark.parametrize("gone", [["t2"], ["t0"], ["t1", "t2"], ["t7"]])
+def test_what_goes_between_two_pages_takes_nothing_else_along(gone: list[str]) -> None:
+    server = Server(page=3)
+    for number in range(8):
+        server.add_tool(lambda: "", name=f"t{number}")
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            page = await client.list_tools()
+            for name in gone:
+                server.remove_tool(name)
+            names = [tool.name for tool in page.tools]
+            while isinstance(page.next_cursor, str):
+                page = await client.list_tools(page.next_cursor)
+                names += [tool.name for tool in page.tools]
+            assert set(names) >= {f"t{number}" for number in range(8)} - set(gone)
 
     run(main())
 
@@ -715,6 +855,42 @@ def test_middleware_is_around_every_request_the_first_outermost() -> None:
 
     run(main())
     assert seen == ["outer tools/call", "out", "outer tools/list", "out", "outer tools/call", "out"]
+
+
+@pytest.mark.parametrize(
+    ("error", "content", "message"),
+    [
+        (typedmcp.ToolError("not today"), "not today", "not today"),
+        (Broken("the password is 1234"), None, "internal error in {}"),
+        (typedmcp.InvalidParams("not so"), None, "not so"),
+    ],
+)
+def test_what_middleware_raises_is_told_as_what_functions_raise(
+    error: Exception, content: str | None, message: str
+) -> None:
+    server = Server()
+    server.add_tool(lambda: "", name="tool")
+    server.add_prompt(lambda: "", name="prompt")
+
+    @server.middleware
+    async def refuse(ctx: Context, params: Any, call_next: Any) -> Any:
+        raise error
+
+    async def main() -> None:
+        service: Any = typedmcp.Service(server, on_report=lambda _: None)
+        async with typedmcp.connect(service) as client:
+            if content is None:
+                with pytest.raises(typedmcp.RemoteError) as caught:
+                    await client.call_tool("tool")
+                assert caught.value.message == message.format("tools/call")
+            else:
+                result = await client.call_tool("tool")
+                assert (result.is_error, texts(result)) == (True, [content])
+            with pytest.raises(typedmcp.RemoteError) as caught:
+                await client.get_prompt("prompt")
+            assert caught.value.message == message.format("prompts/get")
+
+    run(main())
 
 
 def test_a_mounted_server_is_there_under_its_prefix_and_stays_itself() -> None:
@@ -764,6 +940,50 @@ def test_a_mounted_server_is_there_under_its_prefix_and_stays_itself() -> None:
     run(main())
     with pytest.raises(UsageError, match="cannot be mounted in itself"):
         inner.mount(outer)
+
+
+def test_mounting_leaves_what_a_server_has_as_it_is_whatever_its_uris_look_like() -> None:
+    kept = structs.TextResourceContents(uri="thing:one", text="1")
+    inner, middle, outer = Server("inner"), Server("middle"), Server("outer")
+    inner.add_resource(lambda: kept, "thing:one", name="one")
+
+    @inner.resource("thing:{n}/of")
+    def other(n: str) -> str:
+        return n
+
+    middle.mount(inner, "in")
+    outer.mount(middle, "mid")
+
+    async def main() -> None:
+        async with typedmcp.connect(outer) as client:
+            assert [resource.uri async for resource in client.resources()] == ["thing:mid/in/one"]
+            for _ in range(3):
+                (found,) = (await client.read_resource("thing:mid/in/one", fresh=True)).contents
+                assert (found.uri, kept.uri) == ("thing:mid/in/one", "thing:one")
+            (found,) = (await client.read_resource("thing:mid/in/2/of")).contents
+            assert found.uri == "thing:mid/in/2/of"
+
+    run(main())
+
+
+@pytest.mark.parametrize("by", ["the context", "the server"])
+def test_what_changes_in_a_mounted_server_is_told_under_its_name_there(by: str) -> None:
+    inner, outer = Server("inner"), Server("outer")
+    inner.add_resource(lambda: "", "data://it", name="it")
+    outer.mount(inner, "in")
+
+    @inner.tool
+    async def change(ctx: Context) -> None:
+        (ctx.changes if by == "the context" else inner).resource_updated("data://it")
+
+    async def main() -> None:
+        heard: list[str | None] = []
+        outer.changes.listen(lambda _, uri: heard.append(uri))
+        async with typedmcp.connect(outer) as client:
+            await client.call_tool("in_change")
+        assert heard == ["data://in/it"]
+
+    run(main())
 
 
 def test_a_tool_reads_the_resources_of_its_own_server_mounted_or_not() -> None:
@@ -827,7 +1047,53 @@ def test_a_lifespan_that_fails_keeps_the_server_from_serving() -> None:
         run(one_call(Server(lifespan=opened), "any"))
 
 
+def test_a_lifespan_that_takes_long_to_begin_is_given_up_with_its_last_user() -> None:
+    steps: list[str] = []
+
+    async def opened(server: Server) -> AsyncGenerator[None]:
+        try:
+            await asyncio.sleep(60)
+            yield
+        finally:
+            steps.append("closed")
+
+    async def main() -> None:
+        before = asyncio.all_tasks()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1), typedmcp.connect(Server(lifespan=opened)):
+                pass  # which is not reached
+        assert asyncio.all_tasks() == before
+
+    run(main())
+    assert steps == ["closed"]
+
+
+def test_a_lifespan_may_be_an_async_generator() -> None:
+    async def opened(server: Server) -> AsyncGenerator[str]:
+        yield server.name
+
+    server = Server("it", lifespan=opened)
+
+    @server.tool
+    async def name(ctx: Context) -> str:
+        return str(ctx.lifespan)
+
+    assert texts(run(one_call(server, "name"))) == ["it"]
+    with pytest.raises(UsageError, match="a lifespan gives an async context manager, not 3"):
+        run(one_call(Server(lifespan=lambda _: 3), "name"))  # type: ignore[arg-type,return-value]
+
+
 # Given schemas
+
+
+def test_a_whole_result_keeps_what_it_says_whatever_schema_is_given() -> None:
+    pytest.importorskip("jsonschema_rs")
+    kept = structs.CallToolResult(content=[structs.TextContent(text="hi")], result_type="complete")
+    server = Server(debug=True)
+    server.add_tool(lambda: kept, name="whole", output_schema={"type": "object"})
+    result = run(one_call(typedmcp.Service(server, on_report=lambda _: None), "whole"))  # type: ignore[arg-type]
+    assert texts(result) == ["whole failed: its result does not fit its schema: Misfit: there is no structuredContent"]
+    assert kept.structured_content is msgspec.UNSET
 
 
 def test_given_schemas_are_checked_and_bad_ones_refused() -> None:

@@ -112,6 +112,9 @@ class CallOptions(TypedDict, total=False):
     """How often the server may ask for input. With 0 an `InputRequiredResult` is handed back as it is."""
 
 
+_OPTIONS = frozenset(CallOptions.__annotations__)
+
+
 def connect(
     target: Target,
     *,
@@ -179,6 +182,13 @@ def connect(
         target, identity, log_level=log_level, on_log=on_log, on_report=on_report, timeout=timeout, max_time=max_time,
         probe=probe, rounds=rounds, limit=limit, cache=cache, check_output=check_output, restart=restart, http=http,
     )  # fmt: skip
+
+
+def _check_options(options: CallOptions) -> None:
+    """Raises `TypeError` for options that there are not, such as those of other libraries."""
+    if not _OPTIONS.issuperset(options):
+        unknown = min(options.keys() - _OPTIONS)
+        raise TypeError(f"a call has no option {unknown!r}; there are {', '.join(sorted(_OPTIONS))}")
 
 
 def _http_options(target: Target, **given: Any) -> dict[str, Any]:
@@ -701,6 +711,7 @@ class Client:
         self, method: str, params: Any, options: CallOptions, finish: Callable[[Any, int], Any] | None = None
     ) -> Any:
         """Call a method of the dialect's, in the time that it has in all. What is given is what `finish` gives."""
+        _check_options(options)
         max_time = options.get("max_time", self._max_time)
         try:
             async with asyncio.timeout(max_time):
@@ -775,6 +786,7 @@ class Client:
         self, session: Session, method: str, params: Any, options: CallOptions, *, is_typed: bool = False
     ) -> tuple[Raw, int]:
         """Make a call; once more where the server has not executed it and says why."""
+        _check_options(options)
         try:
             return await self._exchange_once(session, method, params, options, is_typed=is_typed)
         except SessionLost:

@@ -110,7 +110,8 @@ class _Inside:
 
     def __init__(self, service: Service) -> None:
         self._near, far = memory_pair()
-        self._serving = asyncio.get_running_loop().create_task(ServerSession(service, far).run())
+        self._session = ServerSession(service, far)
+        self._serving = asyncio.get_running_loop().create_task(self._session.run())
 
     async def read(self) -> bytes:
         return await self._near.read()
@@ -128,6 +129,8 @@ class _Inside:
     async def close(self) -> None:
         """End the connection, and wait until the server has ended its side."""
         await self._near.close()
+        if not self._session.begun:  # it does not see yet that the connection has ended
+            self._session.stop()
         await asyncio.wait([self._serving])
         if not self._serving.cancelled() and (error := self._serving.exception()) is not None:
             raise error

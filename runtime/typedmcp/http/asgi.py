@@ -131,6 +131,9 @@ class App:
         self.number: int = 0
         """The number of the last news."""
         self.tools: ToolHeaders = ToolHeaders(service)
+        for each in (path, sse_path or "/", messages_path):
+            if not each.startswith("/"):
+                raise UsageError(f"a path begins with a slash: /{each}")
         self._path = path.rstrip("/") or "/"
         self._access = Access(hosts, origins)
         self._has_sessions = sessions
@@ -239,7 +242,9 @@ class App:
         try:
             await self.open()
         except Exception as error:
-            await send({"type": "lifespan.startup.failed", "message": f"{error}"})
+            text = f"the server cannot begin: {type(error).__name__}: {error}"
+            self.report(Report(Kind.FAILED, text, error=error))
+            await send({"type": "lifespan.startup.failed", "message": text})
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import socket
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -21,6 +23,16 @@ class _Server(uvicorn.Server):
         grace = math.ceil(app.service.grace)
         options: dict[str, Any] = {"access_log": False, "ws": "none", "lifespan": "on"}
         super().__init__(uvicorn.Config(app, host=host, port=port, timeout_graceful_shutdown=grace, **options))
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until it is told to end."""
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal also ends a lifespan that takes long to begin, and a second one that takes long to end."""
+        super().handle_exit(sig, frame)
+        self._loop.call_soon_threadsafe(self._app.service.running.interrupt)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Streams that wait for changes end first: uvicorn waits for all that is open."""

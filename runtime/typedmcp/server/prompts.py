@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from typedmcp import dialect
 from typedmcp.errors import InvalidParams
+from typedmcp.server.parts import parts_of
 from typedmcp.server.results import messages
 from typedmcp.server.signatures import BadArgument, Signature, name_of
-from typedmcp.server.tools import called, parts_of
+from typedmcp.server.tools import called
 
 if TYPE_CHECKING:
     from typedmcp.context import Context
@@ -41,7 +42,8 @@ class Prompt:
         self._thread = thread
         text = self.signature.described.text if description is None else description
         self.spec: D.Prompt = D.Prompt(name=self.name)
-        for member, value in parts_of(title=title, description=text or None, icons=icons, meta=meta).items():
+        members = parts_of(f"prompt {self.name!r}", title=title, description=text or None, icons=icons, meta=meta)
+        for member, value in members.items():
             setattr(self.spec, member, value)
         if self.signature.parameters:
             self.spec.arguments = [_argument(parameter) for parameter in self.signature.parameters]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from typedmcp import dialect
 from typedmcp.errors import InvalidParams, UsageError
+from typedmcp.server.parts import parts_of
 from typedmcp.server.results import contents
 from typedmcp.server.signatures import BadArgument, Signature, name_of
 from typedmcp.server.templates import UriTemplate
-from typedmcp.server.tools import called, parts_of
+from typedmcp.server.tools import called
 
 if TYPE_CHECKING:
     from typedmcp.context import Context
@@ -56,9 +57,8 @@ class Resource:
         self._check(function)
         self._thread, self._safe = thread, safe
         text = self.signature.described.text if description is None else description
-        if isinstance(annotations, Mapping):
-            annotations = D.from_builtins({**annotations}, D.Annotations)
         members = parts_of(
+            f"resource {uri!r}",
             title=title, description=text or None, mime_type=mime_type, icons=icons, meta=meta, size=size,
             annotations=annotations,
         )  # fmt: skip

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, Unpack, cast, overload
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import msgspec
 from msgspec import UNSET
 
 from mcpspec._support.objects import is_array
 from typedmcp import dialect
-from typedmcp.changes import Changes
+from typedmcp.changes import Change, Changes, Listener
 from typedmcp.context import Context
 from typedmcp.errors import (
     INTERNAL_ERROR,
@@ -24,11 +23,14 @@ from typedmcp.errors import (
     ToolError,
     UsageError,
 )
+from typedmcp.lifespan import Lifespan
 from typedmcp.server.completion import Completions, completed
+from typedmcp.server.failures import described, told
 from typedmcp.server.options import CallNext, Middleware, PromptOptions, ResourceOptions, ToolOptions
+from typedmcp.server.parts import check_errors, parts_of
 from typedmcp.server.prompts import Prompt
 from typedmcp.server.resources import Resource
-from typedmcp.server.tools import Tool, parts_of
+from typedmcp.server.tools import Tool
 from typedmcp.serving import serve
 
 __all__ = ["Server"]
@@ -37,8 +39,8 @@ D = dialect.structs
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
-"""Gets the server; what it yields is `ctx.lifespan` while the server runs."""
+_PLACES = 9
+"""How many digits the place in a cursor may have."""
 
 _Feature: TypeAlias = Literal["tools", "resources", "prompts"]
 
@@ -97,9 +99,12 @@ class Server:
     ) -> None:
         if page is not None and page < 1:
             raise UsageError(f"page must be positive, not {page}")
+        if lifespan is not None and not callable(lifespan):
+            raise UsageError(f"a lifespan is a function that gives an async context manager, not {lifespan!r}")
+        check_errors(f"server {name!r}", errors)
         self.info: D.Implementation = D.Implementation(name=name, version=version)
         for member, value in parts_of(
-            title=title, description=description, website_url=website_url, icons=icons
+            f"server {name!r}", title=title, description=description, website_url=website_url, icons=icons
         ).items():
             setattr(self.info, member, value)
         self.instructions = instructions
@@ -110,7 +115,9 @@ class Server:
         self._errors = errors
         self._page, self._ttl, self._scope = page, ttl, "public" if public else "private"
         self._lifespan = lifespan
-        self._middleware: list[Middleware] = [*middleware]
+        self._middleware: list[Middleware] = []
+        for each in middleware:
+            self.middleware(each)
         self._tools: dict[str, Tool] = {}
         self._resources: dict[str, Resource] = {}
         self._prompts: dict[str, Prompt] = {}
@@ -146,8 +153,7 @@ class Server:
     def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
         """The same without a decorator, at any time: clients are told that the list has changed."""
         replace = _checked(options, ToolOptions).pop("replace", False)
-        options["errors"] = (*self._errors, *options.get("errors", ()))
-        made = Tool(function, debug=self.debug, **options)  # type: ignore[misc]
+        made = Tool(function, debug=self.debug, shown=self._errors, **options)  # type: ignore[misc]
         self._add(self._tools, made.name, made, "tools", replace)
 
     def remove_tool(self, name: str) -> None:
@@ -186,10 +192,6 @@ class Server:
     def resource_updated(self, uri: str) -> None:
         """Tell those clients that want to know that what is at a URI is another than before."""
         self.changes.resource_updated(uri)
-        for parent in self._parents:
-            for mount in parent._mounts:
-                if mount.server is self:
-                    parent.resource_updated(_prefixed(uri, mount.prefix))
 
     # Prompts
 
@@ -232,24 +234,31 @@ class Server:
         `@server.completion` alone gets `ref`, `argument` and `context` of every request that no other takes. Arguments
         whose type is `Literal` or an enum are completed without any.
         """
-        self._changed_completions()
         if argument is None:
-            self._completions.fallback = of
+            if isinstance(of, str):
+                raise UsageError(f'completion of {of!r}: which argument? @server.completion({of!r}, "argument")')
+            self._completions.fall_back(of)
+            self._changed_completions()
             return of
 
         def decorate(function: F) -> F:
-            self._completions.add(self._completed_by(of), argument, function)
+            self._completions.add(self._completed_by(of, argument), argument, function)
+            self._changed_completions()
             return function
 
         return decorate
 
-    def _completed_by(self, of: Any) -> str:
-        if isinstance(of, str):
-            return of
+    def _completed_by(self, of: Any, argument: str) -> str:
+        """What an argument is one of, by its name or URI. What a name stands for may come later."""
         there: list[Prompt | Resource] = [*self._prompts.values(), *self._resources.values()]
         for found in there:
-            if found.signature.function is of:
-                return found.name if isinstance(found, Prompt) else found.uri
+            name = found.name if isinstance(found, Prompt) else found.uri
+            if of in (name, found.signature.function):
+                if not found.signature.takes(argument):
+                    raise UsageError(f"completion of {name!r}: it has no argument {argument!r}")
+                return name
+        if isinstance(of, str):
+            return of
         raise UsageError(f"completion of {of!r}: it is neither a prompt nor a resource of this server")
 
     def _changed_completions(self) -> None:
@@ -264,7 +273,7 @@ class Server:
 
         The first one added is the outermost. What raises inside is seen outside; `ctx.method` says what it is about.
         """
-        if not callable(function):
+        if not _takes_three(function):
             raise UsageError(f"{function!r} is no middleware: an async function of (ctx, params, call_next) is")
         self._middleware.append(function)
         return function
@@ -276,10 +285,13 @@ class Server:
         and goes there, comes and goes here. Its middleware is around its own requests, within this server's, and its
         lifespan within this one's.
         """
+        if not isinstance(cast(Any, server), Server):
+            raise UsageError(f"{server!r} cannot be mounted: it is no Server")
         if server is self or self in server._all_mounted():
             raise UsageError(f"{server!r} cannot be mounted in itself")
         self._mounts.append(_Mount(server, prefix))
         server._parents.add(self)
+        server.changes.listen(_outwards(ref(self), prefix))
         for feature in ("tools", "resources", "prompts"):
             if server._everything(feature):
                 self._changed(feature)
@@ -362,7 +374,7 @@ class Server:
     def call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> Any:
         """`tools/call`."""
         if self._middleware:
-            return self._step(0, self._call_tool, params, ctx)
+            return self._around(self._call_tool, params, ctx)
         tool = self._tools.get(params.name)  # the hot path: what is mounted is looked for below
         return self._call_tool(params, ctx) if tool is None else tool.call(params.arguments, ctx)
 
@@ -408,19 +420,20 @@ class Server:
         uri = params.uri
         exact = self._resources.get(uri)
         if exact is not None and exact.template is None:
-            return await self._told(exact.read(uri, {}, ctx), ctx)
+            return await self._told(exact.read(uri, {}, ctx), ctx, f"resource {uri!r}")
         for resource in self._resources.values():
             if (values := resource.match(uri)) is not None:
-                return await self._told(resource.read(uri, values, ctx), ctx)
+                return await self._told(resource.read(uri, values, ctx), ctx, f"resource {uri!r}")
         for server, prefix in self._mounts:
             inner = _unprefixed(uri, prefix)
             if inner is None or not server._has_resource(inner):
                 continue
             _enter(ctx, server)
             result = await server.read_resource(msgspec.structs.replace(params, uri=inner), ctx)
-            for part in getattr(result, "contents", ()):
-                part.uri = _prefixed(part.uri, prefix)
-            return result
+            if not isinstance(result, D.ReadResourceResult):
+                return result
+            shown = [msgspec.structs.replace(part, uri=_prefixed(part.uri, prefix)) for part in result.contents]
+            return msgspec.structs.replace(result, contents=shown)
         raise ResourceNotFound(uri)
 
     def _has_resource(self, uri: str) -> bool:
@@ -448,7 +461,7 @@ class Server:
     def _get_prompt(self, params: D.GetPromptRequestParams, ctx: Context) -> Any:
         prompt = self._everything("prompts").get(params.name)
         if isinstance(prompt, Prompt):
-            return self._told(prompt.get(params.arguments or {}, ctx), ctx)
+            return self._told(prompt.get(params.arguments or {}, ctx), ctx, f"prompt {params.name!r}")
         if prompt is None:
             raise InvalidParams(f"unknown prompt: {params.name}", {"name": params.name})
         _enter(ctx, prompt.server)
@@ -472,34 +485,36 @@ class Server:
         choices: dict[str, list[str]] = {} if item is None else item.signature.choices()
         return completed(await self._completions.suggest(name, params, ctx, choices), params.argument.value)
 
-    async def _told(self, made: Awaitable[T], ctx: Context) -> T:
-        """What reading a resource or getting a prompt gives; where it fails, with what clients may know of that."""
-        shown: tuple[type[Exception], ...] = (ToolError, *self._errors)
+    async def _told(self, made: Awaitable[T], ctx: Context, what: str) -> T:
+        """What a resource or a prompt gives; where it fails, with what clients may know of that."""
         try:
             return await made
         except (RemoteError, InputUnavailable):
             raise
-        except shown as error:
-            raise RemoteError(INTERNAL_ERROR, str(error)) from error
         except Exception as error:
-            if not self.debug:
-                raise  # the engine reports it, and hides it
-            text = f"{ctx.method} failed: {type(error).__name__}: {error}"
-            ctx.report(text, error)
-            raise RemoteError(INTERNAL_ERROR, text) from error
+            raise RemoteError(INTERNAL_ERROR, self._said(error, ctx, what)) from error
+
+    def _said(self, error: Exception, ctx: Context, what: str) -> str:
+        """What a client hears of an exception; the operator hears of those that it should not know."""
+        if isinstance(error, (ToolError, *self._errors)):
+            return str(error)
+        ctx.report(f"{what} failed: {described(error)}", error)
+        return f"{what} failed: {described(error)}" if self.debug else f"internal error in {ctx.method}"
 
     # Lists
 
     def _paged(self, items: list[tuple[str, Any]], cursor: Any) -> tuple[list[Any], str | None]:
-        """A page of a list, which begins behind the item that the cursor names."""
-        names = [name for name, _ in items]
+        """A page of a list. A cursor is a place in it, and the name of the item before that."""
         start = 0
         if isinstance(cursor, str):
-            if cursor not in names:
+            place, _, name = cursor.partition(":")
+            if not place.isdecimal() or len(place) > _PLACES:
                 raise InvalidParams("the cursor leads nowhere: begin again without one", {"cursor": cursor})
-            start = names.index(cursor) + 1
+            names = [name for name, _ in items]
+            # Where that item is gone, others of its page may be, too: better named twice than not at all.
+            start = names.index(name) + 1 if name in names else max(0, int(place) - (self._page or 0))
         end = len(items) if self._page is None else start + self._page
-        return [item.spec for _, item in items[start:end]], names[end - 1] if end < len(items) else None
+        return [item.spec for _, item in items[start:end]], f"{end}:{items[end - 1][0]}" if end < len(items) else None
 
     def _list(self, kind: Callable[..., T], more: str | None, **items: Any) -> T:
         made: Any = kind(ttl_ms=int(self._ttl * 1000), cache_scope=self._scope, result_type="complete", **items)
@@ -510,9 +525,18 @@ class Server:
     # Middleware
 
     def _through(self, inner: Callable[[Any, Context], Any], params: Any, ctx: Context) -> Any:
-        if not self._middleware:
-            return inner(params, ctx)
-        return self._step(0, inner, params, ctx)
+        return self._around(inner, params, ctx) if self._middleware else inner(params, ctx)
+
+    async def _around(self, inner: Callable[[Any, Context], Any], params: Any, ctx: Context) -> Any:
+        """A request, with all middleware around it. What may be told of an exception there, is told as of a tool's."""
+        try:
+            return await self._step(0, inner, params, ctx)
+        except (RemoteError, InputUnavailable):
+            raise
+        except Exception as error:
+            if isinstance(error, (ToolError, *self._errors)) and isinstance(params, D.CallToolRequestParams):
+                return told(error)
+            raise RemoteError(INTERNAL_ERROR, self._said(error, ctx, ctx.method)) from error
 
     async def _step(self, index: int, inner: Callable[[Any, Context], Any], params: Any, ctx: Context) -> Any:
         if index == len(self._middleware):
@@ -551,8 +575,27 @@ def _checked(options: Any, kind: Any) -> Any:
     return options
 
 
+def _takes_three(function: Any) -> bool:
+    try:
+        inspect.signature(function).bind(None, None, None)
+    except TypeError:
+        return False
+    return True
+
+
 async def _awaited(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
+
+
+def _outwards(parent: ref[Server], prefix: str) -> Listener:
+    """Has an outer server tell of resources that change in one that is mounted in it."""
+
+    def hear(change: Change, uri: str | None) -> None:
+        outer = parent()
+        if change == "resource" and uri is not None and outer is not None:
+            outer.changes.resource_updated(_prefixed(uri, prefix))
+
+    return hear
 
 
 def _enter(ctx: Context, server: Server) -> None:
@@ -575,13 +618,18 @@ def _shown(spec: Any, prefix: str, feature: _Feature) -> Any:
 
 
 def _prefixed(uri: str, prefix: str) -> str:
-    scheme, colon, rest = uri.partition("://")
-    return uri if not prefix or not colon else f"{scheme}://{prefix}/{rest}"
+    scheme, separator, rest = _split(uri)
+    return f"{scheme}{separator}{prefix}/{rest}" if prefix else uri
 
 
 def _unprefixed(uri: str, prefix: str) -> str | None:
     """A URI as it is in a server that is mounted; None for one that is not there."""
     if not prefix:
         return uri
-    scheme, _, rest = uri.partition("://")
-    return f"{scheme}://{rest.removeprefix(prefix + '/')}" if rest.startswith(f"{prefix}/") else None
+    scheme, separator, rest = _split(uri)
+    return f"{scheme}{separator}{rest.removeprefix(prefix + '/')}" if rest.startswith(f"{prefix}/") else None
+
+
+def _split(uri: str) -> tuple[str, str, str]:
+    """A URI before, at and behind what ends its scheme."""
+    return uri.partition("://" if "://" in uri else ":")

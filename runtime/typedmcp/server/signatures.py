@@ -176,6 +176,10 @@ class Signature:
         """Whether it takes arguments that it does not name."""
         return self.rest is not UNSET
 
+    def takes(self, argument: str) -> bool:
+        """Whether it takes an argument of that name."""
+        return self.takes_rest or argument in self._known
+
     def schema(self) -> dict[str, Any]:
         """The schema of its arguments: an object's."""
         rest = schema_of(self.rest) or True if self.takes_rest else False

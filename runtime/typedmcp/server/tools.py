@@ -13,14 +13,16 @@ from msgspec import UNSET
 from typedmcp import dialect
 from typedmcp.dispatch import is_awaitable
 from typedmcp.errors import InputUnavailable, RemoteError, ToolError, UsageError
-from typedmcp.server.results import Misfit, Output, blocks
+from typedmcp.server.failures import described, failure, told
+from typedmcp.server.parts import check_errors, parts_of
+from typedmcp.server.results import Misfit, Output
 from typedmcp.server.signatures import BadArgument, Signature, name_of
 from typedmcp.validation import Check, compiled
 
 if TYPE_CHECKING:
     from typedmcp.context import Context
 
-__all__ = ["Tool", "called", "is_async", "parts_of"]
+__all__ = ["Tool", "called", "is_async"]
 
 D = dialect.structs
 
@@ -30,7 +32,8 @@ _Result, _Text = D.CallToolResult, D.TextContent
 class Tool:
     """A function as a tool: what it is called with is checked, what it returns becomes a result.
 
-    The options are those of `Server.tool`. Raises `UsageError` for a function that cannot be one.
+    The options are those of `Server.tool`; `shown` are the server's own `errors`. Raises `UsageError` for a function
+    that cannot be one.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Tool:
         thread: bool = True,
         timeout: float | None = None,
         errors: tuple[type[Exception], ...] = (),
+        shown: tuple[type[Exception], ...] = (),
         debug: bool = False,
     ) -> None:
         self.name: str = name or name_of(function)
@@ -59,26 +63,35 @@ class Tool:
         self.output: Output = Output(self.signature.returns, False if output_schema is not None else structured, what)
         self._call = self.signature.call
         self._bind = self.signature.bind
+        if timeout is not None and not (isinstance(cast(Any, timeout), int | float) and timeout > 0):
+            raise UsageError(f"{what}: timeout is a positive number of seconds, not {timeout!r}")
+        check_errors(what, errors)
         self._thread, self._timeout = thread, timeout
         self._runs_at_once = not (thread or is_async(function) or _is_generator(function))
-        self._shown: tuple[type[Exception], ...] = (ToolError, *errors)
+        self._shown: tuple[type[Exception], ...] = (ToolError, *shown, *errors)
         self._debug = debug
         self._input = None if input_schema is None else _checked(input_schema, f"{what}: input_schema")
         self._output = None if output_schema is None else _checked(output_schema, f"{what}: output_schema")
         self._struct = self.signature.struct
         self._is_hot = is_async(function) and timeout is None and self._input is None and self.signature.is_plain
         self._gives_text = self.output.schema is None and self._output is None
+        if input_schema is not None and input_schema.get("type") != "object":
+            raise UsageError(f'{what}: input_schema: it is the schema of an object: {{"type": "object", …}}')
         self.spec: D.Tool = D.Tool(
             name=self.name,
             input_schema=D.from_builtins(dict(input_schema or self.signature.schema()), D.ToolInputSchema),
         )
         text = self.signature.described.text if description is None else description
-        for member, value in parts_of(title=title, description=text or None, icons=icons, meta=meta).items():
+        for member, value in parts_of(
+            what,
+            D.ToolAnnotations,
+            title=title,
+            description=text or None,
+            icons=icons,
+            meta=meta,
+            annotations=annotations,
+        ).items():
             setattr(self.spec, member, value)
-        if annotations is not None:
-            self.spec.annotations = (
-                D.from_builtins({**annotations}, D.ToolAnnotations) if isinstance(annotations, Mapping) else annotations
-            )
         schema = self.output.schema if output_schema is None else output_schema
         if schema is not None:
             self.spec.output_schema = D.from_builtins(dict(schema), D.ToolOutputSchema)
@@ -103,7 +116,7 @@ class Tool:
             value = self._call(bound, ctx)
         except Exception as error:
             return self._failed(error, ctx)
-        return self._result(value, ctx)
+        return self._awaited_value(value, ctx) if is_later(value) else self._result(value, ctx)
 
     async def _await_hot(self, bound: Any, ctx: Context) -> Any:
         """`_awaited` for an async function: the hot path."""
@@ -116,10 +129,13 @@ class Tool:
         return self._result(value, ctx)
 
     async def _awaited(self, bound: Any, ctx: Context) -> Any:
+        return await self._awaited_value(called(self.signature, bound, ctx, thread=self._thread), ctx)
+
+    async def _awaited_value(self, value: Any, ctx: Context) -> Any:
         clock = asyncio.timeout(self._timeout)
         try:
             async with clock:
-                value = await called(self.signature, bound, ctx, thread=self._thread)
+                value = await in_full(value)
         except Exception as error:
             if isinstance(error, TimeoutError) and clock.expired():
                 return failure(f"{self.name} took longer than {self._timeout:g} s")
@@ -137,6 +153,8 @@ class Tool:
 
     def _check_output(self, made: Any, value: Any) -> None:
         """Against a schema that was given, rather than read off the annotation."""
+        if made is value and made.structured_content is UNSET:
+            raise Misfit("there is no structuredContent")
         if made.structured_content is UNSET:
             from typedmcp.jsontypes import plain
 
@@ -150,42 +168,40 @@ class Tool:
         if isinstance(error, RemoteError | InputUnavailable):
             raise error
         if isinstance(error, self._shown):
-            content = getattr(error, "content", None)
-            return failure(str(error)) if content is None else failure_of(content)
-        ctx.report(f"tool {self.name!r} failed: {type(error).__name__}: {error}", error)
+            return told(error)
+        ctx.report(f"tool {self.name!r} failed: {described(error)}", error)
         if isinstance(error, Misfit):
             return failure(f"{self.name} failed: its result does not fit its schema" + self._told(error))
         return failure(f"{self.name} failed" + self._told(error))
 
     def _told(self, error: Exception) -> str:
-        return f": {type(error).__name__}: {error}" if self._debug else ""
-
-
-def failure(text: str) -> D.CallToolResult:
-    """The result of a call that failed."""
-    return failure_of([D.TextContent(text=text)])
-
-
-def failure_of(content: Any) -> D.CallToolResult:
-    """The same, with content of one's own."""
-    return D.CallToolResult(content=blocks(content, "error"), is_error=True, result_type="complete")
+        return f": {described(error)}" if self._debug else ""
 
 
 async def called(signature: Signature, bound: Any, ctx: Context, *, thread: bool) -> Any:
     """What a function gives, where it is to be waited for: plain ones run in a thread, if they may."""
     if thread and not is_async(signature.function) and not inspect.isasyncgenfunction(signature.function):
-        return await ctx.in_thread(_in_full, signature, bound, ctx)
+        return await in_full(await ctx.in_thread(_taken, signature, bound, ctx))
+    return await in_full(signature.call(bound, ctx))
+
+
+def _taken(signature: Signature, bound: Any, ctx: Context) -> Any:
+    """In a thread: what a generator gives is taken there, too."""
     value = signature.call(bound, ctx)
+    return [*cast("Generator[Any]", value)] if isinstance(value, Generator) else value
+
+
+def is_later(value: Any) -> bool:
+    """Whether a function gave what is yet to give something, as those do that wrap another."""
+    return is_awaitable(value) or isinstance(value, AsyncGenerator | Generator)
+
+
+async def in_full(value: Any) -> Any:
+    """What comes of a value in the end: what it is awaited for, or what it generates."""
     if is_awaitable(value):
         value = await value
     if isinstance(value, AsyncGenerator):
         return [item async for item in cast("AsyncGenerator[Any]", value)]
-    return [*cast("Generator[Any]", value)] if isinstance(value, Generator) else value
-
-
-def _in_full(signature: Signature, bound: Any, ctx: Context) -> Any:
-    """In a thread: what a generator gives is taken there, too."""
-    value = signature.call(bound, ctx)
     return [*cast("Generator[Any]", value)] if isinstance(value, Generator) else value
 
 
@@ -198,25 +214,10 @@ def _is_generator(function: Any) -> bool:
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
-def parts_of(**members: Any) -> dict[str, Any]:
-    """The members that tools, resources and prompts share, in the protocol's types; those that are None left out."""
-    made = {name: value for name, value in members.items() if value is not None}
-    if "icons" in made:
-        icons: Any = [made["icons"]] if isinstance(made["icons"], str) else made["icons"]
-        made["icons"] = [_icon(icon) for icon in icons]
-    if "meta" in made:
-        made["meta"] = dict(made["meta"])
-    return made
-
-
-def _icon(icon: Any) -> D.Icon:
-    if isinstance(icon, D.Icon):
-        return icon
-    return D.from_builtins({"src": icon} if isinstance(icon, str) else dict(icon), D.Icon)
-
-
-def _checked(schema: Mapping[str, Any], what: str) -> Check:
+def _checked(schema: Any, what: str) -> Check:
+    if not isinstance(schema, Mapping):
+        raise UsageError(f"{what}: a schema is a mapping, not {schema!r}")
     try:
-        return compiled(schema)
+        return compiled(cast("Mapping[str, Any]", schema))
     except ValueError as error:
         raise UsageError(f"{what}: {error}") from error

@@ -52,9 +52,9 @@ def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, shapes: S
     except RecursionError:
         return DecodeError("", "nested too deeply")
     except UnicodeError as error:
-        return DecodeError("", _encoding_fault(buf, error))
+        return DecodeError("", _encoding_fault(buf, error), is_json=False)
     except msgspec.DecodeError as error:
-        return DecodeError("", f"not JSON: {error}")
+        return DecodeError("", f"not JSON: {error}", is_json=False)
     return explain(value, hint, shapes, cause)
 
 

@@ -405,6 +405,25 @@ def test_builtins_are_not_coerced(types: Types) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "is_json"),
+    [
+        (b"", False),
+        (b"{", False),
+        (b'{"name": nan}', False),
+        (b'{"name": "\xff"}', False),
+        (b"[]", True),
+        (b"null", True),
+        (b'{"name": 1}', True),
+    ],
+)
+def test_an_error_says_whether_it_was_json_at_all(text: bytes, is_json: bool, types: Types) -> None:
+    with pytest.raises(types.DecodeError) as caught:
+        types.decode(text, types.Tool)
+    assert caught.value.is_json is is_json
+    assert copy.copy(caught.value).is_json is is_json
+
+
+@pytest.mark.parametrize(
     "text",
     [
         b"",

@@ -18,10 +18,13 @@ class DecodeError(ValueError):
     """Where the fault is, such as `result.content[0].type`; empty for the whole value."""
     reason: str
     """What is wrong there."""
+    is_json: bool
+    """Whether the data was JSON at all: JSON-RPC has a code for what is not (-32700), and one for what is (-32602)."""
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, *, is_json: bool = True) -> None:
         self.path = path
         self.reason = reason
+        self.is_json = is_json
         super().__init__(path, reason)
 
     def __str__(self) -> str:

@@ -73,14 +73,14 @@ def test_the_client_finds_out_what_the_server_speaks(server: Server, transport: 
     run(main)
 
 
-def test_what_was_found_out_is_remembered() -> None:
+@every_server
+def test_what_was_found_out_is_remembered(server: Server, transport: str) -> None:
     async def main() -> None:
-        for server, transport in EVERY:
-            async with served(server, transport) as url:
-                for _ in range(2):
-                    async with connect(url, timeout=10.0) as client:
-                        assert client.revision == (server.newest if transport == HTTP else OLDER)
-                        assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
+        async with served(server, transport) as url:
+            for _ in range(2):
+                async with connect(url, timeout=10.0) as client:
+                    assert client.revision == (server.newest if transport == HTTP else OLDER)
+                    assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
 
     run(main)
 

@@ -33,8 +33,20 @@ SCHEMA: dict[str, Any] = {
         "any": {},
         "always": True,
         "odd:": {"type": "string"},
+        "loops": {"$ref": "#/$defs/Loops"},
+        "tree": {"$ref": "#/$defs/Tree"},
     },
-    "$defs": {"Point": {"type": "object"}, "Loop": {"$ref": "#/$defs/Loop"}},
+    "$defs": {
+        "Point": {"type": "object"},
+        "Loop": {"$ref": "#/$defs/Loop"},
+        "Loops": {"anyOf": [*[{"$ref": "#/$defs/Loops"}] * 20, {"type": "integer"}]},
+        "Tree": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+        "Trees": {
+            "anyOf": [
+                {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/Trees"}, {"const": n}]}} for n in range(300)
+            ]
+        },
+    },
     "additionalProperties": False,
 }
 
@@ -69,6 +81,8 @@ READ: list[tuple[list[str], dict[str, Any]]] = [
     (["any:=[1]"], {"any": [1]}),
     (["odd:=3"], {"odd:": "3"}),
     (["text=ä"], {"text": "ä"}),
+    (["loops=3"], {"loops": 3}),
+    (["tree=[[]]"], {"tree": [[]]}),
 ]
 
 REFUSED = [
@@ -84,6 +98,8 @@ REFUSED = [
     ("numbers=x", "numbers: expected number, got 'x'"),
     ("point=x", "point: not JSON: JSON is malformed: invalid character (byte 0)"),
     ("any:=[", "any: not JSON: Input data was truncated"),
+    ("loops=x", "loops: expected integer, got 'x'"),
+    ("tree=x", "tree: not JSON: JSON is malformed: invalid character (byte 0)"),
     ("text=@nowhere", "text: cannot read 'nowhere': No such file or directory"),
     ("text=\udcff", "'text=\\udcff' is not UTF-8"),
 ]
@@ -164,9 +180,27 @@ def test_json_on_standard_input_has_to_be_utf8(monkeypatch: pytest.MonkeyPatch) 
         ({"type": "array"}, "array"),
         ({"$ref": "#/$defs/Point"}, "object"),
         ({"$ref": "#/$defs/Loop"}, "any"),
+        ({"$ref": "#/$defs/Loops"}, "integer"),
+        ({"$ref": "#/$defs/Tree"}, "array of array of array of array"),
+        ({"anyOf": []}, "any"),
         ({"$ref": "https://elsewhere/schema"}, "any"),
     ],
     ids=str,
 )
 def test_a_schema_is_told_in_a_few_words(schema: Any, text: str) -> None:
     assert type_text(schema, SCHEMA) == text
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"enum": [*range(100_000)]},
+        {"anyOf": [{"const": number} for number in range(100_000)]},
+        {"$ref": "#/$defs/Trees"},
+    ],
+    ids=["many values", "many alternatives", "alternatives of alternatives"],
+)
+def test_what_takes_too_many_words_is_told_in_part(schema: dict[str, Any]) -> None:
+    text = type_text(schema, SCHEMA)
+    assert text.endswith(" | …")
+    assert len(text) < 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,28 @@ def test_inspect_shows_capabilities_instructions_and_schemas(url: str, inside: I
     assert "\n    numbers  array of number  required\n    gives result  number  required\n" in done.out
     assert "\nresource images://logo\n    name  logo\n    type  image/png\n" in done.out
     assert done.out.endswith("\nprompt packing\n  What to pack.\n    city  required\n    days\n")
+
+
+ODD = """
+import json, sys
+schemas = [{"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"}] * 6}}}, {"properties": 3}]
+tools = [{"name": f"tool{n}", "inputSchema": {"type": "object", **schema}} for n, schema in enumerate(schemas)]
+server = {"capabilities": {"tools": {}}, "serverInfo": {"name": "odd", "version": "1"}}
+results = {"initialize": {"protocolVersion": "2025-11-25", **server}, "tools/list": {"tools": tools}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]}
+        print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.parametrize("command", ["list", "inspect"])
+def test_schemas_that_make_no_sense_are_shown_as_far_as_they_do(command: str, inside: Inside) -> None:
+    done = inside(command, "--revision", "2025-11-25", "--", sys.executable, "-c", ODD)
+    assert done.status == 0
+    assert "tool0" in done.out
+    assert "tool1" in done.out
 
 
 def test_inspect_as_json_says_who_the_server_is_and_what_it_has(url: str, inside: Inside) -> None:

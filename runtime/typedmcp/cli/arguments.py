@@ -20,6 +20,8 @@ from typedmcp.cli.status import Stop, near
 __all__ = ["arguments_of", "utf8"]
 
 _NOTHING: Any = object()
+_DEPTH = 20
+"""In how many arrays within arrays a text is wrapped: a schema may be the array of itself."""
 
 
 def arguments_of(pairs: Iterable[str], schema: Mapping[str, Any], text: str | None, what: str) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def _read(pair: str, schema: Mapping[str, Any], known: Mapping[str, Any], what: 
     return key, _value(value, known.get(key, {}), schema, key)
 
 
-def _value(text: str, schema: Any, root: Mapping[str, Any], key: str) -> Any:
+def _value(text: str, schema: Any, root: Mapping[str, Any], key: str, depth: int = 0) -> Any:
     options = [*alternatives(schema, root)]
     for option in options:
         if (found := _choice(text, option)) is not _NOTHING:
@@ -85,9 +87,9 @@ def _value(text: str, schema: Any, root: Mapping[str, Any], key: str) -> Any:
         return text
     if not types - {None}:  # anything goes, or choices that it is none of
         return _json_or_text(text)
-    if "array" in types and not text.lstrip().startswith("["):
+    if "array" in types and not text.lstrip().startswith("[") and depth < _DEPTH:
         items: list[Any] = [option.get("items") for option in options if option.get("type") == "array"]
-        return [_value(text, items[0], root, key)]
+        return [_value(text, items[0], root, key, depth + 1)]
     value = _json(text, key) if types & {"array", "object"} else _json_or_text(text)
     if not any(_is(value, kind) for kind in types):
         raise Stop(f"{key}: expected {type_text(schema, root)}, got {text!r}")

@@ -97,7 +97,8 @@ def _show(found: Mapping[Kind, Sequence[Any]]) -> None:
 def _row(item: Any) -> tuple[str, str, str]:
     if isinstance(item, D.Tool):
         schema: dict[str, Any] = item.input_schema
-        return item.name, _signature(schema.get("properties", {}), required_of(schema)), _about(item)
+        properties = schema.get("properties")
+        return item.name, _signature(properties if is_object(properties) else (), required_of(schema)), _about(item)
     if isinstance(item, D.Prompt):
         arguments = [] if item.arguments is UNSET else item.arguments
         return (

@@ -10,21 +10,42 @@ from mcpspec._support.objects import is_array, is_object
 
 __all__ = ["alternatives", "required_of", "type_text"]
 
-_DEPTH = 20
-"""How deep references are followed: a schema may refer to itself."""
+_DEPTH = 3
+"""How many arrays within arrays a text tells of."""
+_LOOKS = 500
+"""How often schemas are looked at for one text: they may refer to each other over and over."""
+_TYPES = 7
+"""How many types there are."""
+_CHOICES = 100
+"""How many values of an `enum` a text has."""
+_MORE = "…"
+_END: Any = object()
 
 
-def alternatives(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[dict[str, Any]]:
-    """The schemas that a value may fit, with references and unions followed. Nothing for one that takes anything."""
-    if not is_object(schema) or depth > _DEPTH:
-        return
-    found = [*_branches(schema, root)]
-    for branch in found:
-        yield from alternatives(branch, root, depth + 1)
-    if not found:
-        types: Any = schema.get("type")
-        for one in types if is_array(types) else [types]:
-            yield {**schema, "type": one} if one is not None else schema
+def alternatives(schema: Any, root: Mapping[str, Any], looks: Iterator[int] | None = None) -> Iterator[dict[str, Any]]:
+    """The schemas that a value may fit, with references and unions followed. Nothing for one that takes anything.
+
+    Each is looked at once, however often others refer to it, and no more of them than there are `looks`.
+    """
+    waiting: list[Iterator[Any]] = [iter([schema])]
+    seen: dict[int, Any] = {}  # with the schemas, lest another one gets the number of one that has gone
+    while waiting and (looks is None or next(looks, None) is not None):
+        found = next(waiting[-1], _END)
+        if found is _END:
+            waiting.pop()
+        elif is_object(found) and id(found) not in seen:
+            seen[id(found)] = found
+            branches = _branches(found, root)
+            if (first := next(branches, _END)) is _END:
+                yield from _by_type(found)
+            else:
+                waiting += [branches, iter([first])]
+
+
+def _by_type(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    types: Any = schema.get("type")
+    for one in types[:_TYPES] if is_array(types) else [types]:
+        yield {**schema, "type": one} if one is not None else schema
 
 
 def _branches(schema: dict[str, Any], root: Mapping[str, Any]) -> Iterator[Any]:
@@ -43,19 +64,26 @@ def _at(ref: str, root: Mapping[str, Any]) -> Any:
     return found if ref.startswith("#") and is_object(found) else {}
 
 
-def type_text(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
+def type_text(schema: Any, root: Mapping[str, Any]) -> str:
     """The type of an argument in a few words, such as `array of string`."""
-    texts = [_one(found, root, depth) for found in alternatives(schema, root)]
+    return _text(schema, root, iter(range(_LOOKS)), 0)
+
+
+def _text(schema: Any, root: Mapping[str, Any], looks: Iterator[int], depth: int) -> str:
+    texts = [_one(found, root, looks, depth) for found in alternatives(schema, root, looks)]
+    if next(looks, None) is None:
+        texts.append(_MORE)
     return " | ".join(dict.fromkeys(texts)) or "any"
 
 
-def _one(schema: dict[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _one(schema: dict[str, Any], root: Mapping[str, Any], looks: Iterator[int], depth: int) -> str:
     if is_array(values := schema.get("enum")):
-        return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
+        texts = [json.dumps(value, ensure_ascii=False) for value in values[:_CHOICES]]
+        return " | ".join([*texts, _MORE] if len(values) > _CHOICES else texts)
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
-    if schema.get("type") == "array" and "items" in schema and depth < 3:
-        inner = type_text(schema["items"], root, depth + 1)
+    if schema.get("type") == "array" and "items" in schema and depth < _DEPTH:
+        inner = _text(schema["items"], root, looks, depth + 1)
         return f"array of ({inner})" if " | " in inner else f"array of {inner}"
     return str(schema.get("type", "any"))
 

@@ -33,6 +33,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from typedmcp import Context, Image, Server, ToolError
 from typedmcp.dialect import structs
+from typedmcp.errors import ResourceNotFound
 
 server = Server("weather", version="1.0", instructions="Ask for alerts first.")
 
@@ -124,6 +125,8 @@ def cities() -> list[str]:
 @server.resource("weather://{city}/now")
 def now(city: str) -> str:
     """The weather at the moment."""
+    if city == "Atlantis":
+        raise ResourceNotFound("weather://Atlantis/now")
     return f"{city}: rain"
 
 

@@ -197,6 +197,13 @@ def test_a_resource_that_is_not_there_has_neighbours(url: str, inside: Inside) -
     assert done.err.endswith("resource not found: cities://al (-32602); did you mean cities://all?\n")
 
 
+def test_a_resource_that_a_template_stands_for_was_named_right(url: str, inside: Inside) -> None:
+    done = inside("read", url, "weather://Atlantis/now")
+    assert done.status == 1
+    assert done.err.startswith("error: the server answered: resource not found: weather://Atlantis/now (-32602)")
+    assert "; there are " not in done.err
+
+
 def test_a_server_that_asks_is_declined_where_nobody_sits_at_a_terminal(url: str) -> None:
     done = typedmcp("call", url, "ask")
     assert done == Done(0, "decline []\n", "question: declined, since there is no terminal: Who are you?\n")

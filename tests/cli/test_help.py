@@ -118,6 +118,14 @@ def test_without_the_extra_one_line_says_how_to_install_it(missing: str) -> None
             ["list", "server.py", "--timeout", "soon"],
             'Invalid value for --timeout: unable to convert "soon" into float.',
         ),
+        (
+            ["list", "server.py", "--timeout", "0"],
+            'Invalid value "0.0" for --timeout. It has to be more than 0.',
+        ),
+        (["list", "server.py", "--timeout", "nan"], 'Invalid value "nan" for --timeout.'),
+        (["run", "server.py", "--transport", "http", "--port", "65536"], 'Invalid value "65536" for --port.'),
+        (["run", "server.py", "--transport", "http", "--port", "-1"], 'Invalid value "-1" for --port.'),
+        (["run", "server.py", "--transport", "http", "--path", "mcp"], "--path 'mcp' is no path: /mcp"),
         (["list", "server.py", "--log-level", "loud"], 'Invalid value "loud" for --log-level.'),
         (["list", "server.py", "tool"], 'Invalid value "tool" for KIND.'),
         (

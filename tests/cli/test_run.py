@@ -160,14 +160,18 @@ def test_what_is_wrong_with_a_file_is_told(text: str, told: str, status: int, tm
         (["no_such_module:server"], "no_such_module cannot be imported"),
         (["nowhere.py", "--port", "80"], "--port is for HTTP: --transport http"),
         (["nowhere", "--reload"], "'nowhere' is neither a file nor module:object"),
+        (["page.md"], "page.md is no Python file"),
+        (["page.md:server"], "page.md is no Python file"),
+        (["page.md", "--reload"], "page.md is no Python file"),
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_a_file_that_is_not_there_is_refused(
+def test_what_is_no_file_to_serve_is_refused(
     arguments: list[str], told: str, tmp_path: Path, inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
+    _written(tmp_path, "# A page", "page.md")
     done = inside("run", *arguments)
     assert done.status in (FAILED, USAGE)
     assert done.err.endswith(f"error: {told}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import COMMAND, ENVIRONMENT, Inside
+from tests.cli.command import COMMAND, ENVIRONMENT, Inside, typedmcp
 from tests.paths import ROOT
 from typedmcp.cli.status import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE
 
@@ -29,6 +30,9 @@ CASES: dict[str, tuple[int, list[str], str]] = {
     "an option that is unknown": (USAGE, ["list", "URL", "--fast"], "Unknown option: --fast."),
     "a file that is not there": (USAGE, ["list", "nowhere.py"], "no such file: nowhere.py"),
     "a tool that is not there": (USAGE, ["call", "URL", "fale"], "no tool 'fale'; did you mean fail?"),
+    "a server that is not in its file": (
+        USAGE, ["list", "FILE:nope"], "FILE has no 'nope'; there are server"
+    ),
     "a server that is not there": (
         UNREACHABLE, ["list", "http://127.0.0.1:9/mcp"], "server/discover: http://127.0.0.1:9/mcp: "
     ),
@@ -40,6 +44,14 @@ CASES: dict[str, tuple[int, list[str], str]] = {
         UNREACHABLE,
         ["list", "--", sys.executable, "-c", "pass"],
         "server/discover: the connection ended: exit status 0",
+    ),
+    "a connection that takes too long": (
+        UNREACHABLE, ["list", "--timeout", "1e-9", "tcp://127.0.0.1:9"], "tcp://127.0.0.1:9: no connection within "
+    ),
+    "a command that takes too long": (
+        UNREACHABLE,
+        ["list", "--timeout", "1e-9", "--", sys.executable, "-c", QUIET],
+        f"{shlex.join([sys.executable, '-c', QUIET])}: no connection within ",
     ),
     "a server that is silent": (
         UNREACHABLE,
@@ -64,9 +76,11 @@ def older(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(("status", "arguments", "told"), CASES.values(), ids=CASES)
 def test_the_status_says_what_became_of(
-    status: int, arguments: list[str], told: str, url: str, older: list[str], inside: Inside
+    status: int, arguments: list[str], told: str, url: str, folder: Path, older: list[str], inside: Inside
 ) -> None:
+    file = str(folder / "server.py")
     given = [{"URL": url, "PAGE": url.replace("/mcp", "/nothing")}.get(word, word) for word in arguments]
+    given = [word.replace("FILE", file) for word in given]
     if "OLD" in given:
         given.remove("OLD")
         given += ["--", *older]
@@ -74,7 +88,15 @@ def test_the_status_says_what_became_of(
     assert done.status == status, done
     lines = done.err.splitlines()
     assert len(lines) <= 2
-    assert not told or lines[0].removeprefix("error: ").startswith(told)
+    assert not told or lines[0].removeprefix("error: ").startswith(told.replace("FILE", file))
+
+
+@pytest.mark.parametrize(("text", "status"), [("1 / 0", FAILED), ("import sys; sys.exit(1)", UNREACHABLE)])
+def test_a_file_that_cannot_be_served_is_told_once(text: str, status: int, tmp_path: Path) -> None:
+    (tmp_path / "file.py").write_text(text)
+    done = typedmcp("list", "file.py", cwd=tmp_path)
+    assert done.status == status
+    assert sum(line.startswith("error: ") for line in done.err.splitlines()) == 1
 
 
 def test_ctrl_c_is_a_status_and_leaves_no_server_behind(folder: Path) -> None:

@@ -17,7 +17,8 @@ from typedmcp.cli.output import document, heading, say
 from typedmcp.cli.status import FAILED, OK, Stop, near
 from typedmcp.cli.targets import talk
 from typedmcp.client.client import Client
-from typedmcp.errors import Error, InvalidParams, RemoteError
+from typedmcp.errors import Error, InvalidParams, MethodNotFound, RemoteError
+from typedmcp.server.templates import UriTemplate
 
 __all__ = ["call", "prompt", "read"]
 
@@ -114,12 +115,26 @@ def _check_output(output: str | None, options: Options) -> None:
 
 
 async def _with_near(error: RemoteError, client: Client, uri: str) -> Exception:
-    """The error for a resource that is not there, with those that are called alike."""
+    """The error for a resource that is not there, with those that are called alike.
+
+    It has none where a template stands for it: then it is called right.
+    """
     try:
         known = [resource.uri async for resource in client.resources()]
+        if await _is_of_template(client, uri):
+            return error
     except Error:
         return error
     return Stop(f"the server answered: {error.message} ({error.code}){near(uri, known)}", FAILED)
+
+
+async def _is_of_template(client: Client, uri: str) -> bool:
+    try:
+        return any(
+            [UriTemplate(found.uri_template).match(uri) is not None async for found in client.resource_templates()]
+        )
+    except MethodNotFound:  # as servers may answer that have none
+        return False
 
 
 def prompt(

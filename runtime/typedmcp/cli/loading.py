@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from typedmcp.cli.references import Reference, reference_of
+from typedmcp.cli.references import Reference, served_by
 from typedmcp.cli.status import FAILED, Stop, near
 from typedmcp.dispatch import functions_of
 from typedmcp.errors import UsageError
@@ -34,9 +34,7 @@ def find(text: str) -> tuple[Reference, object | None]:
 
     None where a file has none, and may serve when it is run as a script. Raises `Stop` for anything else.
     """
-    reference = reference_of(text)
-    if reference is None:
-        raise Stop(f"{text!r} is neither a file nor module:object")
+    reference = served_by(text)
     names = vars(_loaded(reference))
     if reference.name is not None:
         return reference, _named(reference, names)

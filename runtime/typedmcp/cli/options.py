@@ -22,6 +22,12 @@ Target: TypeAlias = Annotated[
     ),
 ]
 
+
+def _positive(_: object, seconds: float) -> None:
+    if not seconds > 0:  # nor is what is not a number
+        raise ValueError("It has to be more than 0.")
+
+
 _CONNECTION = Group("Connection", sort_key=1)
 
 
@@ -38,7 +44,9 @@ class Options:
     ] = None
     command: Annotated[str | None, Parameter(help="The command that starts the server, in place of TARGET.")] = None
     """Never set: it has become the target before options are read. Here for the help."""
-    timeout: Annotated[float, Parameter(help="Seconds to wait for an answer, or for progress.")] = 60
+    timeout: Annotated[
+        float, Parameter(validator=_positive, help="Seconds to wait for an answer, or for progress.")
+    ] = 60
     header: Annotated[
         tuple[str, ...],
         Parameter(negative=(), show_default=False, help="A header for a URL, 'Name: value'. As often as you like."),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from typedmcp.cli.status import Stop
 
-__all__ = ["Reference", "reference_of"]
+__all__ = ["Reference", "reference_of", "served_by"]
 
 _IN_MODULE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*\Z")
 
@@ -35,3 +35,13 @@ def reference_of(text: str) -> Reference | None:
     if _IN_MODULE.match(text):
         return Reference(source, name, is_file=False)
     return None
+
+
+def served_by(text: str) -> Reference:
+    """What `typedmcp run` is to import. Raises `Stop` for what Python cannot."""
+    reference = reference_of(text)
+    if reference is None:
+        raise Stop(f"{text!r} is neither a file nor module:object")
+    if reference.is_file and Path(reference.source).suffix != ".py":
+        raise Stop(f"{reference.source} is no Python file")
+    return reference

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
-from typedmcp.cli.references import reference_of
+from typedmcp.cli.references import served_by
 from typedmcp.cli.status import Stop
 
 __all__ = ["run"]
@@ -27,7 +28,10 @@ def run(
     *,
     transport: Annotated[Literal["stdio", "http"], Parameter(help="What it is served over.")] = "stdio",
     host: Annotated[str | None, Parameter(help="Where HTTP is served; 127.0.0.1 unless told.")] = None,
-    port: Annotated[int | None, Parameter(help="On which port; 8000 unless told.")] = None,
+    port: Annotated[
+        int | None,
+        Parameter(validator=Number(gte=0, lte=65535), help="On which port; 8000 unless told. 0 is any that is free."),
+    ] = None,
     path: Annotated[str | None, Parameter(help="At which path; /mcp unless told.")] = None,
     reload: Annotated[
         bool,
@@ -43,6 +47,8 @@ def run(
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if options and transport != "http":
         raise Stop(f"--{next(iter(options))} is for HTTP: --transport http")
+    if path is not None and not path.startswith("/"):
+        raise Stop(f"--path {path!r} is no path: /{path}")
     options["log_level"] = log_level
     if reload:
         from typedmcp.cli.reloading import reload as serve_and_reload
@@ -54,7 +60,5 @@ def run(
 
 
 def _folder(text: str) -> Path:
-    reference = reference_of(text)
-    if reference is None:
-        raise Stop(f"{text!r} is neither a file nor module:object")
+    reference = served_by(text)
     return Path(reference.source).resolve().parent if reference.is_file else Path.cwd()

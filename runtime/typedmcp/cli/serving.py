@@ -11,7 +11,7 @@ from typing import Any
 
 from typedmcp.cli.loading import find, has_main, service_of
 from typedmcp.cli.references import Reference
-from typedmcp.cli.status import FAILED, OK, Stop, guarded
+from typedmcp.cli.status import FAILED, OK, TOLD, Stop, guarded
 from typedmcp.serving import serve
 
 __all__ = ["main", "serve_file"]
@@ -48,10 +48,15 @@ def _run_script(reference: Reference, transport: str) -> int:
 
 
 def main() -> int:
-    """The status of serving the file that the first argument names, with the options in the second, as JSON."""
+    """The status of serving the file that the first argument names, with the options in the second, as JSON.
+
+    With `told` among these it is another one where what is wrong has been said.
+    """
     options: dict[str, Any] = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
-    return serve_file(sys.argv[1], **options)
+    told = TOLD if options.pop("told", False) else 0
+    status = guarded(lambda: serve_file(sys.argv[1], **options))
+    return status + told if status else OK
 
 
 if __name__ == "__main__":
-    sys.exit(guarded(main))
+    sys.exit(main())

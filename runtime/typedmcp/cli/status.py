@@ -19,7 +19,9 @@ from typedmcp.errors import (
     UsageError,
 )
 
-__all__ = ["FAILED", "INTERRUPTED", "OK", "UNREACHABLE", "USAGE", "Stop", "complain", "guarded", "near", "said"]
+__all__ = [
+    "FAILED", "INTERRUPTED", "OK", "TOLD", "UNREACHABLE", "USAGE", "Stop", "complain", "guarded", "near", "said",
+]  # fmt: skip
 
 OK = 0
 FAILED = 1
@@ -30,10 +32,12 @@ UNREACHABLE = 3
 """The server cannot be talked to: no connection, no answer in time, an answer that is none."""
 INTERRUPTED = 130
 """Ctrl-C."""
+TOLD = 64
+"""Added to the status of a server of ours that has said itself why it ends, for the command that started it."""
 
 
 class Stop(Exception):  # noqa: N818  # it is the end, and not always an error
-    """Ends the command: what is said on standard error, and the status."""
+    """Ends the command: what is said on standard error, unless it is nothing, and the status."""
 
     def __init__(self, text: str, status: int = USAGE) -> None:
         super().__init__(text)
@@ -47,7 +51,8 @@ def guarded(work: Callable[[], int]) -> int:
         sys.stdout.flush()
         return status
     except (Stop, Error, DecodeError) as error:
-        complain(said(error))
+        if text := said(error):
+            complain(text)
         return _status(error)
     except KeyboardInterrupt:
         complain("interrupted")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -16,14 +18,16 @@ from typedmcp.cli.messages import Messages
 from typedmcp.cli.options import Options, headers_of
 from typedmcp.cli.placing import command_of
 from typedmcp.cli.references import reference_of
-from typedmcp.cli.status import UNREACHABLE, Stop, near, said
+from typedmcp.cli.status import FAILED, TOLD, UNREACHABLE, USAGE, Stop, near, said
 from typedmcp.client.client import Client
 from typedmcp.client.config import ServerEntry, load_config
-from typedmcp.errors import RemoteError
+from typedmcp.errors import ConnectionLost, RemoteError
 from typedmcp.transports.process import StdioServerParameters
 
 __all__ = ["talk", "target_of"]
 
+_EXIT_STATUS = re.compile(r"the connection ended: exit status (\d+)")
+"""What a server ended with stands in the error alone."""
 _ADDRESSES = ("http://", "https://", "unix:", "tcp://")
 
 
@@ -49,6 +53,10 @@ async def _open(client: Client) -> None:
         await client.open()
     except RemoteError as error:
         raise Stop(said(error), UNREACHABLE) from error
+    except ConnectionLost as error:
+        if (found := _EXIT_STATUS.match(error.args[0])) and (status := int(found[1]) - TOLD) in (FAILED, USAGE):
+            raise Stop("", status) from error
+        raise
 
 
 def _client(target: str, options: Options, messages: Messages) -> Client:
@@ -98,7 +106,7 @@ def target_of(text: str) -> str | StdioServerParameters:
     if found.is_file and Path(found.source).suffix != ".py":
         raise Stop(f"{text} is no Python file: give the command that starts it, behind --")
     # Without -P the folder that somebody happens to be in would come before the standard library.
-    return _started([sys.executable, "-P", "-m", "typedmcp.cli.serving", text])
+    return _started([sys.executable, "-P", "-m", "typedmcp.cli.serving", text, json.dumps({"told": True})])
 
 
 def _started(command: Sequence[str]) -> StdioServerParameters:

@@ -28,7 +28,7 @@ from typedmcp.client.outputs import OutputChecker
 from typedmcp.client.replies import Problem, reader
 from typedmcp.client.requests import NO_META, Outgoing, is_mapping, revision_of, typed
 from typedmcp.client.session import Session, SessionLost
-from typedmcp.client.targets import Target, can_restart, is_url, name_of, open_target
+from typedmcp.client.targets import Target, can_restart, is_url, name_of, open_target, shown
 from typedmcp.context import LEVELS, LogLevel
 from typedmcp.edge.revisions import DIALECT, SUPPORTED, is_modern
 from typedmcp.errors import (
@@ -385,7 +385,7 @@ class Client:
             async with asyncio.timeout(self.timeout):
                 transport = await open_target(self._target)
         except TimeoutError:
-            raise ConnectionLost(f"{name_of(self._target)}: no connection within {self.timeout:g} s") from None
+            raise ConnectionLost(f"{shown(self._target)}: no connection within {self.timeout:g} s") from None
         if self._closed:
             await transport.close()
             raise ConnectionLost("the client has been closed")

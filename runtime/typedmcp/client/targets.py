@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -20,7 +21,7 @@ from typedmcp.transports.streams import StreamTransport
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["Target", "can_restart", "is_url", "name_of", "open_target"]
+__all__ = ["Target", "can_restart", "is_url", "name_of", "open_target", "shown"]
 
 Target: TypeAlias = "Sequence[str] | StdioServerParameters | str | Transport | Service | object"
 """A command, a URL, the address of a socket, a transport, or a server in this process."""
@@ -65,6 +66,17 @@ def name_of(target: Target) -> str | None:
     if isinstance(target, str):
         return target
     return repr(tuple(cast("Sequence[Any]", target))) if isinstance(target, Sequence) else None
+
+
+def shown(target: Target) -> str:
+    """A target as people know it: its address, or its command as a shell takes it."""
+    if isinstance(target, str):
+        return target
+    if isinstance(target, StdioServerParameters):
+        return shlex.join([target.command, *target.args])
+    return (
+        shlex.join(map(str, cast("Sequence[Any]", target))) if isinstance(target, Sequence) else type(target).__name__
+    )
 
 
 def _is_transport(target: object) -> bool:

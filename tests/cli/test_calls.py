@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpspec.v2026_07_28 import structs
-from tests.cli.command import COMMAND, ENVIRONMENT, Done, Inside, in_words, typedmcp
+from tests.cli.command import Done, Inside, in_words, typedmcp
 
 
 def test_list_shows_what_there_is_in_columns(folder: Path) -> None:
@@ -207,14 +206,3 @@ def test_a_resource_that_a_template_stands_for_was_named_right(url: str, inside:
 def test_a_server_that_asks_is_declined_where_nobody_sits_at_a_terminal(url: str) -> None:
     done = typedmcp("call", url, "ask")
     assert done == Done(0, "decline []\n", "question: declined, since there is no terminal: Who are you?\n")
-
-
-def test_a_reader_that_has_seen_enough_ends_the_output_quietly(url: str) -> None:
-    with subprocess.Popen(
-        [*COMMAND, "diff", "2024-11-05", "2026-07-28"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.stderr is not None
-        assert process.stderr.read() == b""
-        assert process.wait(30) == 0

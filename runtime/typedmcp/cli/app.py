@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO, cast
 
 from cyclopts import App, CycloptsError, Group
 
 from typedmcp import __version__
+from typedmcp.cli.interrupts import raised
 from typedmcp.cli.placing import placed
 from typedmcp.cli.status import OK, USAGE, complain, guarded
 
@@ -119,18 +120,29 @@ Examples:
 
 def run(arguments: Sequence[str]) -> int:
     """The status of a command line."""
+    is_run = [*arguments[:1]] == ["run"]  # which needs no standard output for HTTP, and runs a file of somebody's
+    if cast("TextIO | None", sys.stdout) is None and not is_run:
+        complain("standard output is closed")
+        return USAGE
     reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")  # not every terminal can show every character
-    return guarded(lambda: _run(arguments))
+    return guarded(lambda: _run(arguments), is_ours=not is_run)
 
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        status: Any = app()(placed(arguments), exit_on_error=False, print_error=False)
+        command, bound, _ = app().parse_args(placed(arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:
         complain(f"{error}{_hint(arguments)}")
         return USAGE
+    try:
+        with raised():
+            status: Any = command(*bound.args, **bound.kwargs)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # with which rich ends, where it writes the help
+            return OK
+        raise
     return status if isinstance(status, int) else OK if arguments else USAGE
 
 

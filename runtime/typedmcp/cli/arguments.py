@@ -6,7 +6,6 @@ says. `key=@file` and `key:=@file` take the value from a file. A key that comes 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mcpspec._support.objects import is_array, is_object
+from typedmcp.cli.input import standard_input
 from typedmcp.cli.schemas import alternatives, required_of, type_text
 from typedmcp.cli.status import Stop, near
 
@@ -56,7 +56,7 @@ def utf8(text: str) -> str:
 
 def _object(text: str) -> dict[str, Any]:
     """Arguments that are written as JSON, or stand on standard input."""
-    value = _json(sys.stdin.buffer.read() if text == "-" else text, "--json-args")
+    value = _json(standard_input().read() if text == "-" else text, "--json-args")
     if not is_object(value):
         raise Stop("--json-args is not a JSON object")
     return value

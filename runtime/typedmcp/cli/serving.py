@@ -54,7 +54,7 @@ def main() -> int:
     """
     options: dict[str, Any] = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
     told = TOLD if options.pop("told", False) else 0
-    status = guarded(lambda: serve_file(sys.argv[1], **options))
+    status = guarded(lambda: serve_file(sys.argv[1], **options), is_ours=False)
     return status + told if status else OK
 
 

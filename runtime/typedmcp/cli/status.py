@@ -6,7 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from difflib import get_close_matches
+from typing import TextIO, cast
 
 from typedmcp.errors import (
     ConnectionLost,
@@ -44,11 +46,15 @@ class Stop(Exception):  # noqa: N818  # it is the end, and not always an error
         self.status = status
 
 
-def guarded(work: Callable[[], int]) -> int:
-    """The status of a piece of work, whatever it raises that was to be expected."""
+def guarded(work: Callable[[], int], *, is_ours: bool = True) -> int:
+    """The status of a piece of work, whatever it raises that was to be expected.
+
+    `is_ours` says that no file of anybody's is run, whose errors are shown where they come from.
+    """
     try:
         status = work()
-        sys.stdout.flush()
+        if cast("TextIO | None", sys.stdout) is not None:
+            sys.stdout.flush()
         return status
     except (Stop, Error, DecodeError) as error:
         if text := said(error):
@@ -58,21 +64,42 @@ def guarded(work: Callable[[], int]) -> int:
         complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Who reads has seen enough, as `head` does. Python would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _let_go(1)  # who reads has seen enough, as `head` does
         return OK
+    except OSError as error:
+        if not is_ours:
+            raise
+        _let_go(1)  # which may be a file on a disk that is full
+        complain(error.strerror or str(error))
+        return FAILED
+
+
+def _let_go(descriptor: int) -> None:
+    """Throw away what cannot be written. Python would complain of it once more at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
+
+
+def _flush(stream: TextIO | None, descriptor: int) -> None:
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        _let_go(descriptor)
 
 
 def complain(text: str, kind: str = "error") -> None:
     """Say what is wrong on standard error."""
-    sys.stdout.flush()
+    _flush(sys.stdout, 1)
     if sys.stderr.isatty():
         from typedmcp.cli.output import coloured, visible
 
         text = visible(text)
         kind = coloured(kind, "red" if kind == "error" else "yellow")
-    sys.stderr.write(f"{kind}: {text}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # there is nobody left to tell
+        sys.stderr.write(f"{kind}: {text}\n")
+    _flush(sys.stderr, 2)
 
 
 def near(name: str, names: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from mcpspec import VERSIONS
+from typedmcp.cli.input import standard_input
 from typedmcp.cli.status import FAILED, OK, Stop
 from typedmcp.cli.traffic import Checker, Fault, Malformed, parsed
 
@@ -41,7 +42,7 @@ def validate(
 ) -> int:
     """Print what is wrong, as file:line: method: path: reason."""
     checker = Checker(revision)
-    with nullcontext(sys.stdin.buffer) if file == "-" else _opened(file) as source:
+    with nullcontext(standard_input()) if file == "-" else _opened(file) as source:
         found = check(source, checker)
         return _as_document(found, checker, file) if json else _as_lines(found, checker, file)
 

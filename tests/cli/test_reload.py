@@ -148,6 +148,31 @@ def test_over_http_the_server_is_started_again(tmp_path: Path) -> None:
             server.stderr.read()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGTERM, 0),
+        (signal.SIGHUP, 0),
+        (signal.SIGINT, 130),
+        (signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_the_server_ends_with_the_one_who_starts_it_anew(number: int, status: int, tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    _write(file, "before")
+    command = [*COMMAND, "run", str(file), "--transport", "http", "--port", "0", "--reload"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as parent:
+        assert parent.stderr is not None
+        told = next(line for line in parent.stderr if "running on" in line)
+        parent.send_signal(number)
+        assert parent.wait(20) == status
+        parent.stderr.read()  # which the server holds open, too
+    port = int(told.partition("127.0.0.1:")[2].split()[0])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
 def test_a_snapshot_sees_files_of_python_that_come_change_and_go(tmp_path: Path) -> None:
     first, nested = tmp_path / "a.py", tmp_path / "sub" / "b.py"
     first.touch()

@@ -9,9 +9,14 @@ import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["end_at_once", "raised"]
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+__all__ = ["end_at_once", "raised", "run"]
+
+T = TypeVar("T")
 
 _STATUS = 130
 
@@ -33,6 +38,28 @@ def raised() -> Generator[None]:
         yield
     finally:
         end_at_once()
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, which Ctrl-C cancels, and then raises `KeyboardInterrupt` whatever else was cancelled meanwhile.
+
+    asyncio has no handler of the loop's for it: a signal that comes just before the loop waits would not wake it.
+    """
+    import asyncio
+
+    is_wanted = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        if is_wanted and task is not None:
+            with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or another thread
+                asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+        return await work
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def _end(*_: Any) -> None:

@@ -4,6 +4,8 @@ Over HTTP that is all. Over standard input and output the parent keeps the clien
 old server answers what it was sent before it ends, lines that come meanwhile wait for the new one. A client of an older
 revision has shaken hands once, so the new server is sent its handshake again; nothing else is. Requests that a server
 leaves unanswered are answered with an error.
+
+A parent that is killed ends nothing. So the server watches a pipe that the parent holds open.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from typedmcp.cli.status import OK, complain
+from typedmcp.cli.status import INTERRUPTED, OK, complain
 from typedmcp.transports import Transport
 from typedmcp.transports.stdio import stdio
 from typedmcp.wire import Framer
@@ -38,36 +40,41 @@ _LIST_CHANGED = ("tools", "resources", "prompts")
 
 def reload(text: str, folder: Path, transport: str, options: dict[str, Any]) -> int:
     """Serve a file until a signal, or the client, ends it. `folder` is where changes count."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "typedmcp.cli.serving",
-        text,
-        json.dumps({**options, "transport": transport}),
-    ]
-    asyncio.run(_over_stdio(command, folder) if transport == "stdio" else _over_http(command, folder))
-    return OK
+    with _lifeline() as lifeline:
+        given = json.dumps({**options, "transport": transport, "lifeline": lifeline})
+        command = [sys.executable, "-P", "-m", "typedmcp.cli.serving", text, given]
+        serve = _over_stdio if transport == "stdio" else _over_http
+        return asyncio.run(serve(command, lifeline, folder))
 
 
-async def _over_http(command: Sequence[str], folder: Path) -> None:
-    await _supervise(_Child(command), folder, asyncio.Event())
+@contextmanager
+def _lifeline() -> Generator[int]:
+    """A pipe that a server inherits: its other end is closed when this process ends, whatever ends it."""
+    source, sink = os.pipe()
+    try:
+        yield source
+    finally:
+        os.close(sink)
+        os.close(source)
 
 
-async def _over_stdio(command: Sequence[str], folder: Path) -> None:
+async def _over_http(command: Sequence[str], lifeline: int, folder: Path) -> int:
+    return await _supervise(_Child(command, lifeline), folder, asyncio.Event())
+
+
+async def _over_stdio(command: Sequence[str], lifeline: int, folder: Path) -> int:
     async with stdio() as client:
-        child, ended = _Relayed(command, client), asyncio.Event()
+        child, ended = _Relayed(command, lifeline, client), asyncio.Event()
         reading = asyncio.create_task(child.hand_on(ended))
         try:
-            await _supervise(child, folder, ended)
+            return await _supervise(child, folder, ended)
         finally:
             reading.cancel()
 
 
-async def _supervise(child: _Child, folder: Path, ended: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
+async def _supervise(child: _Child, folder: Path, ended: asyncio.Event) -> int:
+    """Start the server anew with every change, until all is to end. The status that this makes."""
+    signals = _heard(ended)
     seen = snapshot(folder)
     await child.start()
     while not await _within(_PAUSE, ended.wait()):
@@ -80,6 +87,22 @@ async def _supervise(child: _Child, folder: Path, ended: asyncio.Event) -> None:
         await child.stop()
         await child.start()
     await child.stop()
+    return INTERRUPTED if signal.SIGINT in signals else OK
+
+
+def _heard(ended: asyncio.Event) -> Collection[int]:
+    """The signals that have come; the first of them ends all."""
+    heard: set[int] = set()
+    loop = asyncio.get_running_loop()
+
+    def hear(number: int) -> None:
+        heard.add(number)
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it
+            loop.add_signal_handler(number, hear, number)
+    return heard
 
 
 def snapshot(folder: Path) -> dict[str, int]:
@@ -114,8 +137,8 @@ async def _within(seconds: float, work: Any) -> bool:
 class _Child:
     """The server that runs now."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = command
+    def __init__(self, command: Sequence[str], lifeline: int) -> None:
+        self._command, self._lifeline = command, lifeline
         self._process: Process | None = None
         self._ending = False
         self._watch: asyncio.Task[None] | None = None
@@ -129,7 +152,9 @@ class _Child:
     async def _spawn(self, pipe: int | None) -> Process:
         # Bytecode is told from newer sources by the second: two changes may lie in one.
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        return await asyncio.create_subprocess_exec(*self._command, stdin=pipe, stdout=pipe, env=env)
+        return await asyncio.create_subprocess_exec(
+            *self._command, stdin=pipe, stdout=pipe, env=env, pass_fds=[self._lifeline]
+        )
 
     async def _watched(self, process: Process) -> None:
         status = await process.wait()
@@ -167,8 +192,8 @@ _message = msgspec.json.Decoder(_Message)
 class _Relayed(_Child):
     """A server that hears the client through this process."""
 
-    def __init__(self, command: Sequence[str], client: Transport) -> None:
-        super().__init__(command)
+    def __init__(self, command: Sequence[str], lifeline: int, client: Transport) -> None:
+        super().__init__(command, lifeline)
         self._client = client
         self._ready = asyncio.Event()
         self._pump: asyncio.Task[None] | None = None

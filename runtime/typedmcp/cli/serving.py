@@ -6,7 +6,10 @@ import json
 import logging
 import os
 import runpy
+import signal
 import sys
+import threading
+import time
 from typing import Any
 
 from typedmcp.cli.loading import find, has_main, service_of
@@ -15,6 +18,9 @@ from typedmcp.cli.status import FAILED, OK, TOLD, Stop, guarded
 from typedmcp.serving import serve
 
 __all__ = ["main", "serve_file"]
+
+_GRACE = 6.0
+"""Seconds for open requests; a server gives them 5 by itself."""
 
 
 def serve_file(text: str, transport: Any = "stdio", log_level: str = "warning", **options: Any) -> int:
@@ -50,12 +56,28 @@ def _run_script(reference: Reference, transport: str) -> int:
 def main() -> int:
     """The status of serving the file that the first argument names, with the options in the second, as JSON.
 
-    With `told` among these it is another one where what is wrong has been said.
+    With `told` among these it is another one where what is wrong has been said. `lifeline` is the end of a pipe, whose
+    end ends this process.
     """
     options: dict[str, Any] = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
+    if (lifeline := options.pop("lifeline", None)) is not None:
+        _end_with(lifeline)
     told = TOLD if options.pop("told", False) else 0
     status = guarded(lambda: serve_file(sys.argv[1], **options), is_ours=False)
     return status + told if status else OK
+
+
+def _end_with(lifeline: int) -> None:
+    """End as soon as nobody holds the other end of a pipe any more, gently at first."""
+    os.set_inheritable(lifeline, False)
+
+    def watch() -> None:
+        os.read(lifeline, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_GRACE)
+        os._exit(FAILED)
+
+    threading.Thread(target=watch, name="typedmcp lifeline", daemon=True).start()
 
 
 if __name__ == "__main__":

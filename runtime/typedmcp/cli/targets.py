@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from typing import Any
 
 from typedmcp import __version__
 from typedmcp.cli.asking import Asker
+from typedmcp.cli.interrupts import run
 from typedmcp.cli.messages import Messages
 from typedmcp.cli.options import Options, headers_of
 from typedmcp.cli.placing import command_of
@@ -44,7 +44,7 @@ def talk(target: str, options: Options, work: Callable[[Client, Messages], Await
             messages.pause()
             await client.close()
 
-    return asyncio.run(main())
+    return run(main())
 
 
 async def _open(client: Client) -> None:

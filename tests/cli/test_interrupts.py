@@ -1,0 +1,70 @@
+"""Ctrl-C before a command has begun, and while it talks to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.command import ENVIRONMENT
+from typedmcp.cli.interrupts import run
+
+PRESSED_WITHIN_IMPORT = """
+import signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            Pressed()
+
+class Pressed:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["typedmcp", "list", "nowhere.py"]
+from typedmcp.cli import main
+main()
+"""
+"""Ctrl-C in a destructor, where an exception is lost."""
+
+
+@pytest.mark.parametrize("name", ["typedmcp.cli.app", "cyclopts", "typedmcp.cli.listing", "typedmcp.client.client"])
+def test_ctrl_c_is_not_lost_while_modules_are_imported(name: str) -> None:
+    code = PRESSED_WITHIN_IMPORT.format(name=name)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_ctrl_c_is_told_from_other_cancellations_that_come_with_it() -> None:
+    async def work() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        signal.raise_signal(signal.SIGINT)
+        task.cancel()
+        await asyncio.sleep(30)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(work())
+
+
+def test_what_has_to_be_closed_is_closed_before_ctrl_c_ends_the_command() -> None:
+    closed: list[str] = []
+
+    async def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(30)
+        finally:
+            await asyncio.sleep(0.01)
+            closed.append("all")
+
+    with pytest.raises(KeyboardInterrupt):
+        run(work())
+    assert closed == ["all"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

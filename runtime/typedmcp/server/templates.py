@@ -50,6 +50,8 @@ class UriTemplate:
                 self._refuse_after_query(template[end : found.start()], found[1])
             self._pieces += [template[end : found.start()], *self._expression(found[1])]
             end = found.end()
+        self._items: int = self._query_items(end)
+        """How many items of a query are before those that may be missing."""
         rest = template[end:]
         if self.optional and rest:
             raise UsageError(f"URI template {template!r}: a query is its end, and {rest!r} follows")
@@ -58,6 +60,15 @@ class UriTemplate:
         if len(set(self.names)) < len(self.names):
             raise UsageError(f"URI template {template!r}: a name is there twice")
         self._pieces.append(rest)
+
+    def _query_items(self, end: int) -> int:
+        """As many as are in the literals, and in what these lead to, which `{&name}` goes on with."""
+        bare = _EXPRESSION.sub("", self.template[:end])
+        if not self.optional or "?" not in bare:
+            return 0
+        if "{?" in self.template:
+            raise UsageError(f"URI template {self.template!r}: a query has begun where {{?…}} begins one")
+        return bare.partition("?")[2].count("&") + 1
 
     def _refuse_after_query(self, between: str, expression: str) -> None:
         if between or not expression.startswith("&"):
@@ -85,9 +96,7 @@ class UriTemplate:
         """The values in a URI, decoded; None where it is none of the template's."""
         if len(uri) > _LONGEST:
             return None
-        path, query = uri, ""
-        if self.optional:
-            path, _, query = uri.partition("?")
+        path, query = self._split(uri)
         found = _values(self._pieces, path)
         if found is None:
             return None
@@ -97,6 +106,16 @@ class UriTemplate:
                 return None
             values[name] = value
         return values
+
+    def _split(self, uri: str) -> tuple[str, str]:
+        """A URI up to the members that may be missing, and these."""
+        if not self.optional:
+            return uri, ""
+        path, mark, query = uri.partition("?")
+        if not self._items:
+            return path, query
+        items = query.split("&")
+        return path + mark + "&".join(items[: self._items]), "&".join(items[self._items :])
 
 
 # URIs come from clients, and a regular expression may take ages to find that one of them does not fit: what is here

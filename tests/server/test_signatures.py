@@ -416,20 +416,6 @@ def test_others_are_named_and_never_taken_for_parameters(arguments: Any, says: s
         Signature(function, "tool 'it'").bind(arguments)
 
 
-def test_a_factory_makes_a_default_for_every_call_and_a_default_stays_the_same() -> None:
-    kept: list[int] = []
-
-    def function(
-        made: Annotated[list[int], Field(default_factory=list)], own: list[int] = kept
-    ) -> tuple[list[int], list[int]]:
-        made.append(1)
-        own.append(1)
-        return made, own
-
-    signature = Signature(function, "tool 'it'")
-    assert [signature.call(signature.bind({}), None) for _ in range(2)] == [([1], [1, 1]), ([1], [1, 1])]
-
-
 def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
     nested: Any = []
     for _ in range(10_000):

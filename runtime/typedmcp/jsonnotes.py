@@ -130,8 +130,12 @@ def misfit(value: Any, constraints: Mapping[str, Any]) -> str | None:
     """What a value lacks, such as `>= 1`; None for one that has all that is demanded of it."""
     for name, bound in constraints.items():
         holds, words = _CHECKS[name]
-        if not holds(value, bound):
-            return words.format(bound)
+        try:
+            if holds(value, bound):
+                continue
+        except ArithmeticError:  # of a decimal that is no number, or is too large to be divided
+            pass
+        return words.format(bound)
     return None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from types import NoneType
-from typing import Any, Final, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, UNSET
@@ -19,12 +19,16 @@ from msgspec.structs import force_setattr
 __all__ = [
     "Field",
     "defaulted",
+    "enforced",
     "fields_of",
     "filled",
+    "is_never",
     "is_record",
     "maker_of",
     "meaning",
     "mirror_of",
+    "parameters_of",
+    "tag_of",
     "unqualified",
 ]
 
@@ -32,6 +36,9 @@ _FIXED: Final = (NoneType, str, int, float, bool, bytes, frozenset, Enum)
 """Types of defaults that nobody can change by using them."""
 _CHANGEABLE: Final = (list, dict, set, bytearray, deque)
 _QUALIFIERS: Final = ("Required", "NotRequired", "ReadOnly", "Final")
+_NO_TEXT: Final = "\0"
+_NO_NUMBER: Final = -(2**62)
+"""Tags that nothing has."""
 
 
 class Field(NamedTuple):
@@ -150,7 +157,7 @@ def fields_of(hint: Any) -> list[Field]:
 def _fields_of(kind: Any) -> list[Field]:
     if issubclass(kind, msgspec.Struct):
         return [Field(f.name, f.encode_name, f.type, _of(f, NODEFAULT)) for f in msgspec.structs.fields(kind)]
-    hints = get_type_hints(kind, localns={kind.__name__: kind}, include_extras=True)
+    hints = get_type_hints(kind, localns={kind.__name__: kind, **parameters_of(kind)}, include_extras=True)
     if _is_typeddict(kind):
         return [_of_key(kind, name, hints[name]) for name in hints]
     if dataclasses.is_dataclass(kind):
@@ -186,6 +193,39 @@ def _of_attrs(field: Any) -> Callable[..., Any]:
     if isinstance(field.default, Factory):  # type: ignore[arg-type]  # a class, whatever its stub says
         return partial(msgspec.field, default=UNSET)  # it may want the object itself
     return defaulted(field.default)
+
+
+def parameters_of(holder: Any) -> dict[str, Any]:
+    """The variables that a class or a function declares in brackets, `class Box[T]`, which its annotations may name."""
+    holders: Iterator[Any] = iter(getattr(holder, "__mro__", (holder,)))
+    return {made.__name__: made for one in holders for made in getattr(one, "__type_params__", ())}
+
+
+def tag_of(kind: Any) -> tuple[str | None, Any]:
+    """The member that tells a Struct from others, and its value; None for types that have no such member."""
+    config = getattr(get_origin(kind) or kind, "__struct_config__", None)
+    return (None, None) if config is None or config.tag_field is None else (config.tag_field, config.tag)
+
+
+def enforced(kind: Any) -> Any:
+    """A Struct with its tag enforced, for msgspec asks for a tag only where it has to choose."""
+    name, tag = tag_of(kind)
+    if name is None or is_never(kind):
+        return kind
+    config = (get_origin(kind) or kind).__struct_config__
+    return Union[kind, _never(name, config.array_like, isinstance(tag, int))]  # noqa: UP007  # `kind` may have no `|`
+
+
+@cache
+def _never(tag_field: str, array_like: bool, of_number: bool) -> Any:
+    """A Struct to choose from that no data names."""
+    tag: Any = _NO_NUMBER if of_number else _NO_TEXT
+    return msgspec.defstruct("_Never", [], tag_field=tag_field, tag=tag, array_like=array_like)
+
+
+def is_never(kind: Any) -> bool:
+    """Whether a type is there only to have `enforced` what stands beside it."""
+    return tag_of(kind)[1] in (_NO_TEXT, _NO_NUMBER) and kind.__name__ == "_Never"
 
 
 def mirror_of(hint: Any, name: str, fields: Sequence[Field]) -> type[msgspec.Struct]:

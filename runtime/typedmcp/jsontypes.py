@@ -31,11 +31,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from mcpspec._support.objects import is_array, is_object
 from typedmcp import jsonnotes, jsonrecords
+from typedmcp.jsonfaults import Unfit, convert, dec_hook, expected, fault, of_key, part, shown
 
 __all__ = [
     "Unsupported",
     "adapted",
     "convert",
+    "dec_hook",
     "default_of",
     "fault",
     "from_json",
@@ -66,12 +68,10 @@ _SIMPLE: Final = ((object, Any), (Any, Any), (None, NoneType), (LiteralString, s
 _JSON_KINDS: Final[Mapping[type, str]] = {str: "string", int: "integer"}
 _ANYTHING: Final = {"type": ["null", "boolean", "number", "string", "array", "object"]}
 _INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
-_PLACE = re.compile(r"(?P<what>.*) - at `(key` in `)?\$(?P<path>.*?)`\Z", re.DOTALL)
-_MEMBERS = {
-    re.compile(r"Object missing required field `(.*)`\Z"): "required, but missing",
-    re.compile(r"Object contains unknown field `(.*)`\Z"): "there is no such member",
-}
-"""What msgspec says of an object is said of the member here."""
+_NATURAL: Final = "^(0|[1-9][0-9]*)$"
+_NUMBER: Final = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
+_ENCODED: Final = (NoneType, bool, int, float, str, bytes, list, tuple, set, frozenset, dict)
+"""What msgspec encodes by itself, unless it is a key."""
 _REF = "#/$defs/{name}"
 _DATA = frozenset({"default", "enum", "const", "examples", "required"})
 """Members of a schema that hold no schemas,"""
@@ -176,11 +176,16 @@ class _Adapter:
         return hint if _is_taken(hint) else _checked(made, kept, [])
 
     def _union(self, arguments: tuple[Any, ...], constraints: Mapping[str, Any] | None) -> Any:
+        if self._describes:
+            arguments = tuple(option for option in arguments if not jsonrecords.is_never(option))
         models = [option for option in arguments if _is_pydantic(option)]
         options = [self.type(option, constraints) for option in arguments if option not in models]
         if models:  # Pydantic knows best which of several it is
             options.insert(arguments.index(models[0]), _by_pydantic(Union[tuple(models)]))  # noqa: UP007
         made: Any = Union[tuple(options)]  # noqa: UP007
+        told_apart = [option for option in get_args(made) if jsonrecords.tag_of(option)[0] is not None]
+        if len(told_apart) > 2:  # of several tagged Structs msgspec asks for a tag anyway
+            made = Union[tuple(option for option in get_args(made) if not jsonrecords.is_never(option))]  # noqa: UP007
         return made if _is_taken(made) else _tried(options)
 
     def _alias(self, hint: Any, constraints: Mapping[str, Any] | None) -> Any:
@@ -205,15 +210,21 @@ class _Adapter:
         except NameError as error:
             raise Unsupported(f"{_name(hint)}: {error}") from error
         looking = _Adapter(describes=self._describes, within=(*self._within, hint))
-        if all(looking.type(field.hint) == field.hint for field in fields):
+        is_known = _is_taken(hint) if jsonrecords.parameters_of(get_origin(hint) or hint) else True
+        if is_known and all(looking.type(field.hint) == field.hint for field in fields):
             return hint
         own = _own(_name(hint))
         if self._within:  # that it is another type is all there is to know
             return own
         self._made.append((hint, own))
         fields = [field._replace(hint=self.type(field.hint)) for field in fields]
-        _define(own, jsonrecords.mirror_of(hint, own.__name__, fields), jsonrecords.maker_of(hint, fields))
+        mirror = jsonrecords.mirror_of(hint, own.__name__, fields)
+        _define(own, jsonrecords.enforced(mirror), jsonrecords.maker_of(hint, fields))
         return own
+
+    def _tagged(self, made: Any, hint: Any) -> Any:
+        """A record with its tag enforced, of which a schema says so anyway."""
+        return made if self._describes or hint in self._within else jsonrecords.enforced(made)
 
     def _known(self, hint: Any) -> Any:
         for known, own in self._made:
@@ -238,9 +249,9 @@ class _Adapter:
         if _is_pydantic(kind):
             return _by_pydantic(hint)
         if jsonrecords.is_record(kind):
-            return self._record(hint)
+            return self._tagged(self._record(hint), hint)
         if issubclass(kind, enum.Enum):
-            return self._choice(hint, [*kind])
+            return _flags(kind) if issubclass(kind, enum.Flag) else self._choice(hint, [*kind])
         return _class(kind) if kind in (hint, re.Pattern) else self._container(hint, kind)
 
     def _choice(self, hint: Any, members: Sequence[Any]) -> Any:
@@ -258,7 +269,7 @@ class _Adapter:
         if kind in _SETS and made == (Any,):
             return kind[_HASHABLE]
         if kind in _MAPPINGS and _bare(made[0]) not in (str, Any):
-            return _keyed(*made)
+            return _keyed(_as_key(arguments[0], made[0]), made[1])
         return hint if made == arguments else kind[made]
 
 
@@ -266,7 +277,7 @@ def _is_taken(hint: Any) -> bool:
     """Whether msgspec takes a type."""
     try:
         msgspec.json.Decoder(hint)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NameError):  # it does not know variables that a class declares in brackets
         return False
     return True
 
@@ -309,12 +320,19 @@ def _class(kind: Any) -> Any:
     if issubclass(kind, PurePath):
         return _own(name, lambda value: kind(_text(value)), lambda: {"type": "string", "format": "path"})
     if kind is re.Pattern:
-        return _own(name, lambda value: re.compile(_text(value)), lambda: {"type": "string", "format": "regex"})
+        return _own(name, _pattern, lambda: {"type": "string", "format": "regex"})
     if kind.__module__ == "ipaddress":
         return _own(name, lambda value: kind(_text(value)), lambda: {"type": "string", "format": _ip_format(name)})
     if issubclass(kind, list | dict | tuple | set | frozenset | str | int | float):
         raise Unsupported(f"{name} is a class of its own: nothing says how to make one of JSON")
     raise Unsupported(f"{name} has no JSON form")
+
+
+def _pattern(value: Any) -> re.Pattern[str]:
+    try:
+        return re.compile(_text(value))
+    except re.error as error:
+        raise Unfit(f"no regular expression: {error}") from error
 
 
 def _ip_format(name: str) -> str:
@@ -339,39 +357,99 @@ def _made_of(kind: Any, inner: Any) -> Any:
     return _own(_name(kind), lambda value: kind(convert(value, inner)), lambda: _described(inner))
 
 
+def _as_key(hint: Any, made: Any) -> Any:
+    """A type whose values are keys, which are texts: of a choice that knows others, too, those that have one."""
+    choice = _bare(hint)
+    if get_origin(choice) is Literal:
+        members = get_args(choice)
+    elif isinstance(choice, type) and issubclass(choice, enum.Enum) and not issubclass(choice, enum.Flag):
+        members = tuple(choice)
+    else:
+        return made
+    kinds: list[Any] = [type(member.value if isinstance(member, enum.Enum) else member) for member in members]
+    if len(set(kinds)) == 1 and _is_taken(choice):
+        return made
+    named = [member for member, kind in zip(members, kinds, strict=True) if kind in _JSON_KINDS]
+    return _choice(_name(choice), named, of_keys=True)
+
+
 def _keyed(keys: Any, values: Any) -> Any:
     """A dict whose keys are not any texts."""
+    hint = dict.__class_getitem__((keys, values))
+
+    def decode(value: Any) -> Any:
+        made = convert(value, dict.__class_getitem__((str, values)))
+        return dict(zip(_keys(made, keys), made.values(), strict=True))
 
     def describe() -> dict[str, Any]:
-        return {"type": "object", "propertyNames": _key_schema(keys), "additionalProperties": _described(values)}
+        key_schema = _key_schema(_described(keys))
+        if key_schema is None:
+            raise Unsupported(f"{_name(hint)}: {_name(keys)} cannot be a key of a JSON object")
+        return {"type": "object", "propertyNames": key_schema, "additionalProperties": _described(values)}
 
-    hint = dict.__class_getitem__((keys, values))
-    return _own(_name(hint), lambda value: convert(value, hint), describe)
-
-
-def _key_schema(keys: Any) -> dict[str, Any]:
-    made = _described(keys)
-    if is_array(made.get("enum")):
-        return {"enum": [value if isinstance(value, str) else str(value) for value in made["enum"]]}
-    if made.get("type") in ("object", "array"):
-        raise Unsupported(f"{_name(keys)} cannot be a key of a JSON object")
-    return {"pattern": _INTEGER} if made.get("type") == "integer" else made
+    return _own(_name(hint), decode if _has_own(keys) else lambda value: convert(value, hint), describe)
 
 
-def _choice(name: str, members: Sequence[Any]) -> Any:
+def _has_own(hint: Any) -> bool:
+    return isinstance(hint, _OwnMeta) or (get_origin(hint) is not Literal and any(map(_has_own, get_args(hint))))
+
+
+def _keys(value: Mapping[str, Any], hint: Any) -> list[Any]:
+    """The keys of an object as a type that msgspec does not know."""
+    made: list[Any] = []
+    for key in value:
+        try:
+            made.append(convert(key, hint))
+        except Unfit as error:
+            raise Unfit(of_key(key, fault(error))) from error
+    return made
+
+
+def _key_schema(made: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The schema of keys that are texts of values of which this is the schema; None where none of these has one."""
+    if is_array(options := made.get("anyOf")):
+        found = [schema for option in options if (schema := _key_schema(option)) is not None]
+        return {"anyOf": found} if found else None
+    if is_array(members := made.get("enum")):
+        texts = [str(member) for member in members if type(member) in _JSON_KINDS]
+        return {"enum": texts} if texts else None
+    kind = made.get("type")
+    if kind == "integer":
+        return {"pattern": _NATURAL if made.get("minimum", made.get("exclusiveMinimum", -1)) >= 0 else _INTEGER}
+    if kind == "number":
+        return {"pattern": _NUMBER}
+    is_text = kind == "string" or (is_array(kind) and "string" in kind)
+    return {**made, "type": "string"} if is_text else {} if not made or made == _ANYTHING else None
+
+
+def _flags(kind: Any) -> Any:
+    """Flags, which may be put together, as the number that they are."""
+    most = sum(flag.value for flag in kind)
+    if not most or most & (most + 1):
+        raise Unsupported(f"{kind.__name__} has no JSON form: its flags are not 1, 2, 4 and so on")
+
+    def decode(value: Any) -> Any:
+        return kind(convert(value, Annotated[int, Meta(ge=0, le=most)]))
+
+    return _own(kind.__name__, decode, lambda: {"type": "integer", "minimum": 0, "maximum": most})
+
+
+def _choice(name: str, members: Sequence[Any], *, of_keys: bool = False) -> Any:
     """One of some values, each by its JSON form."""
     try:
         forms = [msgspec.json.decode(msgspec.json.encode(member, enc_hook=enc_hook)) for member in members]
     except TypeError as error:
         raise Unsupported(f"{name}: {error}") from error
+    if of_keys:
+        forms = [*map(str, forms)]
     kinds = [_JSON_KINDS[kind] for kind in _JSON_KINDS if all(type(form) is kind for form in forms)]
 
     def decode(value: Any) -> Any:
         value = [*cast(Any, value)] if isinstance(value, tuple) else value
         for form, member in zip(forms, members, strict=True):
-            if form == value and isinstance(form, bool) is isinstance(value, bool):
+            if form == value and isinstance(cast(Any, form), bool) is isinstance(value, bool):
                 return member
-        raise ValueError(f"Invalid enum value {value!r}")
+        raise Unfit(expected([*map(shown, forms)], value))
 
     return _own(name, decode, lambda: {**({"type": kinds[0]} if kinds else {}), "enum": forms})
 
@@ -385,7 +463,7 @@ def _checked(inner: Any, constraints: Mapping[str, Any], predicates: Sequence[Ca
         if wrong := jsonnotes.misfit(made, constraints):
             raise ValueError(f"Expected `{name}` {wrong}")
         for predicate in predicates:
-            if not predicate(made):
+            if not _holds(predicate, made):
                 raise ValueError(f"Expected `{name}` for which {getattr(predicate, '__name__', predicate)} holds")
         return made
 
@@ -396,6 +474,17 @@ def _checked(inner: Any, constraints: Mapping[str, Any], predicates: Sequence[Ca
     return _own(name, decode, describe)
 
 
+def _holds(predicate: Callable[[Any], Any], value: Any) -> bool:
+    try:
+        return bool(predicate(value))
+    except Exception:  # of a value that it was not made for, such as the first item of none
+        return False
+
+
+_tries: ContextVar[dict[tuple[int, int], tuple[Any, Any, Unfit | None]] | None] = ContextVar("tries", default=None)
+"""What was made of values that have been tried: each of several types within each of several would try them again."""
+
+
 def _tried(options: Sequence[Any]) -> Any:
     """A union that msgspec cannot tell apart: its members are tried, first those that know most of an object."""
     names = " | ".join(map(_name, options))
@@ -404,20 +493,59 @@ def _tried(options: Sequence[Any]) -> Any:
     def members() -> list[set[str]]:
         return [{*root_of(schema_of(option)).get("properties", ())} for option in options]
 
-    def decode(value: Any) -> Any:
+    def attempt(value: Any) -> Any:
         ordered = options
         if is_object(value):
             known = {id(option): len(value.keys() & names) for option, names in zip(options, members(), strict=True)}
             ordered = sorted(options, key=lambda option: -known[id(option)])
-        errors: list[str] = []
+        errors: list[Unfit] = []
         for option in ordered:
             try:
                 return convert(value, option)
-            except (ValueError, TypeError) as error:
-                errors.append(fault(error))
-        raise ValueError(f"fits none of {names}: {'; '.join(errors)}")
+            except Unfit as error:
+                errors.append(error)
+        raise _NoneFits(names, errors)
+
+    def decode(value: Any) -> Any:
+        return _once(value, attempt)
 
     return _own(names, decode, lambda: {"anyOf": [_described(option) for option in options]})
+
+
+def _once(value: Any, attempt: Callable[[Any], Any]) -> Any:
+    """What is made of a value, which is found out once in all that is made of what it is in."""
+    if not (is_object(value) or is_array(value)):
+        return attempt(value)
+    tries = _tries.get()
+    if tries is None:
+        token = _tries.set({})
+        try:
+            return attempt(value)
+        finally:
+            _tries.reset(token)
+    key = id(value), id(attempt)
+    if key not in tries:
+        try:
+            tries[key] = value, attempt(value), None  # with the value, or another could have its id
+        except Unfit as error:
+            tries[key] = value, None, error
+    _, made, wrong = tries[key]
+    if wrong is not None:
+        raise wrong
+    return made
+
+
+class _NoneFits(Unfit):
+    """None of several types fits. Why is found out only if somebody wants to know."""
+
+    def __init__(self, names: str, errors: list[Unfit]) -> None:
+        super().__init__()
+        self._names, self._errors = names, errors
+        self._what = ""
+
+    def what(self) -> str:
+        self._what = self._what or f"fits none of {self._names}: {'; '.join(map(fault, self._errors))}"
+        return self._what
 
 
 _open: ContextVar[tuple[Any, ...]] = ContextVar("open", default=())
@@ -461,9 +589,7 @@ def _by_pydantic(hint: Any) -> Any:
         try:
             return adapter.validate_json(msgspec.json.encode(value))  # strict models, too, take a text for a date so
         except ValidationError as error:
-            first = error.errors()[0]
-            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-            raise ValueError(f"{first['msg']}{f' - at `${place}`' if place else ''}") from None
+            raise _unfit_for_pydantic(error) from None
 
     def describe() -> dict[str, Any]:
         try:
@@ -474,15 +600,16 @@ def _by_pydantic(hint: Any) -> Any:
     return _own(_name(hint), decode, describe)
 
 
+def _unfit_for_pydantic(error: Any) -> Unfit:
+    """The first thing that is wrong, in the place where Pydantic says that it is."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place, what = first["loc"], first["msg"]
+    if place[-1:] == ("[key]",):
+        place, what = place[:-2], of_key(place[-2], what)
+    return Unfit(what, "".join(map(part, place)))
+
+
 # Values
-
-
-def dec_hook(kind: Any, value: Any) -> Any:
-    """How msgspec decodes what it does not know."""
-    try:
-        return kind.decode(value)
-    except msgspec.ValidationError as error:  # to which msgspec adds no place
-        raise ValueError(str(error)) from error
 
 
 def needs_hook(hint: Any) -> bool:
@@ -496,28 +623,9 @@ def needs_hook(hint: Any) -> bool:
     return False
 
 
-def convert(value: Any, hint: Any) -> Any:
-    """The value of parsed JSON as an adapted type. Raises `ValueError`, which says where it does not fit."""
-    return msgspec.convert(value, hint, dec_hook=dec_hook, str_keys=True)
-
-
 def from_json(text: str | bytes, hint: Any) -> Any:
     """The value of JSON text as an adapted type. Raises `ValueError`."""
     return msgspec.json.decode(text, type=hint, dec_hook=dec_hook)
-
-
-def fault(error: Exception, place: str = "") -> str:
-    """What is wrong with a value, its place first: `forecast.days: expected int, got str`."""
-    found = _PLACE.match(str(error))
-    what, path = (found["what"], found["path"]) if found else (str(error), "")
-    while inner := _PLACE.match(what):
-        what, path = inner["what"], path + inner["path"]
-    for pattern, words in _MEMBERS.items():
-        if member := pattern.match(what):
-            path, what = f"{path}.{member[1]}", words
-    where = (place + path).removeprefix(".").replace("[...]", "[]")
-    text = (what[:1].lower() + what[1:]).replace("`", "")
-    return f"{where}: {text}" if where else text
 
 
 def plain(value: Any) -> Any:
@@ -527,6 +635,8 @@ def plain(value: Any) -> Any:
 
 def enc_hook(value: Any) -> Any:
     """How msgspec encodes what it does not know."""
+    if type(value) in _ENCODED:
+        raise TypeError(f"a key that is {_name(type(value))} has no JSON form")
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
     if isinstance(value, PurePath):

@@ -184,7 +184,7 @@ def test_unknown_members_are_reported(members: Any, unknown: list[str], caplog: 
         ({"command": ["x"]}, "command: expected str | null, got array"),
         ({"command": "x", "args": "x"}, "args: expected array | null, got str"),
         ({"command": "x", "args": ["x", 1]}, "args[1]: expected str, got int"),
-        ({"command": "x", "env": {"PORT": 80}}, "env[]: expected str, got int"),
+        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: expected str, got int"),
         ({"command": "x", "cwd": 1}, "cwd: expected str | null, got int"),
         ({"command": "x", "disabled": "no"}, "disabled: expected bool | null, got str"),
         ({"url": 1}, "url: expected str | null, got int"),

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import enum
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import pytest
+from msgspec import Meta
 
 from tests.server.arguments import validator
 from tests.server.shapes import TYPES, Circle, Square
 from typedmcp.dialect import structs
-from typedmcp.jsontypes import Unsupported, adapted, convert, default_of, fault, from_json, needs_hook, plain, schema_of
+from typedmcp.jsonfaults import Unfit
+from typedmcp.jsontypes import (
+    Unsupported,
+    adapted,
+    convert,
+    default_of,
+    enc_hook,
+    fault,
+    from_json,
+    needs_hook,
+    plain,
+    schema_of,
+)
 
 ONE_WAY: Final = {"a class that Pydantic reads": "it does not say how it is written"}
 """Types whose values have no JSON form."""
@@ -65,7 +81,7 @@ def test_what_msgspec_does_not_know_needs_a_hook(name: str) -> None:
 
 
 def test_types_of_the_protocol_are_types_like_others() -> None:
-    for kind in (structs.TextContent, structs.Icon, structs.Annotations):
+    for kind in (structs.Icon, structs.Annotations, structs.ToolAnnotations):
         assert adapted(kind) is kind
         assert schema_of(kind)["title"] == kind.__name__
     with pytest.raises(Unsupported, match="has no JSON form"):
@@ -93,20 +109,105 @@ def test_a_default_without_json_form_is_none(value: Any) -> None:
     assert default_of(value) is msgspec.UNSET
 
 
+@dataclass(frozen=True)
+class Frozen:
+    x: int
+
+
+class Lonely(msgspec.Struct, tag="lonely"):
+    x: int = 0
+
+
+class Numbered(msgspec.Struct, tag=3, array_like=True):
+    x: int = 0
+
+
+class Keeper(msgspec.Struct):
+    one: Lonely
+    more: dict[str, Lonely] = {}
+
+
 @pytest.mark.parametrize(
-    ("text", "place", "says"),
+    ("hint", "given", "gets", "without"),
     [
-        ("Expected `int`, got `str`", "", "expected int, got str"),
-        ("Expected `int`, got `str` - at `$`", "x", "x: expected int, got str"),
-        ("Expected `int`, got `str` - at `$.a[0]`", "", "a[0]: expected int, got str"),
-        ("Expected `int`, got `str` - at `$.a[...].b`", ".x", "x.a[].b: expected int, got str"),
-        ("Expected `int`, got `str` - at `key` in `$.a`", "", "a: expected int, got str"),
-        ("Object missing required field `a` - at `$.b`", "", "b.a: required, but missing"),
-        ("Object contains unknown field `a`", ".x", "x.a: there is no such member"),
-        ("Invalid enum value 'a' - at `$.b` - at `$.c`", "", "c.b: invalid enum value 'a'"),
-        ("Invalid enum value ' - at `$.a`' - at `$.b`", "", "b: invalid enum value ' - at $.a'"),
-        ("Fits none - at `$.a`; or other - at `$.b`", "", "b: fits none - at $.a; or other"),
+        (Lonely, {"type": "lonely", "x": 1}, Lonely(1), {"x": 1}),
+        (list[Lonely | None], [{"type": "lonely"}, None], [Lonely(), None], [{"x": 1}]),
+        (Numbered, [3, 1], Numbered(1), []),
+        (Keeper, {"one": {"type": "lonely"}}, Keeper(Lonely()), {"one": {}}),
+        (Keeper, {"one": {"type": "lonely"}}, Keeper(Lonely()), {"one": {"type": "lonely"}, "more": {"a": {}}}),
     ],
 )
-def test_what_is_wrong_is_told_after_its_place(text: str, place: str, says: str) -> None:
-    assert fault(ValueError(text), place) == says
+def test_a_tag_is_asked_for_as_schemas_say(hint: Any, given: Any, gets: Any, without: Any) -> None:
+    made = adapted(hint)
+    assert convert(given, made) == gets
+    fits = validator(schema_of(made))
+    assert (fits(given), fits(without)) == (True, False) or hint is Numbered
+    assert "_Never" not in json.dumps(schema_of(made))
+    with pytest.raises(Unfit):
+        convert(without, made)
+
+
+# Keys
+
+
+class Half(enum.Enum):
+    """One that has members that can be keys, and one that has no text."""
+
+    ONE = 1
+    TWO = "two"
+    NONE = None
+
+
+@pytest.mark.parametrize(
+    ("hint", "names", "given", "gets", "wrong"),
+    [
+        (dict[Half, int], {"enum": ["1", "two"]}, {"1": 5, "two": 6}, {Half.ONE: 5, Half.TWO: 6}, "zz"),
+        (dict[Literal[1, "a"], int], {"enum": ["1", "a"]}, {"1": 5}, {1: 5}, "2"),
+        (dict[float, int], {"pattern": r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"}, {"1.5": 5}, {1.5: 5}, "a"),
+        (dict[Annotated[int, Meta(ge=5)], int], {"pattern": "^(0|[1-9][0-9]*)$"}, {"9": 1}, {9: 1}, "-1"),
+        (dict[PurePosixPath, int], {"type": "string", "format": "path"}, {"a/b": 1}, {PurePosixPath("a/b"): 1}, None),
+    ],
+)
+def test_keys_are_what_the_schema_says(hint: Any, names: Any, given: Any, gets: Any, wrong: str | None) -> None:
+    made = adapted(hint)
+    assert schema_of(made)["propertyNames"] == names
+    assert convert(given, made) == gets
+    assert json.loads(json.dumps(plain(gets))).keys() == given.keys() or hint == dict[PurePosixPath, int]
+    if wrong is not None:
+        assert not validator(schema_of(made))({wrong: 1})
+        with pytest.raises(Unfit):
+            convert({wrong: 1}, made)
+
+
+def test_limits_of_keys_are_checked() -> None:
+    with pytest.raises(Unfit) as caught:
+        convert({"9": 1, "4": 1}, adapted(dict[Annotated[int, Meta(ge=5)], int]))
+    assert fault(caught.value) == 'key "4": expected int >= 5'
+
+
+@pytest.mark.parametrize("key", [None, True, (1, 2), frozenset({1}), Frozen(1)], ids=repr)
+@pytest.mark.parametrize("write", [plain, msgspec.json.Encoder(enc_hook=enc_hook).encode])
+def test_a_key_that_is_no_text_has_no_json_form(key: Any, write: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=r"has no JSON form|str-like or number-like keys"):
+        write({key: 1})
+
+
+# Flags
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+    EXECUTE = 4
+
+
+@pytest.mark.parametrize("given", [*range(-2, 10), True, 1.5, "1"])
+def test_flags_are_the_numbers_of_all_that_can_be_put_together(given: Any) -> None:
+    made = adapted(Access)
+    assert schema_of(made) == {"type": "integer", "minimum": 0, "maximum": 7}
+    if type(given) is int and 0 <= given <= 7:
+        assert convert(given, made) == Access(given)
+        assert plain(Access(given)) == given
+    else:
+        with pytest.raises(Unfit):
+            convert(given, made)

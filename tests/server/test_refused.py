@@ -51,6 +51,11 @@ class Model(BaseModel):
     call: Callable[[], int]
 
 
+class Sparse(enum.Flag):
+    ONE = 1
+    FOUR = 4
+
+
 B = TypeVar("B", bound=Plain)
 
 TYPES: dict[str, tuple[Any, str]] = {
@@ -81,6 +86,9 @@ TYPES: dict[str, tuple[Any, str]] = {
     "a set of Structs": (set[User], "a set has no place for User"),
     "a set of models": (set[Address], "a set has no place for Address"),
     "a set of tuples of lists": (set[tuple[int, list[int]]], r"a set has no place for tuple\[int, list\[int\]\]"),
+    "flags with gaps": (Sparse, "Sparse has no JSON form: its flags are not 1, 2, 4 and so on"),
+    "keys that are booleans": (dict[bool, str], r"dict\[bool, str\]: bool cannot be a key of a JSON object"),
+    "keys that are nothing": (dict[None, str], "None cannot be a key of a JSON object"),
     "keys that are no texts": (dict[tuple[int, int], int], "cannot be a key of a JSON object"),
     "a name that there is not": ("Missing", "name 'Missing' is not defined"),
     "a name within that there is not": ("list[Missing]", "name 'Missing' is not defined"),

@@ -26,7 +26,7 @@ from mcpspec._support.objects import is_array, is_object
 from typedmcp.client.client import Client, connect
 from typedmcp.client.targets import Target, is_url
 from typedmcp.errors import UsageError
-from typedmcp.jsontypes import fault
+from typedmcp.jsonfaults import convert, fault
 from typedmcp.peer import Kind, Report
 from typedmcp.transports.process import StdioServerParameters
 
@@ -187,7 +187,7 @@ class _Reader:
         """The entry of a server. Raises `UsageError`."""
         place = f"{self.where}: server {name!r}"
         try:
-            members = msgspec.convert(given, _Members)
+            members = convert(given, _Members)
         except ValueError as error:
             raise UsageError(f"{place}: {fault(error)}") from error
         kind = self._kind(members, place)

@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 
 from typedmcp.context import Context
 from typedmcp.errors import UsageError
+from typedmcp.jsonfaults import Unfit, part
 from typedmcp.jsonnotes import read
 from typedmcp.jsonrecords import defaulted
 from typedmcp.jsontypes import (
@@ -41,8 +42,6 @@ _CONTEXT_NAMES = ("ctx", "context")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _UNFIT = (Unsupported, TypeError, ValueError, NameError, RuntimeError, re.error)
 """What is raised for types that have no JSON form, or none that can be described."""
-_MISFITS = (ValueError, TypeError, RecursionError)
-"""What is raised for values that do not fit a type: lists cannot be in a set."""
 
 
 class BadArgument(ValueError):  # noqa: N818
@@ -195,27 +194,28 @@ class Signature:
         try:
             bound = msgspec.convert(arguments, self.struct, dec_hook=dec_hook)
             return bound if self.rest is UNSET else (bound, self._bind_rest(arguments))
-        except TypeError as error:  # which names no place
-            raise BadArgument(fault(error, self._place_of(error, arguments))) from error
-        except _MISFITS as error:
-            raise BadArgument(fault(error)) from error
+        except BadArgument:
+            raise
+        except Exception as error:
+            raise BadArgument(self._fault(error, arguments)) from error
 
-    def _place_of(self, wrong: Exception, arguments: Mapping[str, Any]) -> str:
-        for parameter in self.parameters:
-            try:
-                convert(arguments.get(parameter.wire), parameter.hint)
-            except (ValueError, TypeError) as error:
-                if str(error) == str(wrong):
-                    return f".{parameter.wire}"
-        return ""
+    def _fault(self, error: Exception, arguments: Mapping[str, Any]) -> str:
+        if not isinstance(error, msgspec.ValidationError | RecursionError):  # which names no place
+            for parameter in self.parameters:
+                try:
+                    convert(arguments.get(parameter.wire, UNSET), parameter.hint)
+                except Unfit as found:
+                    if type(found.__cause__) is type(error):
+                        return fault(found, part(parameter.wire))
+        return fault(Unfit.of(error, arguments, self.struct))
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         rest: dict[str, Any] = {}
         for name in self._rest_of(arguments):
             try:
                 rest[name] = convert(arguments[name], self.rest)
-            except _MISFITS as error:
-                raise BadArgument(fault(error, f".{name}")) from error
+            except (Unfit, RecursionError) as error:
+                raise BadArgument(fault(error, part(name))) from error
         return rest
 
     def _rest_of(self, arguments: Mapping[str, Any]) -> list[str]:
@@ -223,7 +223,7 @@ class Signature:
         names = [name for name in arguments if name not in self._known]
         for name in names:
             if self.rest is UNSET or name in self._taken:
-                raise BadArgument(f"{name}: there is no such argument")
+                raise BadArgument(fault(Unfit("there is no such argument"), part(name)))
         return names
 
     def bind_texts(self, arguments: Mapping[str, str]) -> Any:
@@ -362,11 +362,11 @@ def _from_text(text: str, name: str, hint: Any) -> Any:
     """An argument that came as text, as it is, as the number that it says, or as JSON."""
     try:
         return msgspec.convert(text, hint, strict=False, dec_hook=dec_hook)
-    except _MISFITS as error:
+    except Exception as error:
         try:
             return from_json(text, hint)
-        except _MISFITS:
-            raise BadArgument(fault(error, f".{name}")) from error
+        except Exception:
+            raise BadArgument(fault(Unfit.of(error, text, hint), part(name))) from error
 
 
 def options_of(hint: Any) -> list[str]:

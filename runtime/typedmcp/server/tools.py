@@ -102,8 +102,8 @@ class Tool:
         if self._is_hot:
             try:
                 return self._await_hot(msgspec.convert(given, self._struct), ctx)
-            except (ValueError, TypeError, RecursionError):
-                pass  # what is wrong is looked for below
+            except Exception:  # noqa: S110  # what is wrong is looked for below
+                pass
         if self._input is not None and (wrong := self._input.fault(given, "")) is not None:
             return failure(wrong)
         try:

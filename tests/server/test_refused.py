@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 import typedmcp
 from tests.server.shapes import Address, Colour, Point, User
-from typedmcp import Context, Server, UsageError
+from typedmcp import Context, Server, UsageError, UserMessage
 
 
 class Plain:
@@ -144,6 +144,15 @@ def with_a_dependent_default(x: Annotated[int, Field(default_factory=lambda data
 def returning_what_there_is_not(x: int) -> Missing: ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
 
 
+class Methods:
+    def plain(self, x: int) -> None: ...
+
+    @classmethod
+    def of_class(cls, x: int) -> None: ...
+
+    async def slow(self) -> None: ...
+
+
 class Caller:
     def __call__(self, *args: Any) -> None: ...
 
@@ -157,6 +166,12 @@ FUNCTIONS: dict[str, tuple[Any, str]] = {
     "two of an alias": (with_an_alias_twice, r"with_an_alias_twice\(\), parameter 'y': another is called 'x' as well"),
     "a default of others": (with_a_dependent_default, r"with_a_dependent_default\(\), parameter 'x': its default: "),
     "an unknown result": (returning_what_there_is_not, r"\(\), what it returns: name 'Missing' is not defined"),
+    "a method without its object": (Methods.plain, r"plain\(\), parameter 'self': a method is added with its object"),
+    "an async method without": (Methods.slow, r"slow\(\), parameter 'self': a method is added with its object"),
+    "a class method without": (
+        cast(Any, Methods.of_class).__func__,
+        r"of_class\(\), parameter 'cls': a method is added with",
+    ),
     "an object": (Caller(), r"Caller\(\), parameter 'args': arguments have names"),
     "a partial": (functools.partial(print), r"print\(\), parameter 'args': arguments have names"),
     "a builtin without signature": (math.hypot, "hypot says nothing of its parameters"),
@@ -268,6 +283,42 @@ def test_a_server_refuses_what_it_cannot_serve(name: str) -> None:
     use, why = USES[name]
     with pytest.raises(UsageError, match=why):
         use(Server("mine"))
+
+
+def test_methods_of_objects_and_functions_that_call_something_self_are_fine() -> None:
+    server = Server()
+
+    @server.tool
+    def told(self, x: int) -> None: ...  # type: ignore[no-untyped-def]
+
+    server.add_tool(Methods().plain)
+    server.add_tool(Methods.of_class)
+    assert server.capabilities.tools is not UNSET
+
+
+def test_a_method_is_refused_where_its_class_is_made() -> None:
+    server = Server()
+    with pytest.raises(UsageError, match=r"server\.add_tool\(object\.method\)"):
+
+        class _Tools:  # pyright: ignore[reportUnusedClass]
+            @server.tool
+            def add(self, a: int) -> int:
+                return a
+
+
+def saying_what_is_no_type(x: str) -> Any:
+    return [UserMessage(x)]
+
+
+saying_what_is_no_type.__annotations__["return"] = "list[str | UserMessage]"  # which is a function
+
+
+def test_what_a_prompt_or_a_resource_says_that_it_returns_need_not_be_a_type() -> None:
+    server = Server()
+    server.add_prompt(saying_what_is_no_type)
+    server.add_resource(saying_what_is_no_type, "data://{x}")
+    with pytest.raises(UsageError, match=r"saying_what_is_no_type\(\), what it returns: unsupported operand"):
+        server.add_tool(saying_what_is_no_type)
 
 
 def test_what_was_refused_is_not_there() -> None:

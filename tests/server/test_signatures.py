@@ -499,6 +499,16 @@ def test_the_choices_are_the_texts_of_literals_and_enums() -> None:
     }
 
 
+def test_names_that_python_mangles_in_classes_are_names_like_others() -> None:
+    def function(__x: int, y: int = 2, *, __z: int = 3) -> tuple[int, int, int]:
+        return __x, y, __z
+
+    signature = Signature(function, "tool 'it'")
+    assert [*signature.schema()["properties"]] == ["__x", "y", "__z"]
+    assert signature.call(signature.bind({"__x": 1, "__z": 4}), None) == (1, 2, 4)
+    assert signature.call(signature.bind_texts({"__x": "1"}), None) == (1, 2, 3)
+
+
 # Annotations that are texts
 
 

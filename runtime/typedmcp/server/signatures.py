@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from operator import attrgetter
-from types import SimpleNamespace, UnionType
+from types import MethodType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -21,7 +21,7 @@ from typedmcp.context import Context
 from typedmcp.errors import UsageError
 from typedmcp.jsonfaults import Unfit, part
 from typedmcp.jsonnotes import read
-from typedmcp.jsonrecords import defaulted
+from typedmcp.jsonrecords import defaulted, parameters_of
 from typedmcp.jsontypes import (
     Unsupported,
     adapted,
@@ -55,7 +55,9 @@ class Parameter:
     name: str
     """What it is called in Python,"""
     wire: str
-    """and on the wire."""
+    """and on the wire,"""
+    member: str
+    """and in the Struct of all of them."""
     hint: Any
     """Its type, as `jsontypes.adapted` gives it."""
     required: bool
@@ -77,8 +79,8 @@ class Signature:
         self._what = what
         self.described: Described = described(None if _is_partial(function) else inspect.getdoc(function))
         hints = hints_of(function, what)
-        self.returns: Any = hints.get("return", inspect.Parameter.empty)
         parameters = _parameters_of(function, what)
+        self._refuse_unbound(parameters, hints)
         self.context: str | None = self._context_of(parameters, hints)
         """The parameter that takes the context."""
         self.rest: Any = UNSET
@@ -99,6 +101,18 @@ class Signature:
         self._taken = {p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY} - self._known
         self._needs_hook = any(needs_hook(parameter.hint) for parameter in self.parameters)
         self.call: Callable[[Any, Any], Any] = self._caller(parameters)
+
+    @property
+    def returns(self) -> Any:
+        """What it says that it returns. Raises `UsageError` where that names what there is not."""
+        return _result_of(self.function, self._what)
+
+    def _refuse_unbound(self, parameters: list[inspect.Parameter], hints: Mapping[str, Any]) -> None:
+        """A method of a class, which nobody could call without an object."""
+        first = parameters[0].name if parameters else ""
+        outer = getattr(_unwrapped(self.function), "__qualname__", "").rpartition(".")[0]
+        if first in ("self", "cls") and first not in hints and outer and not outer.endswith("<locals>"):
+            raise self._error(first, "a method is added with its object: server.add_tool(object.method), and the like")
 
     def _context_of(self, parameters: list[inspect.Parameter], hints: Mapping[str, Any]) -> str | None:
         found = [parameter.name for parameter in parameters if takes_context(parameter, hints)]
@@ -124,6 +138,7 @@ class Signature:
         return Parameter(
             name=given.name,
             wire=wire,
+            member=f"f{len(self.parameters)}{given.name}" if given.name.startswith("__") else given.name,
             hint=self._adapted(given.name, hint),
             required=default is inspect.Parameter.empty,
             default=default,
@@ -152,7 +167,7 @@ class Signature:
         return UsageError(f"{self._what}: {name_of(self.function)}(), parameter {name!r}: {text}")
 
     def _struct(self) -> type[msgspec.Struct]:
-        fields = [(p.name, p.hint, p.field(name=p.wire)) for p in self.parameters]
+        fields = [(p.member, p.hint, p.field(name=p.wire)) for p in self.parameters]
         try:
             return msgspec.defstruct(
                 f"{name_of(self.function)} arguments", fields, kw_only=True, forbid_unknown_fields=self.rest is UNSET
@@ -232,7 +247,7 @@ class Signature:
         for parameter in self.parameters:
             text = arguments.get(parameter.wire)
             if text is not None:
-                values[parameter.name] = _from_text(text, parameter.wire, parameter.hint)
+                values[parameter.member] = _from_text(text, parameter.wire, parameter.hint)
             elif parameter.required:
                 raise BadArgument(f"{parameter.wire}: required, but missing")
         rest = {name: _from_text(arguments[name], name, self.rest) for name in self._rest_of(arguments)}
@@ -243,9 +258,10 @@ class Signature:
         """What calls the function with what `bind` gave, and the context."""
         function, context = self.function, self.context
         first = [p.name for p in parameters if p.kind in _POSITIONAL]
+        members = [p.member for p in self.parameters]
         is_simple = self.rest is UNSET and all(p.kind in _POSITIONAL for p in parameters)
         if is_simple and context is None and len(first) == 1:
-            only = attrgetter(first[0])
+            only = attrgetter(members[0])
             return lambda bound, _: function(only(bound))
         if is_simple and context is None:
             return lambda bound, _: function(*astuple(bound))
@@ -272,36 +288,55 @@ def _parameters_of(function: Callable[..., Any], what: str) -> list[inspect.Para
 
 
 def hints_of(function: Callable[..., Any], what: str) -> dict[str, Any]:
-    """The types in a function's annotations. Raises `UsageError` for a name that there is not."""
-    inner: Any = function
-    while _is_partial(inner):
-        inner = inner.func
-    inner = inspect.unwrap(inner)
+    """The types of a function's parameters. Raises `UsageError` for a name that there is not."""
+    inner = _unwrapped(function)
     if isinstance(inner, type):
-        return {**_hints_of(cast(Any, inner).__init__, what, name_of(function)), "return": inner}
-    if not hasattr(inner, "__annotations__"):
-        inner = getattr(inner.__class__, "__call__", inner)  # noqa: B004  # an object that can be called
+        inner = MethodType(cast(Any, inner).__init__, inner)  # whose variables it may name
     return _hints_of(inner, what, name_of(function))
 
 
-def _hints_of(function: Any, what: str, name: str) -> dict[str, Any]:
-    names: dict[str, Any] = {}
+def _result_of(function: Callable[..., Any], what: str) -> Any:
+    inner = _unwrapped(function)
+    if isinstance(inner, type):
+        return inner
+    return _hints_of(inner, what, name_of(function), of_result=True).get("return", inspect.Parameter.empty)
+
+
+def _unwrapped(function: Any) -> Any:
+    """What has a function's annotations: the function itself, but for partials, and for what wraps others."""
+    while _is_partial(function):
+        function = function.func
+    function = inspect.unwrap(function)
+    if isinstance(function, type) or hasattr(function, "__annotations__"):
+        return function
+    return getattr(function.__class__, "__call__", function)  # noqa: B004  # an object that can be called
+
+
+def _hints_of(function: Any, what: str, name: str, *, of_result: bool = False) -> dict[str, Any]:
+    """The types of its parameters, or that of its result: who needs the one need not know the other."""
+    said: dict[str, Any] = getattr(function, "__annotations__", {})
+    said = {key: hint for key, hint in said.items() if (key == "return") is of_result}
+    if not said:
+        return {}
+    holder = SimpleNamespace(__annotations__=said, __globals__=getattr(function, "__globals__", {}))
+    owner = getattr(function, "__self__", None)
+    names: dict[str, Any] = {**parameters_of(type(owner)), **parameters_of(owner), **parameters_of(function)}
     wrong: Exception = NameError()
-    for more in _locals(getattr(function, "__globals__", None)):
+    for more in _locals(holder.__globals__):
         try:
-            return get_type_hints(function, localns=names or None, include_extras=True)
+            return get_type_hints(holder, localns=names or None, include_extras=True)
         except NameError as error:
             wrong, names = error, {**more, **names}
         except (TypeError, SyntaxError) as error:
             wrong = error
             break
-    raise UsageError(f"{what}: {name}(), {_culprit(function, names)}: {wrong}") from wrong
+    raise UsageError(f"{what}: {name}(), {_culprit(holder, names)}: {wrong}") from wrong
 
 
-def _culprit(function: Any, names: dict[str, Any]) -> str:
+def _culprit(holder: Any, names: dict[str, Any]) -> str:
     """Which annotation of a function cannot be read."""
-    for parameter, hint in function.__annotations__.items():
-        alone = SimpleNamespace(__annotations__={parameter: hint}, __globals__=function.__globals__)
+    for parameter, hint in holder.__annotations__.items():
+        alone = SimpleNamespace(__annotations__={parameter: hint}, __globals__=holder.__globals__)
         try:
             get_type_hints(alone, localns=names)
         except (NameError, TypeError, SyntaxError):

@@ -46,6 +46,7 @@ __all__ = [
     "plain",
     "root_of",
     "schema_of",
+    "written",
 ]
 
 _NATIVE: Final[frozenset[Any]] = frozenset({
@@ -607,6 +608,55 @@ def _unfit_for_pydantic(error: Any) -> Unfit:
     if place[-1:] == ("[key]",):
         place, what = place[:-2], of_key(place[-2], what)
     return Unfit(what, "".join(map(part, place)))
+
+
+def written(hint: Any) -> Any:
+    """A type, for whatever in it is Pydantic's, as what makes plain JSON of its values, and has a schema of that.
+
+    None for one that has nothing of Pydantic's in it, or that Pydantic does not take.
+    """
+    if "pydantic" not in sys.modules or not _has_pydantic(hint, []):
+        return None
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic.errors import PydanticUserError
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        adapter: Any = TypeAdapter(hint)
+        schema = adapter.json_schema(mode="serialization")
+    except (PydanticUserError, NameError):
+        return None
+
+    def write(value: Any) -> Any:
+        try:
+            made = adapter.validate_python(value, from_attributes=True)
+            return adapter.dump_python(made, mode="json", by_alias=True, warnings="error")
+        except ValidationError as error:
+            raise _unfit_for_pydantic(error) from error
+        except PydanticSerializationError as error:
+            raise Unfit(str(error).splitlines()[-1].strip()) from error
+
+    return _own(_name(hint), write, lambda: {**schema})
+
+
+def _has_pydantic(hint: Any, within: list[Any]) -> bool:
+    """Whether anything in a type is Pydantic's."""
+    hint = jsonrecords.unqualified(hint)
+    kind: Any = get_origin(hint) or hint
+    if _is_pydantic(kind):
+        return True
+    if kind is Annotated:
+        inner, *notes = get_args(hint)
+        return jsonnotes.read(notes).by_pydantic or _has_pydantic(inner, within)
+    inner = [*get_args(hint)] if kind is not Literal else []
+    if type(kind).__name__ == "TypeAliasType" and hint not in within:
+        inner.append(jsonrecords.meaning(hint))
+    if isinstance(hint, NewType):
+        inner.append(hint.__supertype__)
+    if isinstance(kind, type) and jsonrecords.is_record(kind) and hint not in within:
+        inner += [field.hint for field in jsonrecords.fields_of(hint)]
+    within.append(hint)
+    return any(_has_pydantic(item, within) for item in inner)
 
 
 # Values

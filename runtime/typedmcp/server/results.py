@@ -15,7 +15,8 @@ from typedmcp import dialect
 from typedmcp.backends import as_struct
 from typedmcp.errors import UsageError
 from typedmcp.inputs import is_input_required
-from typedmcp.jsontypes import Unsupported, adapted, convert, enc_hook, fault, plain, schema_of
+from typedmcp.jsonfaults import Unfit
+from typedmcp.jsontypes import Unsupported, adapted, convert, enc_hook, fault, plain, schema_of, written
 from typedmcp.server.content import Audio, File, Image, blob, contents_of
 
 __all__ = ["AssistantMessage", "Misfit", "Output", "UserMessage", "blocks", "contents", "messages"]
@@ -48,16 +49,23 @@ class Output:
     def __init__(self, hint: Any, structured: bool | None, what: str) -> None:
         self.schema: dict[str, Any] | None = None
         self.is_wrapped: bool = False
-        self._structured = structured
+        self.is_nothing: bool = structured is None and hint in (None, NoneType)
+        """Whether there is no result, whatever the function returns."""
+        self._by_value = structured is None and hint in (inspect.Parameter.empty, Any, object)
         self._hint: Any = UNSET
+        self._written: Any = None
+        """The same as Pydantic writes it, where it takes part."""
         if structured is False or (structured is None and (hint is inspect.Parameter.empty or _is_content(hint))):
             return
+        hint = Any if hint is inspect.Parameter.empty else hint
         try:
-            made = adapted(Any if hint is inspect.Parameter.empty else hint)
+            self._written = written(hint)
+            made = adapted(hint) if self._written is None else self._written
             schema = schema_of(made)
-        except Unsupported as error:
+        except (Unsupported, NameError) as error:
             if structured:
                 raise UsageError(f"{what}: what it returns: {error}") from error
+            self._by_value = structured is None
             return
         self._hint = made
         self.is_wrapped = not _is_object_schema(schema)
@@ -65,17 +73,19 @@ class Output:
 
     def result(self, value: Any, name: str) -> Any:
         """The result of a call. Raises `Misfit`, and `TypeError` for what has no JSON form."""
-        if type(value) is str and self._hint is UNSET:
+        if type(value) is str and self._hint is UNSET and not self.is_nothing:
             return D.CallToolResult(content=[D.TextContent(text=value)], result_type="complete")
         if isinstance(value, _WHOLE) or is_input_required(value):
             return value
         if type(value).__name__ == "CallToolResult":  # Pydantic's
             return as_struct(value)
-        content, has_blocks = _content_of(value, name)
+        if self._written is not None and not _has_blocks(value):
+            return self._by_pydantic(value)
+        content, has_blocks = _content_of(None if self.is_nothing else value, name)
         made = D.CallToolResult(content=content, result_type="complete")
         if self._hint is not UNSET:
             made.structured_content = self._fitting(content if has_blocks else value)
-        elif self._structured is None and _is_record(value):
+        elif self._by_value and _is_record(value):
             made.structured_content = plain(value)
         return made
 
@@ -85,6 +95,19 @@ class Output:
             convert(built, self._hint)
         except (ValueError, RecursionError) as error:
             raise Misfit(fault(error)) from error
+        return self._whole(built)
+
+    def _by_pydantic(self, value: Any) -> D.CallToolResult:
+        """What Pydantic makes of a value, as text, too: serializers may have made something else of it."""
+        try:
+            built = self._written.decode(value)
+        except (Unfit, RecursionError) as error:
+            raise Misfit(fault(error)) from error
+        texts = [] if value is None else [value if isinstance(value, str) else json_text(built)]
+        content: list[Any] = [D.TextContent(text=text) for text in texts]
+        return D.CallToolResult(content=content, structured_content=self._whole(built), result_type="complete")
+
+    def _whole(self, built: Any) -> Any:
         return {_WRAPPED: built} if self.is_wrapped else built
 
 
@@ -148,11 +171,15 @@ def _content_of(value: Any, name: str) -> tuple[list[Any], bool]:
     """A value as blocks, and whether it is a list with some in it."""
     if value is None:
         return [], False
-    if isinstance(value, _SEQUENCES):
-        items = [*cast("Iterable[Any]", value)]
-        if any(_is_own_block(item) for item in items):
-            return [_block(item, name) for item in items], True
+    if isinstance(value, _SEQUENCES) and _has_blocks(value):
+        return [_block(item, name) for item in cast("Iterable[Any]", value)], True
     return [_block(value, name)], False
+
+
+def _has_blocks(value: Any) -> bool:
+    """Whether a value is content, or a list with some in it."""
+    items = cast("Iterable[Any]", value) if isinstance(value, _SEQUENCES) else [value]
+    return any(_is_own_block(item) for item in items)
 
 
 def _is_own_block(value: Any) -> bool:

@@ -74,7 +74,7 @@ class Tool:
         self._output = None if output_schema is None else _checked(output_schema, f"{what}: output_schema")
         self._struct = self.signature.struct
         self._is_hot = is_async(function) and timeout is None and self._input is None and self.signature.is_plain
-        self._gives_text = self.output.schema is None and self._output is None
+        self._gives_text = self.output.schema is None and self._output is None and not self.output.is_nothing
         if input_schema is not None and input_schema.get("type") != "object":
             raise UsageError(f'{what}: input_schema: it is the schema of an object: {{"type": "object", …}}')
         self.spec: D.Tool = D.Tool(

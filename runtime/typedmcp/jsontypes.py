@@ -112,6 +112,19 @@ def _own(name: str, decode: Callable[[Any], Any] | None = None, describe: Callab
 
 def adapted(hint: Any) -> Any:
     """A type as msgspec takes it, which decodes the same. Raises `Unsupported`."""
+    if hint.__class__ is type and hint in _NATIVE and hint not in _SETS:
+        return hint  # most are
+    try:
+        return _remembered_type(hint, repr(hint))
+    except TypeError as error:
+        if isinstance(error, Unsupported):
+            raise
+        return _Adapter().type(hint)  # a type that cannot be remembered
+
+
+@lru_cache(maxsize=1024)
+def _remembered_type(hint: Any, _in_full: str) -> Any:
+    """`adapted` for types that are used again and again. Unions of another order are equal, and not the same."""
     return _Adapter().type(hint)
 
 
@@ -667,10 +680,22 @@ def needs_hook(hint: Any) -> bool:
     if not _compiled_schema(hint)[1]:
         return False
     try:
+        return _remembered_need(hint)
+    except TypeError:
+        return not _is_known(hint)  # a type that cannot be remembered
+
+
+def _is_known(hint: Any) -> bool:
+    try:
         msgspec.json.schema(hint)
     except TypeError:
-        return True
-    return False
+        return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _remembered_need(hint: Any) -> bool:
+    return not _is_known(hint)
 
 
 def from_json(text: str | bytes, hint: Any) -> Any:

@@ -155,11 +155,11 @@ HOSTILE: list[tuple[Any, Callable[[str], Any]]] = [
 def test_what_a_peer_sent_is_neither_read_for_long_nor_told_in_full(text: str, hint: Any, make: Any) -> None:
     kind = adapted(hint)
     value = make(text * (LARGE // len(text)))
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Unfit) as caught:
         convert(value, kind)
     assert len(fault(caught.value, "x")) < 1200
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 2  # where the square of the length would take minutes
 
 
 @pytest.mark.parametrize("name", ["n - at `$.a", "n` - at `$.a", "n` - at `$.a`", " - at `$"])

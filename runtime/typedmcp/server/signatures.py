@@ -361,6 +361,8 @@ def takes_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> boo
     if parameter.name not in hints:
         return parameter.name in _CONTEXT_NAMES
     hint = hints[parameter.name]
+    if hint.__class__ is type:
+        return False  # of classes only Structs have another one of their own, and so has the context
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -77,12 +78,10 @@ class Tool:
         self._gives_text = self.output.schema is None and self._output is None and not self.output.is_nothing
         if input_schema is not None and input_schema.get("type") != "object":
             raise UsageError(f'{what}: input_schema: it is the schema of an object: {{"type": "object", …}}')
-        self.spec: D.Tool = D.Tool(
-            name=self.name,
-            input_schema=D.from_builtins(dict(input_schema or self.signature.schema()), D.ToolInputSchema),
-        )
+        self._given_input = None if input_schema is None else D.from_builtins(dict(input_schema), D.ToolInputSchema)
+        self._shown_output = self.output.schema if output_schema is None else output_schema
         text = self.signature.described.text if description is None else description
-        for member, value in parts_of(
+        self._parts = parts_of(
             what,
             D.ToolAnnotations,
             title=title,
@@ -90,11 +89,18 @@ class Tool:
             icons=icons,
             meta=meta,
             annotations=annotations,
-        ).items():
-            setattr(self.spec, member, value)
-        schema = self.output.schema if output_schema is None else output_schema
-        if schema is not None:
-            self.spec.output_schema = D.from_builtins(dict(schema), D.ToolOutputSchema)
+        )
+
+    @cached_property
+    def spec(self) -> D.Tool:
+        """What lists say of it. Made for the first of them, since servers with many tools are to start soon."""
+        schema = self._given_input or D.from_builtins(self.signature.schema(), D.ToolInputSchema)
+        made = D.Tool(name=self.name, input_schema=schema)
+        for member, value in self._parts.items():
+            setattr(made, member, value)
+        if self._shown_output is not None:
+            made.output_schema = D.from_builtins(dict(self._shown_output), D.ToolOutputSchema)
+        return made
 
     def call(self, arguments: Any, ctx: Context) -> Any:
         """Call it: a result, or something to be awaited for one."""

@@ -198,7 +198,8 @@ def _of_attrs(field: Any) -> Callable[..., Any]:
 def parameters_of(holder: Any) -> dict[str, Any]:
     """The variables that a class or a function declares in brackets, `class Box[T]`, which its annotations may name."""
     holders: Iterator[Any] = iter(getattr(holder, "__mro__", (holder,)))
-    return {made.__name__: made for one in holders for made in getattr(one, "__type_params__", ())}
+    declared: list[Any] = [getattr(one, "__type_params__", ()) for one in holders if one is not type]
+    return {made.__name__: made for variables in declared for made in variables}
 
 
 def tag_of(kind: Any) -> tuple[str | None, Any]:

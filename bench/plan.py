@@ -26,7 +26,7 @@ class Plan:
     """About how long one turn may be, for one figure."""
 
 
-FULL = Plan(quick=False, rounds=9, seconds=0.5)
+FULL = Plan(quick=False, rounds=7, seconds=0.5)
 QUICK = Plan(quick=True, rounds=3, seconds=0.05)
 
 

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, Protocol, cast
 __all__ = ["COMMAND", "ENVIRONMENT", "SERVER", "Done", "Inside", "in_words", "over_http", "typedmcp"]
 
 COMMAND = [sys.executable, "-m", "typedmcp"]
+SWITCHES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PYTHONUNBUFFERED")
+"""Variables that change what the command does, and not what is to be seen here."""
 ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")},
+    **{name: value for name, value in os.environ.items() if name not in SWITCHES},
     "PYTHONWARNINGS": "error",
     "TERM": "xterm-256color",
 }

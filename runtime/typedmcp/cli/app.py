@@ -124,13 +124,13 @@ def run(arguments: Sequence[str]) -> int:
     if cast("TextIO | None", sys.stdout) is None and not is_run:
         complain("standard output is closed")
         return USAGE
-    reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")  # not every terminal can show every character
     return guarded(lambda: _run(arguments), is_ours=not is_run)
 
 
 def _run(arguments: Sequence[str]) -> int:
+    reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:  # not every terminal can show every character
+        reconfigure(errors="backslashreplace")  # which first writes what could not be written so far
     try:
         command, bound, _ = app().parse_args(placed(arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:

@@ -15,7 +15,7 @@ DOCS := $(VENV)-docs/.dependencies
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test check bump diff schema-check dist-check import-budget interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check docs docs-serve clean
+.PHONY: help generate test check bump diff schema-check dist-check import-budget interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ bench-codecs bench-stdio bench-http bench-import bench-memory: ## The same for o
 
 bench-check: ## Fail where a ratio is worse than bench/budget.toml (QUICK=1 for those that are steady)
 	@$(MAKE) --no-print-directory bench ARGS="--check $(ARGS)"
+
+bench-quote: $(PROJECT) ## Put the figures of the run that bench/quoted.toml names into README and docs
+	$(RUN) -m bench.quote
 
 docs: $(DOCS) ## Build the documentation as web pages into site/; fails on a broken link
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet

@@ -1,0 +1,91 @@
+"""Puts the figures of a kept run into README and documents, where nobody has to copy them: `make bench-quote`.
+
+What is quoted, and from which run, stands in `bench/quoted.toml`; where, is between two comments in each document.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import msgspec
+
+from bench.report.figures import cell, human, ratio, ratio_span, when
+from bench.results import Results, load
+
+__all__ = ["DOCUMENTS", "Quoted", "block", "chosen", "main", "quoted"]
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = Path(__file__).parent / "quoted.toml"
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+
+_BLOCK = re.compile(r"(?<=<!-- figures: make bench-quote -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
+
+
+class Quoted(msgspec.Struct, forbid_unknown_fields=True):
+    """A ratio that is worth to be told."""
+
+    what: str
+    table: str
+    column: str
+    contender: str
+    against: str
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    run: str
+    """The file of results, beside the others of its run."""
+    quoted: list[Quoted]
+
+
+def chosen(path: Path = FILE) -> tuple[Results, list[Quoted]]:
+    """The run, and what is quoted of it. Raises `ValueError` for files that are wrong."""
+    try:
+        found = msgspec.toml.decode(path.read_bytes(), type=_File)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return load(path.parent / "results" / found.run), found.quoted
+
+
+def block(results: Results, lines: list[Quoted]) -> str:
+    """The figures as a table in Markdown, with where they come from. Raises `ValueError` for what was not measured."""
+    environment = results.environment
+    rows = "".join(_row(results, line) for line in lines)
+    return (
+        f"\n| | here | beside | times as good |\n|---|---|---|---|\n{rows}\n"
+        f"`{results.command}` on {environment.processor}, {environment.cores} cores, Python {environment.python}, "
+        f"commit {environment.commit}, {when(environment)}: medians of rounds in which all took turns, and the middle "
+        f"half of the ratios. All of it is in `bench/results/{environment.machine}.html`.\n\n"
+    )
+
+
+def _row(results: Results, line: Quoted) -> str:
+    table = results.table(line.table)
+    mine = None if table is None else cell(table, line.contender, line.column, line.against)
+    other = None if table is None else cell(table, line.against, line.column)
+    if table is None or mine is None or other is None or mine.ratio is None:
+        raise ValueError(f"{line.table}, {line.column}: {line.contender} against {line.against}: not measured")
+    here, beside = human(mine.figure.median, table.unit), human(other.figure.median, table.unit)
+    times = f"**{ratio(mine.ratio.median)}** ({ratio_span(mine.ratio)})"
+    return f"| {line.what} | {here} | {line.against}: {beside} | {times} |\n"
+
+
+def quoted(text: str, figures: str) -> str:
+    """A document with the figures in their place. Raises `ValueError` for one that has no place for them."""
+    made, places = _BLOCK.subn(lambda _: figures, text)
+    if places != 1:
+        raise ValueError(f"{places} places for figures, where there has to be one")
+    return made
+
+
+def main() -> int:
+    """Write the documents."""
+    figures = block(*chosen())
+    for document in DOCUMENTS:
+        document.write_text(quoted(document.read_text(encoding="utf-8"), figures), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

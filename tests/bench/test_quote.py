@@ -1,0 +1,39 @@
+"""README and documents quote a kept run, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.quote import DOCUMENTS, ROOT, block, chosen, quoted
+
+_A_RATIO = re.compile(r"\d ?(×|times (as|faster|smaller))|\d+(\.\d+)? ?(µs|requests a second|/s\b)")
+"""What figures look like that are measured."""
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_document_says_what_the_kept_run_has_found(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    assert quoted(text, block(*chosen())) == text, "run: make bench-quote"
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
+def test_no_figure_stands_anywhere_else(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    rest = quoted(text, "") if document in DOCUMENTS else text
+    assert [match[0] for match in _A_RATIO.finditer(rest)] == []
+
+
+def test_the_run_is_a_full_one_of_a_commit_and_its_report_is_there() -> None:
+    results, lines = chosen()
+    assert lines
+    assert not results.quick
+    assert re.fullmatch(r"[0-9a-f]{7,}\+?", results.environment.commit)
+    assert (ROOT / "bench" / "results" / f"{results.environment.machine}.html").exists()
+
+
+def test_a_document_without_a_place_is_an_error() -> None:
+    with pytest.raises(ValueError, match="0 places for figures"):
+        quoted("# Nothing", "x")

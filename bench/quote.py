@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,9 @@ __all__ = ["DOCUMENTS", "Quoted", "block", "chosen", "main", "quoted"]
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+
+LINE = 120
+"""Characters in a line of the documents."""
 
 _BLOCK = re.compile(r"(?<=<!-- figures: make bench-quote -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
 
@@ -50,13 +54,17 @@ def chosen(path: Path = FILE) -> tuple[Results, list[Quoted]]:
 
 def block(results: Results, lines: list[Quoted]) -> str:
     """The figures as a table in Markdown, with where they come from. Raises `ValueError` for what was not measured."""
-    environment = results.environment
     rows = "".join(_row(results, line) for line in lines)
+    origin = textwrap.fill(_origin(results), LINE, break_long_words=False, break_on_hyphens=False)
+    return f"\n| | here | beside | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"
+
+
+def _origin(results: Results) -> str:
+    environment = results.environment
     return (
-        f"\n| | here | beside | times as good |\n|---|---|---|---|\n{rows}\n"
         f"`{results.command}` on {environment.processor}, {environment.cores} cores, Python {environment.python}, "
         f"commit {environment.commit}, {when(environment)}: medians of rounds in which all took turns, and the middle "
-        f"half of the ratios. All of it is in `bench/results/{environment.machine}.html`.\n\n"
+        f"half of the ratios. All of it is in `bench/results/{environment.machine}.html`."
     )
 
 

@@ -7,20 +7,19 @@ mappings, is found by going down the value and the type together, once the value
 
 from __future__ import annotations
 
-import json
 from collections import abc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from enum import Enum
-from types import NoneType
-from typing import Annotated, Any, Final, Literal, NamedTuple, NewType, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, NewType, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET
 
 from mcpspec._support.objects import is_array, is_object, leaves
+from mcpspec._support.words import KINDS, clipped, expected, path_part, printable, shown
 from typedmcp import jsonrecords
 
-__all__ = ["REFUSED", "Unfit", "convert", "dec_hook", "expected", "fault", "of_key", "part", "shown"]
+__all__ = ["REFUSED", "Unfit", "convert", "dec_hook", "fault", "of_key"]
 
 REFUSED: Final = "the value is refused"
 """What is said where the reason is an exception that was not meant for callers."""
@@ -28,15 +27,8 @@ _PLACE: Final = " - at `"
 _KEY: Final = "key` in `"
 _MISSING: Final = "Object missing required field `"
 _UNKNOWN: Final = "Object contains unknown field `"
-_SHOWN: Final = 60
-"""Of how many characters a text may be to be shown in full,"""
 _TOLD: Final = 500
-"""and all that is told of a value, or of its place."""
-_CHOICES: Final = 20
-_NAMES: Final[Mapping[Any, str]] = {
-    str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null", list: "array", tuple: "array",
-    set: "array", frozenset: "array", dict: "object",
-}  # fmt: skip
+"""Characters that are told of a value, or of its place."""
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
 
@@ -106,9 +98,13 @@ def fault(error: BaseException, place: str = "") -> str:
             where += more
             break
         error = error.__cause__
-    where = clipped(where.removeprefix("."), _TOLD)
-    what = clipped(_uncapitalised(what).replace("`", ""), _TOLD)
+    where = _short(where.removeprefix("."))
+    what = _short(_uncapitalised(what).replace("`", ""))
     return f"{where}: {what}" if where else what
+
+
+def _short(text: str) -> str:
+    return printable(clipped(text, _TOLD), kept="\n")
 
 
 def _uncapitalised(text: str) -> str:
@@ -176,9 +172,9 @@ def _told(said: _Said, value: Any, hint: Any) -> tuple[str, str]:
     if not said.by_msgspec:
         return "", what
     if what.startswith(_MISSING):
-        return part(what.removeprefix(_MISSING).removesuffix("`")), "required, but missing"
+        return path_part(what.removeprefix(_MISSING).removesuffix("`")), "required, but missing"
     if said.member is not None:
-        return part(said.member), "there is no such member"
+        return path_part(said.member), "there is no such member"
     if what.startswith("Invalid ") or (what.startswith("Expected `") and ", got `" in what):
         return "", _choices(value, hint) or what
     return "", what
@@ -199,50 +195,14 @@ def _choices(value: Any, hint: Any) -> str | None:
 
 def _name(kind: Any) -> str:
     kind = get_origin(kind) or kind
-    if kind in _NAMES:
-        return _NAMES[kind]
+    if kind in KINDS:
+        return KINDS[kind]
     return "object" if kind in _MAPPINGS or jsonrecords.is_record(kind) else getattr(kind, "__name__", str(kind))
 
 
 def of_key(key: Any, what: str) -> str:
     """What is wrong with a key of a mapping that is there."""
     return f"key {shown(key)}: {_uncapitalised(what)}"
-
-
-def expected(names: Sequence[str], value: Any) -> str:
-    """That a value is none of those that are called so."""
-    if len(names) > _CHOICES:
-        names = [*names[:_CHOICES], f"{len(names) - _CHOICES} others"]
-    listed = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
-    return f"expected {listed}, got {shown(value)}"
-
-
-def shown(value: Any) -> str:
-    """A value as JSON, or as what it is, in one short line."""
-    value = value.value if isinstance(value, Enum) else value
-    if is_object(value) or is_array(value) or isinstance(value, tuple):
-        return _NAMES[type(cast(Any, value))]
-    try:
-        text = json.dumps(value[:_SHOWN], ensure_ascii=False) if isinstance(value, str) else json.dumps(value)
-    except (TypeError, ValueError):  # Python does not write integers of thousands of digits
-        return type(value).__name__
-    return clipped(text, _SHOWN)
-
-
-def clipped(text: str, most: int) -> str:
-    """The beginning of a text, without what a terminal would obey."""
-    text = text if len(text) <= most else text[: most - 1] + "…"
-    return (
-        text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
-    )
-
-
-def part(key: str | int) -> str:
-    """A member in a path: `.days`, `[0]`, or `["next week"]`."""
-    if isinstance(key, int):
-        return f"[{key}]"
-    is_name = len(key) <= _SHOWN and key.isascii() and key.replace("$", "_").isidentifier()
-    return f".{key}" if is_name else f"[{shown(key)}]"
 
 
 # Going down a value and its type
@@ -300,15 +260,15 @@ def _step(value: Any, kind: Any, path: str) -> _Step | None:
             return None
         index = _unfit_item([*value.values()], arguments[1])
         key = None if index is None else [*value][index]
-        return None if key is None else _Step(part(key), path[5:], value[key], arguments[1])
+        return None if key is None else _Step(path_part(key), path[5:], value[key], arguments[1])
     if path.startswith("["):
         index = int(path[1:].partition("]")[0])
         item = value[index] if is_array(value) and index < len(value) else UNSET
         return _Step(f"[{index}]", path.partition("]")[2], item, _item(of, kind, index))
-    for name, hint in sorted(_members(kind), key=lambda member: -len(member[0])):
+    for name, hint in sorted(_members(kind), key=lambda found: -len(found[0])):
         rest = path.removeprefix(f".{name}")
         if rest != path and rest[:1] in ("", ".", "["):
-            return _Step(part(name), rest, value.get(name, UNSET) if is_object(value) else UNSET, hint)
+            return _Step(path_part(name), rest, value.get(name, UNSET) if is_object(value) else UNSET, hint)
     return None
 
 

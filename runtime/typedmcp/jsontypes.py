@@ -30,8 +30,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from mcpspec._support.objects import is_array, is_object
+from mcpspec._support.words import expected, path_part, shown
 from typedmcp import jsonnotes, jsonrecords
-from typedmcp.jsonfaults import Unfit, convert, dec_hook, expected, fault, of_key, part, shown
+from typedmcp.jsonfaults import Unfit, convert, dec_hook, fault, of_key
 
 __all__ = [
     "Unsupported",
@@ -620,7 +621,7 @@ def _unfit_for_pydantic(error: Any) -> Unfit:
     place, what = first["loc"], first["msg"]
     if place[-1:] == ("[key]",):
         place, what = place[:-2], of_key(place[-2], what)
-    return Unfit(what, "".join(map(part, place)))
+    return Unfit(what, "".join(map(path_part, place)))
 
 
 def written(hint: Any) -> Any:

@@ -23,6 +23,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 import msgspec
 
 from mcpspec._support.objects import is_array, is_object
+from mcpspec._support.words import clipped, path_part, printable
 
 __all__ = ["Check", "Refused", "available", "compiled"]
 
@@ -155,9 +156,7 @@ def _accepted(key: bytes) -> dict[str, Any]:
 def _said(error: Exception) -> tuple[Path, str]:
     """Where a validator finds something, and what: on one line and not much longer than it has to be."""
     text = str(getattr(error, "message", error))
-    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-    return tuple(getattr(error, "instance_path", ())), text
+    return tuple(getattr(error, "instance_path", ())), printable(clipped(text, _SHOWN))
 
 
 def _told(place: str, text: str) -> str:
@@ -171,12 +170,7 @@ def _quoted(text: str) -> str:
 
 def _place(root: str, path: Path) -> str:
     """The name of a place below one that is called `root`."""
-    for part in path:
-        if isinstance(part, str) and part.replace("$", "_").isidentifier() and part.isascii():
-            root += f".{part}"
-        else:
-            root += f"[{json.dumps(part)}]"
-    return root
+    return root + "".join(map(path_part, path))
 
 
 # How much work a schema can make

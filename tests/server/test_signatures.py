@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 
 import typedmcp
 from mcpspec._support.objects import is_array, is_object
+from mcpspec._support.words import path_part
 from tests.server.arguments import changed, taken, validator
 from tests.server.functions import FUNCTIONS, Case, received
 from tests.server.shapes import (
@@ -36,7 +37,6 @@ from tests.server.shapes import (
 )  # fmt: skip
 from tests.strategies import fuzzed
 from typedmcp import Context
-from typedmcp.jsonfaults import part
 from typedmcp.server.signatures import BadArgument, Signature
 
 
@@ -175,7 +175,7 @@ class Verdicts:
     def check_names(self, arguments: Mapping[str, Any]) -> None:
         """What is said of an argument begins with its name."""
         names = {"unknown", *arguments, *(parameter.wire for parameter in self._signature.parameters)}
-        beginnings = tuple(f"{part(name).removeprefix('.')}{end}" for name in names for end in ":.[")
+        beginnings = tuple(f"{path_part(name).removeprefix('.')}{end}" for name in names for end in ":.[")
         assert not [text for text in self.texts if not text.startswith(beginnings)]
 
     def check(self, name: str) -> None:

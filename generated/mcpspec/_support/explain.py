@@ -6,14 +6,13 @@ backends, so that they report the same fault in the same words.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.objects import Shape, fit, is_object, leaves
+from mcpspec._support.words import KINDS, expected, path_part, printable, shown
 
 __all__ = ["decode_error", "explain"]
 
@@ -29,18 +28,6 @@ class Fault:
     reason: str
     of_bound: bool = False
     """The type is right, and only a bound is not kept."""
-
-
-_NAMES = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    NoneType: "null",
-    list: "array",
-    dict: "object",
-}
-_SHOWN = 60
 
 
 def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, shapes: Shapes, cause: Exception) -> DecodeError:
@@ -66,7 +53,7 @@ def explain(value: Any, hint: Any, shapes: Shapes, cause: Exception) -> DecodeEr
         return DecodeError("", "nested too deeply")
     if fault is None:
         text = str(cause)
-        return DecodeError("", "nested too deeply" if "recursion limit" in text else _line(text.partition("\n")[0]))
+        return DecodeError("", "nested too deeply" if "recursion limit" in text else printable(text.partition("\n")[0]))
     return DecodeError(_path_text(fault.path), fault.reason)
 
 
@@ -92,7 +79,7 @@ def _fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
     if get_origin(hint) is Literal:
         allowed = get_args(hint)
         fits = any(value == option and type(value) is type(option) for option in allowed)
-        return None if fits else Fault(path, _expected([_shown(option) for option in allowed], value))
+        return None if fits else Fault(path, _expected([shown(option) for option in allowed], value))
     if (shape := shapes(hint)) is not None:
         return _object_fault(value, shape, path, shapes)
     return _plain_fault(value, hint, path, shapes)
@@ -101,7 +88,7 @@ def _fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
 def _plain_fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
     kind = get_origin(hint) or hint
     if type(value) is not kind and not (kind is dict and is_object(value)):
-        return Fault(path, _expected([_NAMES.get(kind, str(kind))], value))
+        return Fault(path, _expected([KINDS.get(kind, str(kind))], value))
     arguments = get_args(hint)
     if not arguments:
         return None
@@ -167,7 +154,7 @@ def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, 
     for key in _fixed_in_all(objects):
         allowed = [option for shape in objects for option in shape.literals[key]]
         if key in value and value[key] not in allowed:
-            return Fault((*path, key), _expected([_shown(option) for option in allowed], value[key]))
+            return Fault((*path, key), _expected([shown(option) for option in allowed], value[key]))
         if len(set(allowed)) == len(allowed):  # it tells the types apart
             if key not in value:
                 return Fault((*path, key), "required, but missing")
@@ -188,9 +175,9 @@ def _option_names(option: Any, shapes: Shapes) -> list[str]:
     if get_origin(option) is Annotated:
         return _option_names(get_args(option)[0], shapes)
     if get_origin(option) is Literal:
-        return [_shown(allowed) for allowed in get_args(option)]
+        return [shown(allowed) for allowed in get_args(option)]
     kind = dict if shapes(option) is not None else (get_origin(option) or option)
-    return [_NAMES.get(kind, str(kind))]
+    return [KINDS.get(kind, str(kind))]
 
 
 def _bounds_fault(value: Any, bounds: list[Any], path: Path) -> Fault | None:
@@ -199,7 +186,7 @@ def _bounds_fault(value: Any, bounds: list[Any], path: Path) -> Fault | None:
             limit = getattr(bound, name, None)
             if limit is not None and fails(value, limit):
                 unit = (" characters" if isinstance(value, str) else " items") if name.endswith("length") else ""
-                got = f"{len(value)}" if unit else _shown(value)
+                got = f"{len(value)}" if unit else shown(value)
                 return Fault(path, f"expected {text} {limit:g}{unit}, got {got}", of_bound=True)
     return None
 
@@ -219,35 +206,9 @@ def _first(faults: Iterable[Fault | None]) -> Fault | None:
 
 
 def _expected(names: list[str], value: Any) -> str:
-    unique = list(dict.fromkeys(name for name in names if name != "integer" or "number" not in names))
-    listed = unique[0] if len(unique) == 1 else ", ".join(unique[:-1]) + " or " + unique[-1]
-    return f"expected {listed}, got {_shown(value)}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list | dict):
-        return _NAMES[list if isinstance(value, list) else dict]
-    try:
-        if isinstance(value, str):
-            text = _line(json.dumps(value[:_SHOWN], ensure_ascii=False))
-            return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-        return json.dumps(value) if type(value) in _NAMES else type(value).__name__
-    except ValueError:  # Python does not write integers of thousands of digits
-        return "an integer of very many digits"
-
-
-def _line(text: str) -> str:
-    """Text without what breaks a line, or what a terminal would obey."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    unique = [name for name in dict.fromkeys(names) if name != "integer" or "number" not in names]
+    return expected(unique, value)
 
 
 def _path_text(path: Path) -> str:
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif part.replace("$", "_").isidentifier() and part.isascii():
-            text += f".{part}" if text else part
-        else:
-            text += f"[{_shown(part)}]"
-    return text
+    return "".join(map(path_part, path)).removeprefix(".")

@@ -17,9 +17,10 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
+from mcpspec._support.words import path_part
 from typedmcp.context import Context
 from typedmcp.errors import UsageError
-from typedmcp.jsonfaults import Unfit, part
+from typedmcp.jsonfaults import Unfit
 from typedmcp.jsonnotes import read
 from typedmcp.jsonrecords import defaulted, parameters_of
 from typedmcp.jsontypes import (
@@ -221,7 +222,7 @@ class Signature:
                     convert(arguments.get(parameter.wire, UNSET), parameter.hint)
                 except Unfit as found:
                     if type(found.__cause__) is type(error):
-                        return fault(found, part(parameter.wire))
+                        return fault(found, path_part(parameter.wire))
         return fault(Unfit.of(error, arguments, self.struct))
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,7 +231,7 @@ class Signature:
             try:
                 rest[name] = convert(arguments[name], self.rest)
             except (Unfit, RecursionError) as error:
-                raise BadArgument(fault(error, part(name))) from error
+                raise BadArgument(fault(error, path_part(name))) from error
         return rest
 
     def _rest_of(self, arguments: Mapping[str, Any]) -> list[str]:
@@ -238,7 +239,7 @@ class Signature:
         names = [name for name in arguments if name not in self._known]
         for name in names:
             if self.rest is UNSET or name in self._taken:
-                raise BadArgument(fault(Unfit("there is no such argument"), part(name)))
+                raise BadArgument(fault(Unfit("there is no such argument"), path_part(name)))
         return names
 
     def bind_texts(self, arguments: Mapping[str, str]) -> Any:
@@ -403,7 +404,7 @@ def _from_text(text: str, name: str, hint: Any) -> Any:
         try:
             return from_json(text, hint)
         except Exception:
-            raise BadArgument(fault(Unfit.of(error, text, hint), part(name))) from error
+            raise BadArgument(fault(Unfit.of(error, text, hint), path_part(name))) from error
 
 
 def options_of(hint: Any) -> list[str]:

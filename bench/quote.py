@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench.report.figures import cell, human, ratio, ratio_span, when
+from bench.report.figures import cell, human, ratio, ratio_span, slug, when
 from bench.results import Results, load
 
-__all__ = ["DOCUMENTS", "Quoted", "block", "chosen", "main", "quoted"]
+__all__ = ["DOCUMENTS", "Quoted", "Quotes", "block", "chosen", "main", "quoted"]
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
@@ -37,26 +37,40 @@ class Quoted(msgspec.Struct, forbid_unknown_fields=True):
     against: str
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class Quotes(msgspec.Struct, forbid_unknown_fields=True):
+    """What is told of a run."""
+
     run: str
     """The file of results, beside the others of its run."""
+    chart: str
+    """The table that is shown as a chart."""
     quoted: list[Quoted]
 
 
-def chosen(path: Path = FILE) -> tuple[Results, list[Quoted]]:
+def chosen(path: Path = FILE) -> tuple[Results, Quotes]:
     """The run, and what is quoted of it. Raises `ValueError` for files that are wrong."""
     try:
-        found = msgspec.toml.decode(path.read_bytes(), type=_File)
+        found = msgspec.toml.decode(path.read_bytes(), type=Quotes)
     except msgspec.DecodeError as error:
         raise ValueError(f"{path}: {error}") from error
-    return load(path.parent / "results" / found.run), found.quoted
+    return load(path.parent / "results" / found.run), found
 
 
-def block(results: Results, lines: list[Quoted]) -> str:
+def block(results: Results, quotes: Quotes, document: Path) -> str:
     """The figures as a table in Markdown, with where they come from. Raises `ValueError` for what was not measured."""
-    rows = "".join(_row(results, line) for line in lines)
+    rows = "".join(_row(results, line) for line in quotes.quoted)
     origin = textwrap.fill(_origin(results), LINE, break_long_words=False, break_on_hyphens=False)
-    return f"\n| | here | beside | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"
+    has_results = document.parent == ROOT  # beside it, as pages that are published have not
+    chart = f"\n{_chart(results, quotes.chart)}\n" if has_results else ""
+    return f"{chart}\n| | here | beside | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"
+
+
+def _chart(results: Results, name: str) -> str:
+    table = results.table(name)
+    if table is None:
+        raise ValueError(f"{name}: not measured")
+    file = f"{results.environment.machine}-{slug(name)}.svg"
+    return f"![{table.title}: {table.columns[0]}](bench/results/{file})"
 
 
 def _origin(results: Results) -> str:
@@ -89,9 +103,10 @@ def quoted(text: str, figures: str) -> str:
 
 def main() -> int:
     """Write the documents."""
-    figures = block(*chosen())
+    results, quotes = chosen()
     for document in DOCUMENTS:
-        document.write_text(quoted(document.read_text(encoding="utf-8"), figures), encoding="utf-8")
+        text = quoted(document.read_text(encoding="utf-8"), block(results, quotes, document))
+        document.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -16,7 +16,7 @@ _A_RATIO = re.compile(r"\d ?(×|times (as|faster|smaller))|\d+(\.\d+)? ?(µs|req
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_a_document_says_what_the_kept_run_has_found(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    assert quoted(text, block(*chosen())) == text, "run: make bench-quote"
+    assert quoted(text, block(*chosen(), document)) == text, "run: make bench-quote"
 
 
 @pytest.mark.parametrize("document", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
@@ -27,11 +27,16 @@ def test_no_figure_stands_anywhere_else(document: Path) -> None:
 
 
 def test_the_run_is_a_full_one_of_a_commit_and_its_report_is_there() -> None:
-    results, lines = chosen()
-    assert lines
+    results, quotes = chosen()
+    assert quotes.quoted
     assert not results.quick
     assert re.fullmatch(r"[0-9a-f]{7,}\+?", results.environment.commit)
     assert (ROOT / "bench" / "results" / f"{results.environment.machine}.html").exists()
+
+
+def test_the_readme_shows_a_chart_that_is_there() -> None:
+    shown = re.findall(r"!\[.+\]\((.+)\)", DOCUMENTS[0].read_text(encoding="utf-8"))
+    assert [(ROOT / file).suffix for file in shown if (ROOT / file).exists()] == [".svg"]
 
 
 def test_a_document_without_a_place_is_an_error() -> None:

@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field
 
 import typedmcp
 from tests.docs.markdown import prose, tables
+from tests.docs.peers import run
 from tests.paths import ROOT
 from typedmcp import Client, Context, RemoteError, Server, ToolError, connect, text_of
 from typedmcp.dialect import structs
@@ -174,14 +175,7 @@ def _names() -> dict[str, Any]:
 async def ran(code: str, names: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """The names that there are after some code, and as `_` what it gave if it is an expression."""
     names = _names() | more if names is None else names
-    flags = 0x2000  # which lets it have `await`
-    try:
-        compiled = compile(f"_ = ({code}\n)", "here", "exec", flags=flags, dont_inherit=True)
-    except SyntaxError:
-        compiled = compile(code, "here", "exec", flags=flags, dont_inherit=True)
-    made = eval(compiled, names)  # noqa: S307
-    if inspect.iscoroutine(made):
-        await made
+    await run(code, names)
     return names
 
 

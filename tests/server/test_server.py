@@ -781,10 +781,15 @@ def test_two_of_one_name_are_refused_unless_one_is_to_replace_the_other() -> Non
     assert texts(run(one_call(server, "a"))) == ["new"]
 
 
-def test_lists_come_in_pages() -> None:
+def eight_tools() -> Server:
     server = Server(page=3)
     for number in range(8):
         server.add_tool(lambda: "", name=f"t{number}")
+    return server
+
+
+def test_lists_come_in_pages() -> None:
+    server = eight_tools()
 
     async def main() -> None:
         async with typedmcp.connect(server) as client:
@@ -804,9 +809,7 @@ def test_lists_come_in_pages() -> None:
 
 @pytest.mark.parametrize("gone", [["t2"], ["t0"], ["t1", "t2"], ["t7"]])
 def test_what_goes_between_two_pages_takes_nothing_else_along(gone: list[str]) -> None:
-    server = Server(page=3)
-    for number in range(8):
-        server.add_tool(lambda: "", name=f"t{number}")
+    server = eight_tools()
 
     async def main() -> None:
         async with typedmcp.connect(server) as client:

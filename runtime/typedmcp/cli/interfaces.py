@@ -17,13 +17,11 @@ from mcpspec._support.errors import DecodeError
 from mcpspec._support.methods import Method
 from mcpspec._support.objects import leaves
 from mcpspec._support.structs import OpenObject
+from mcpspec._support.words import KINDS
 
 __all__ = ["Interface", "interface"]
 
-_NAMES: dict[Any, str] = {
-    str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array", NoneType: "null",
-    Any: "any",
-}  # fmt: skip
+_NAMES: dict[Any, str] = {**KINDS, Any: "any"}
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than", "min_length": "length at least",
            "max_length": "length at most", "pattern": "pattern"}  # fmt: skip
 

@@ -23,7 +23,8 @@ from typing import Any
 
 import msgspec
 
-from typedmcp.cli.status import INTERRUPTED, OK, complain
+from typedmcp.cli.status import GRACE, INTERRUPTED, OK, complain
+from typedmcp.errors import INTERNAL_ERROR
 from typedmcp.transports import Transport
 from typedmcp.transports.stdio import stdio
 from typedmcp.wire import Framer
@@ -32,8 +33,6 @@ __all__ = ["reload", "snapshot"]
 
 _PAUSE = 0.3
 """Seconds between two looks at the files."""
-_GRACE = 6.0
-"""Seconds for open requests; a server gives them 5 by itself."""
 _SKIPPED = ("__pycache__", "node_modules", "site-packages")
 _LIST_CHANGED = ("tools", "resources", "prompts")
 
@@ -171,7 +170,7 @@ class _Child:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     end()
-                await _within(_GRACE, asyncio.shield(watch))
+                await _within(GRACE, asyncio.shield(watch))
 
     def _ask_to_end(self) -> None:
         assert self._process is not None
@@ -262,7 +261,7 @@ class _Relayed(_Child):
         await self._lines(lambda: stdout.read(1 << 16), self._from_server)
         self._ready.clear()  # what comes from now on is for the next one
         for id in [*self._open]:
-            error = {"code": -32603, "message": "the server has ended before it answered"}
+            error = {"code": INTERNAL_ERROR, "message": "the server has ended before it answered"}
             await self._tell({"jsonrpc": "2.0", "id": id, "error": error})
         self._open.clear()
 

@@ -14,13 +14,10 @@ from typing import Any
 
 from typedmcp.cli.loading import find, has_main, service_of
 from typedmcp.cli.references import Reference
-from typedmcp.cli.status import FAILED, OK, TOLD, Stop, guarded
+from typedmcp.cli.status import FAILED, GRACE, OK, TOLD, Stop, guarded
 from typedmcp.serving import serve
 
 __all__ = ["main", "serve_file"]
-
-_GRACE = 6.0
-"""Seconds for open requests; a server gives them 5 by itself."""
 
 
 def serve_file(text: str, transport: Any = "stdio", log_level: str = "warning", **options: Any) -> int:
@@ -74,7 +71,7 @@ def _end_with(lifeline: int) -> None:
     def watch() -> None:
         os.read(lifeline, 1)
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(_GRACE)
+        time.sleep(GRACE)
         os._exit(FAILED)
 
     threading.Thread(target=watch, name="typedmcp lifeline", daemon=True).start()

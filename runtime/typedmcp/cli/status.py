@@ -22,7 +22,8 @@ from typedmcp.errors import (
 )
 
 __all__ = [
-    "FAILED", "INTERRUPTED", "OK", "TOLD", "UNREACHABLE", "USAGE", "Stop", "complain", "guarded", "near", "said",
+    "FAILED", "GRACE", "INTERRUPTED", "OK", "TOLD", "UNREACHABLE", "USAGE", "Stop", "complain", "guarded", "near",
+    "said",
 ]  # fmt: skip
 
 OK = 0
@@ -36,6 +37,8 @@ INTERRUPTED = 130
 """Ctrl-C."""
 TOLD = 64
 """Added to the status of a server of ours that has said itself why it ends, for the command that started it."""
+GRACE = 6.0
+"""Seconds that a server has for open requests when it is to end; it gives them 5 by itself."""
 
 
 class Stop(Exception):  # noqa: N818  # it is the end, and not always an error

@@ -41,10 +41,8 @@ class Prompt:
         self.signature: Signature = Signature(function, f"prompt {self.name!r}")
         self._thread = thread
         text = self.signature.described.text if description is None else description
-        self.spec: D.Prompt = D.Prompt(name=self.name)
         members = parts_of(f"prompt {self.name!r}", title=title, description=text or None, icons=icons, meta=meta)
-        for member, value in members.items():
-            setattr(self.spec, member, value)
+        self.spec: D.Prompt = D.Prompt(name=self.name, **members)
         if self.signature.parameters:
             self.spec.arguments = [_argument(parameter) for parameter in self.signature.parameters]
 

@@ -59,17 +59,14 @@ class Resource:
         text = self.signature.described.text if description is None else description
         members = parts_of(
             f"resource {uri!r}",
-            title=title, description=text or None, mime_type=mime_type, icons=icons, meta=meta, size=size,
-            annotations=annotations,
+            title=title, description=text or None, mime_type=mime_type, icons=icons, meta=meta,
+            size=size if self.template is None else None, annotations=annotations,
         )  # fmt: skip
         self.spec: Any = (
-            D.Resource(name=self.name, uri=uri)
+            D.Resource(name=self.name, uri=uri, **members)
             if self.template is None
-            else D.ResourceTemplate(name=self.name, uri_template=uri)
+            else D.ResourceTemplate(name=self.name, uri_template=uri, **members)
         )
-        for member, value in members.items():
-            if member != "size" or self.template is None:
-                setattr(self.spec, member, value)
 
     def _check(self, function: Callable[..., Any]) -> None:
         """That the function takes what is in the URI, and nothing that is not."""

@@ -102,11 +102,10 @@ class Server:
         if lifespan is not None and not callable(lifespan):
             raise UsageError(f"a lifespan is a function that gives an async context manager, not {lifespan!r}")
         check_errors(f"server {name!r}", errors)
-        self.info: D.Implementation = D.Implementation(name=name, version=version)
-        for member, value in parts_of(
+        members = parts_of(
             f"server {name!r}", title=title, description=description, website_url=website_url, icons=icons
-        ).items():
-            setattr(self.info, member, value)
+        )
+        self.info: D.Implementation = D.Implementation(name=name, version=version, **members)
         self.instructions = instructions
         self.changes: Changes = Changes()
         """The hub that clients hear from, when tools, resources or prompts come and go."""

@@ -95,9 +95,7 @@ class Tool:
     def spec(self) -> D.Tool:
         """What lists say of it. Made for the first of them, since servers with many tools are to start soon."""
         schema = self._given_input or D.from_builtins(self.signature.schema(), D.ToolInputSchema)
-        made = D.Tool(name=self.name, input_schema=schema)
-        for member, value in self._parts.items():
-            setattr(made, member, value)
+        made = D.Tool(name=self.name, input_schema=schema, **self._parts)
         if self._shown_output is not None:
             made.output_schema = D.from_builtins(dict(self._shown_output), D.ToolOutputSchema)
         return made

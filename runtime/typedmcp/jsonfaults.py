@@ -37,8 +37,9 @@ class Unfit(ValueError):  # noqa: N818  # named for the state, as all of them ar
 
     def __init__(self, what: str = "", path: str = "", *, value: Any = UNSET, hint: Any = UNSET) -> None:
         super().__init__(what)
-        self.path = path
-        self.value, self.hint = value, hint
+        self.path: str = path
+        self.value: Any = value
+        self.hint: Any = hint
 
     @classmethod
     def of(cls, error: Exception, value: Any, hint: Any) -> Unfit:

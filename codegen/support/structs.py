@@ -25,7 +25,7 @@ import msgspec
 from msgspec import UNSET, MsgspecError, UnsetType
 
 from mcpspec._support.errors import DecodeError
-from mcpspec._support.explain import decode_error, explain
+from mcpspec._support.explain import Types, decode_error, explain
 from mcpspec._support.objects import Constant, Member, Options, Shape, is_array, is_object, leaves, present
 
 if TYPE_CHECKING:
@@ -228,38 +228,25 @@ class _UntaggedMeta(type):
 
     def __decoder__(cls) -> Callable[[Any], Any]:
         """What gives the member that a parsed JSON value fits, best match first."""
-        return cls._decode
+        found = leaves(cls)
+        others = [leaf for leaf in found if _shape(leaf) is None]
+        in_order = Options([*filter(_shape, found)], _shape).best_first
 
-    def _decode(cls, value: Any) -> Any:
-        error: Exception | None = None
-        for option in _in_order(cls, value):
-            try:
-                return _convert(value, option)
-            except (MsgspecError, ValueError) as caught:
-                error = error or caught
-        raise ValueError(str(error))
+        def decode(value: Any) -> Any:
+            error: Exception | None = None
+            for option in [*in_order(value), *others] if is_object(value) else found:
+                try:
+                    return _converter(option)(value)
+                except (MsgspecError, ValueError) as caught:
+                    error = error or caught
+            raise ValueError(str(error))
+
+        return decode
 
 
 def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
     """A union that msgspec cannot tell apart by itself, as a type that it decodes through a hook."""
     return _UntaggedMeta(name, (), {"__module__": module, "__union__": staticmethod(union)})
-
-
-@cache
-def _options(union: _UntaggedMeta) -> tuple[Options[Any], list[Any], list[Any]]:
-    """The members of an untagged union: a way to choose from the objects, these, and the others."""
-    objects: list[Any] = []
-    others: list[Any] = []
-    for leaf in leaves(union):
-        (objects if _shape(leaf) is not None else others).append(leaf)
-    return Options(objects, _shape), objects, others
-
-
-def _in_order(union: _UntaggedMeta, value: Any) -> list[Any]:
-    options, objects, others = _options(union)
-    if is_object(value):
-        return [*options.best_first(value), *others] if others else options.best_first(value)
-    return [*others, *objects]
 
 
 @cache
@@ -349,8 +336,13 @@ def _convertible(kind: Any) -> Any:
     return _enforced(kind)
 
 
-def _convert(value: Any, kind: Any) -> Any:
-    return msgspec.convert(value, _convertible(kind), dec_hook=dec_hook)
+@cache
+def _converter(kind: Any) -> Callable[[Any], Any]:
+    """What makes a type of parsed JSON."""
+    made = _convertible(kind)
+    if _has_hook(kind, set()):
+        return lambda value: msgspec.convert(value, made, dec_hook=dec_hook)
+    return lambda value: msgspec.convert(value, made)  # an argument by keyword would cost a quarter of the call
 
 
 _met: dict[int, tuple[Any, msgspec.json.Decoder[Any]]] = {}
@@ -371,6 +363,17 @@ _encode = msgspec.json.Encoder().encode
 _FAILURES = (MsgspecError, ValueError, RecursionError)
 
 
+def _fits(value: object, kind: Any) -> bool:
+    try:
+        _converter(kind)(value)
+    except _FAILURES:
+        return False
+    return True
+
+
+_types = Types(_shape, _fits)
+
+
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     """The value of JSON text as a type of this module: a class, or one of its unions.
 
@@ -380,7 +383,7 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
         decoded: T = (_met.get(id(type)) or _meet(type))[1].decode(buf)
         return decoded
     except _FAILURES as error:
-        raise decode_error(buf, type, _shape, error) from error
+        raise decode_error(buf, type, _types, error) from error
 
 
 def encode(value: object) -> bytes:
@@ -408,9 +411,9 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        return cast(T, _convert(value, type))
+        return cast(T, _converter(cast(Any, type))(value))
     except _FAILURES as error:
-        raise explain(value, type, _shape, error) from error
+        raise explain(value, type, _types, error) from error
 
 
 def to_builtins(value: object) -> Any:

@@ -11,13 +11,22 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from mcpspec._support.errors import DecodeError
-from mcpspec._support.objects import Shape, fit, is_object, leaves
+from mcpspec._support.objects import Shape, fit, is_array, is_object, leaves
 from mcpspec._support.words import KINDS, expected, path_part, printable, shown
 
-__all__ = ["decode_error", "explain"]
+__all__ = ["Types", "decode_error", "explain"]
 
 Path: TypeAlias = tuple[str | int, ...]
-Shapes: TypeAlias = Callable[[Any], Shape | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """What a library knows of its types."""
+
+    shape: Callable[[Any], Shape | None]
+    """The members of an object type; None for other types."""
+    fits: Callable[[Any, Any], bool]
+    """Whether a parsed JSON value is of a type, which is found out far faster than why not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +39,7 @@ class Fault:
     """The type is right, and only a bound is not kept."""
 
 
-def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, shapes: Shapes, cause: Exception) -> DecodeError:
+def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, types: Types, cause: Exception) -> DecodeError:
     """The error for bytes that could not be decoded, given the library's own complaint."""
     import msgspec
 
@@ -42,13 +51,13 @@ def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, shapes: S
         return DecodeError("", _encoding_fault(buf, error), is_json=False)
     except msgspec.DecodeError as error:
         return DecodeError("", f"not JSON: {error}", is_json=False)
-    return explain(value, hint, shapes, cause)
+    return explain(value, hint, types, cause)
 
 
-def explain(value: Any, hint: Any, shapes: Shapes, cause: Exception) -> DecodeError:
+def explain(value: Any, hint: Any, types: Types, cause: Exception) -> DecodeError:
     """The error for a parsed value that does not fit its type."""
     try:
-        fault = _fault(value, hint, (), shapes)
+        fault = _fault(value, hint, (), types)
     except RecursionError:
         return DecodeError("", "nested too deeply")
     if fault is None:
@@ -67,25 +76,25 @@ def _encoding_fault(buf: bytes | bytearray | memoryview | str, error: UnicodeErr
     return f"not UTF-8: {error}"
 
 
-def _fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
+def _fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
     if hint is Any:
         return None
     if get_origin(hint) is Annotated:
         base, *bounds = get_args(hint)
-        return _fault(value, base, path, shapes) or _bounds_fault(value, bounds, path)
+        return _fault(value, base, path, types) or _bounds_fault(value, bounds, path)
     options = leaves(hint)
     if len(options) > 1 or options[0] is not hint:
-        return _union_fault(value, options, path, shapes)
+        return _union_fault(value, options, path, types)
     if get_origin(hint) is Literal:
         allowed = get_args(hint)
         fits = any(value == option and type(value) is type(option) for option in allowed)
         return None if fits else Fault(path, _expected([shown(option) for option in allowed], value))
-    if (shape := shapes(hint)) is not None:
-        return _object_fault(value, shape, path, shapes)
-    return _plain_fault(value, hint, path, shapes)
+    if (shape := types.shape(hint)) is not None:
+        return _object_fault(value, shape, path, types)
+    return _plain_fault(value, hint, path, types)
 
 
-def _plain_fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | None:
+def _plain_fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
     kind = get_origin(hint) or hint
     if type(value) is not kind and not (kind is dict and is_object(value)):
         return Fault(path, _expected([KINDS.get(kind, str(kind))], value))
@@ -95,10 +104,16 @@ def _plain_fault(value: Any, hint: Any, path: Path, shapes: Shapes) -> Fault | N
     items: list[tuple[str | int, Any]] = (
         [*value.items()] if is_object(value) else [*enumerate(cast("list[Any]", value))]
     )
-    return _first(_fault(item, arguments[-1], (*path, key), shapes) for key, item in items)
+    hint = arguments[-1]
+    return _first(_fault(item, hint, (*path, key), types) for key, item in items if not _is_fine(item, hint, types))
 
 
-def _object_fault(value: Any, shape: Shape, path: Path, shapes: Shapes) -> Fault | None:
+def _is_fine(value: Any, hint: Any, types: Types) -> bool:
+    """Whether one of many values need not be looked into."""
+    return (is_object(value) or is_array(value)) and types.fits(value, hint)
+
+
+def _object_fault(value: Any, shape: Shape, path: Path, types: Types) -> Fault | None:
     if not is_object(value):
         return Fault(path, _expected(["object"], value))
     for member in sorted(shape.members, key=lambda member: member.wire):
@@ -106,37 +121,37 @@ def _object_fault(value: Any, shape: Shape, path: Path, shapes: Shapes) -> Fault
         if member.wire not in value:
             if member.required:
                 return Fault(here, "required, but missing")
-        elif (fault := _fault(value[member.wire], member.hint, here, shapes)) is not None:
+        elif (fault := _fault(value[member.wire], member.hint, here, types)) is not None:
             return fault
     if shape.closed and (unknown := sorted(value.keys() - {member.wire for member in shape.members})):
         return Fault((*path, unknown[0]), "not allowed here")
     return None
 
 
-def _union_fault(value: Any, options: list[Any], path: Path, shapes: Shapes) -> Fault | None:
+def _union_fault(value: Any, options: list[Any], path: Path, types: Types) -> Fault | None:
     options = [option for option in options if isinstance(option, type) or get_origin(option) is not None]
-    options = _told_apart(value, options, shapes)
+    options = _told_apart(value, options, types)
     if len(options) == 1:
-        return _fault(value, options[0], path, shapes)
-    faults = [_fault(value, option, path, shapes) for option in options]
+        return _fault(value, options[0], path, types)
+    faults = [_fault(value, option, path, types) for option in options]
     if any(fault is None for fault in faults):
         return None
-    if is_object(value) and (objects := [(o, s) for o in options if (s := shapes(o)) is not None]):
-        return _best_object_fault(value, [shape for _, shape in objects], path, shapes)
+    if is_object(value) and (objects := [(o, s) for o in options if (s := types.shape(o)) is not None]):
+        return _best_object_fault(value, [shape for _, shape in objects], path, types)
     # A fault below this place, or of a bound, is nearer the cause than that no option has the right type.
     nearer = _first(fault for fault in faults if fault is not None and (len(fault.path) > len(path) or fault.of_bound))
-    names = [name for option in options for name in _option_names(option, shapes)]
+    names = [name for option in options for name in _option_names(option, types)]
     return nearer or Fault(path, _expected(names, value))
 
 
-def _told_apart(value: Any, options: list[Any], shapes: Shapes) -> list[Any]:
+def _told_apart(value: Any, options: list[Any], types: Types) -> list[Any]:
     """The one object type that a fixed member says a value is of, if all types have such a member; else all.
 
     Looking for the fault of one type is cheap, and of all types of a protocol it is not.
     """
-    if not is_object(value) or not all(shapes(option) is not None for option in options):
+    if not is_object(value) or not all(types.shape(option) is not None for option in options):
         return options
-    objects = [cast(Shape, shapes(option)) for option in options]
+    objects = [cast(Shape, types.shape(option)) for option in options]
     for key in _fixed_in_all(objects):
         meant = [o for o, shape in zip(options, objects, strict=True) if value.get(key) in shape.literals[key]]
         if len(meant) < 2:  # the type, or a fault that is nearer the beginning than others
@@ -149,7 +164,7 @@ def _fixed_in_all(objects: list[Shape]) -> list[str]:
     return sorted(key for key in objects[0].literals if all(key in shape.literals for shape in objects))
 
 
-def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, shapes: Shapes) -> Fault | None:
+def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, types: Types) -> Fault | None:
     """The fault of the object type that was most likely meant."""
     for key in _fixed_in_all(objects):
         allowed = [option for shape in objects for option in shape.literals[key]]
@@ -161,7 +176,7 @@ def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, 
             objects = [shape for shape in objects if value[key] in shape.literals[key]]
     best = min(_likeness(value, shape) for shape in objects)
     meant = [shape for shape in objects if _likeness(value, shape) == best]
-    faults = [_object_fault(value, shape, path, shapes) for shape in meant]
+    faults = [_object_fault(value, shape, path, types) for shape in meant]
     return max((fault for fault in faults if fault is not None), key=lambda fault: len(fault.path), default=None)
 
 
@@ -171,12 +186,12 @@ def _likeness(value: dict[str, Any], shape: Shape) -> tuple[int, int, int]:
     return present, sum(key in value and value[key] not in options for key, options in shape.literals.items()), missing
 
 
-def _option_names(option: Any, shapes: Shapes) -> list[str]:
+def _option_names(option: Any, types: Types) -> list[str]:
     if get_origin(option) is Annotated:
-        return _option_names(get_args(option)[0], shapes)
+        return _option_names(get_args(option)[0], types)
     if get_origin(option) is Literal:
         return [shown(allowed) for allowed in get_args(option)]
-    kind = dict if shapes(option) is not None else (get_origin(option) or option)
+    kind = dict if types.shape(option) is not None else (get_origin(option) or option)
     return [KINDS.get(kind, str(kind))]
 
 

@@ -10,7 +10,7 @@ from pydantic import MISSING, BaseModel, ConfigDict, TypeAdapter, ValidationErro
 from pydantic_core import core_schema, from_json, to_json, to_jsonable_python
 
 from mcpspec._support.errors import DecodeError
-from mcpspec._support.explain import decode_error, explain
+from mcpspec._support.explain import Types, decode_error, explain
 from mcpspec._support.objects import Constant, Member, Options, Shape, is_object, leaves, present
 
 if TYPE_CHECKING:
@@ -106,17 +106,24 @@ class _Untagged:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         @cache
-        def options() -> Options[Any]:
-            return Options(leaves(source), _shape)
+        def options() -> tuple[Options[Any], bool]:
+            found = leaves(source)
+            return Options(found, _shape), all(_shape(option) is not None for option in found)
 
         def choose(value: Any, union: Callable[[Any], Any]) -> Any:
             if not is_object(value):
                 return union(value)
-            for option in options().best_first(value):
+            objects, are_all = options()
+            error: ValidationError | None = None
+            for option in objects.best_first(value):
                 try:
-                    return option.model_validate(value)
-                except ValidationError:
-                    continue
+                    return option.__pydantic_validator__.validate_python(value)
+                except ValidationError as caught:
+                    error = error or caught
+            if (
+                are_all and error is not None
+            ):  # if the union tried them once more, and unions within it, it would not end
+                raise error
             return union(value)
 
         return core_schema.no_info_wrap_validator_function(choose, handler(source))
@@ -148,6 +155,17 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+def _fits(value: object, kind: Any) -> bool:
+    try:
+        _adapter(kind).validate_python(value, strict=True)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+_types = Types(_shape, _fits)
+
+
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     """The value of JSON text as a type of this module: a class, or one of its unions.
 
@@ -158,7 +176,7 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
         _refuse_non_finite(text)
         return cast(T, _adapter(cast(Any, type)).validate_json(text, strict=True))
     except (ValueError, RecursionError) as error:
-        raise decode_error(text, type, _shape, error) from error
+        raise decode_error(text, type, _types, error) from error
 
 
 def _refuse_non_finite(text: bytes | bytearray | str) -> None:
@@ -191,7 +209,7 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     try:
         return cast(T, _adapter(cast(Any, type)).validate_python(value, strict=True))
     except (ValueError, RecursionError) as error:
-        raise explain(value, type, _shape, error) from error
+        raise explain(value, type, _types, error) from error
 
 
 def to_builtins(value: object) -> Any:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 _REMEMBERED = 256
 """How many orders are remembered for a union, so that data that looks different each time does not fill memory,"""
 _MOST = 64
-"""and how many members a value may have for which one is,"""
+"""and how many members a value, and what is looked into, may have for which one is,"""
 _LONGEST = 1024
 """and how many characters their names."""
 _OTHER = object()
@@ -89,33 +89,38 @@ def present(hint: Any, absent: object) -> Any:
 class Options(Generic[T]):
     """The object types of a union, for finding the one that a value was meant to be."""
 
-    def __init__(self, kinds: list[T], shape_of: Callable[[T], Shape | None]) -> None:
+    def __init__(self, kinds: list[T], shape_of: Callable[[Any], Shape | None]) -> None:
         self._shapes = [(kind, shape) for kind in kinds if (shape := shape_of(kind)) is not None]
         telling: dict[str, set[Any]] = {}
         for _, shape in self._shapes:
             for wire, allowed in shape.literals.items():
                 telling.setdefault(wire, set()).update(allowed)
         self._telling = [*telling.items()]
+        self._needs = {id(shape): _needs(shape, shape_of) for _, shape in self._shapes}
+        self._inside = _differing([*self._needs.values()])
         self._orders: dict[tuple[Any, ...], list[T]] = {}
 
     def best_first(self, value: Mapping[str, Any]) -> list[T]:
-        """The types in the order in which to try them, without those whose fixed members say that they cannot fit.
+        """The types in the order in which to try them, without those of which it is plain that they cannot fit.
 
-        Which members are there, and what those say that may be fixed, is all that the order depends on: values alike
-        in that are common, and so it is remembered.
+        Which members are there, what those say that may be fixed, and which members are in those that tell types apart
+        by that, is all that the order depends on: values alike in that are common, and so it is remembered.
         """
+        seen: list[Any] = [*value, None]
         try:
-            said = [
-                found if (found := value.get(wire)) is None or found in allowed else _OTHER
-                for wire, allowed in self._telling
-            ]
+            for wire, allowed in self._telling:
+                found = value.get(wire)
+                seen.append(found if found is None or found in allowed else _OTHER)
         except TypeError:  # a list where a name should be
             return self._order(value)
-        look = (*value, None, *said)
+        for wire in self._inside:
+            if wire in value and is_object(inner := value[wire]):
+                seen += (None, wire, *inner)
+        look = tuple(seen)
         order = self._orders.get(look)
         if order is None:
             order = self._order(value)
-            if len(value) <= _MOST and sum(map(len, value)) <= _LONGEST:
+            if len(look) <= _MOST and sum(len(name) for name in look if isinstance(name, str)) <= _LONGEST:
                 if len(self._orders) >= _REMEMBERED:
                     self._orders.clear()
                 self._orders[look] = order
@@ -123,15 +128,32 @@ class Options(Generic[T]):
 
     def _order(self, value: Mapping[str, Any]) -> list[T]:
         ordered = sorted(self._shapes, key=lambda option: fit(value, option[1]))
-        possible = [kind for kind, shape in ordered if not _contradicts(value, shape)]
+        possible = [kind for kind, shape in ordered if not self._contradicts(value, shape)]
         return possible or [kind for kind, _ in ordered]
 
+    def _contradicts(self, value: Mapping[str, Any], shape: Shape) -> bool:
+        """Whether a member has a value that a type does not take, or lacks what it needs. Null says nothing."""
+        for wire, allowed in shape.literals.items():
+            if (found := value.get(wire)) is not None and found not in allowed:
+                return True
+        needs = self._needs[id(shape)]
+        inside = {wire: inner for wire in self._inside if is_object(inner := value.get(wire))}
+        return any(not needs[wire] <= inner.keys() for wire, inner in inside.items() if wire in needs)
 
-def _contradicts(value: Mapping[str, Any], shape: Shape) -> bool:
-    """Whether a member has a value that a type does not take, where it takes only certain ones. Null says nothing."""
-    return any(
-        (found := value.get(wire)) is not None and found not in allowed for wire, allowed in shape.literals.items()
-    )
+
+def _needs(shape: Shape, shape_of: Callable[[Any], Shape | None]) -> dict[str, frozenset[str]]:
+    """The members that are objects, with the members that these have to have."""
+    return {
+        member.wire: frozenset(each.wire for each in inner.members if each.required)
+        for member in shape.members
+        if (inner := shape_of(member.hint)) is not None
+    }
+
+
+def _differing(needs: list[dict[str, frozenset[str]]]) -> list[str]:
+    """The members that have to have other members in one type than in another."""
+    wires = sorted({wire for found in needs for wire in found})
+    return [wire for wire in wires if len({found[wire] for found in needs if wire in found}) > 1]
 
 
 def fit(value: Mapping[str, Any], shape: Shape) -> tuple[int, int, int]:

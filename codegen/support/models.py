@@ -11,10 +11,20 @@ from pydantic_core import core_schema, from_json, to_json, to_jsonable_python
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.explain import Types, decode_error, explain
-from mcpspec._support.objects import Constant, Member, Options, Shape, is_object, leaves, present
+from mcpspec._support.objects import (
+    LARGE,
+    Constant,
+    Member,
+    Options,
+    Shape,
+    is_finite,
+    is_object,
+    leaves,
+    present,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from pydantic import GetCoreSchemaHandler
     from typing_extensions import TypeForm
@@ -181,11 +191,15 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
 
 def _refuse_non_finite(text: bytes | bytearray | str) -> None:
     """Pydantic reads `NaN` and `Infinity`, which JSON does not have."""
-    suspicious = (
-        ("NaN" in text or "Infinity" in text) if isinstance(text, str) else (b"NaN" in text or b"Infinity" in text)
-    )
-    if suspicious:
+    if _is_in("NaN", text) or _is_in("Infinity", text):
         from_json(text, allow_inf_nan=False)
+
+
+def _is_in(word: str, text: bytes | bytearray | str) -> bool:
+    """Whether a text has a word; first, whether it has its first letter, which is found out far faster."""
+    if isinstance(text, str):
+        return word[0] in text and word in text
+    return text.find(ord(word[0])) >= 0 and text.find(word.encode()) >= 0
 
 
 def encode(value: object) -> bytes:
@@ -195,10 +209,17 @@ def encode(value: object) -> bytes:
     """
     text = to_json(value, by_alias=True, inf_nan_mode="constants")
     try:
-        _refuse_non_finite(text)
+        if not (len(text) > LARGE and is_finite(value, len(text), _parts)):
+            _refuse_non_finite(text)
     except ValueError as error:
         raise ValueError("JSON has neither NaN nor infinity") from error
     return text
+
+
+def _parts(value: object) -> Collection[Any] | None:
+    if isinstance(value, BaseModel):
+        return [*vars(value).values(), *(value.model_extra or {}).values()]
+    return () if value is MISSING else None
 
 
 def from_builtins(value: object, type: TypeForm[T]) -> T:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["Constant", "Member", "Options", "Shape", "fit", "is_array", "is_object", "leaves", "present"]
+__all__ = [
+    "LARGE",
+    "Constant",
+    "Member",
+    "Options",
+    "Shape",
+    "fit",
+    "is_array",
+    "is_finite",
+    "is_object",
+    "leaves",
+    "present",
+]
 
 T = TypeVar("T")
+
+LARGE = 4096
+"""From how many bytes of text on a look at the value may take less time than one at the text."""
+_WORTH = 256
+"""How many bytes can be looked through in the time that one value takes."""
 
 _REMEMBERED = 256
 """How many orders are remembered for a union, so that data that looks different each time does not fill memory,"""
@@ -21,6 +39,7 @@ _MOST = 64
 """and how many members a value, and what is looked into, may have for which one is,"""
 _LONGEST = 1024
 """and how many characters their names."""
+_FINITE = frozenset({str, int, bool, NoneType})
 _OTHER = object()
 """What a member says that no type has it say."""
 
@@ -154,6 +173,33 @@ def _differing(needs: list[dict[str, frozenset[str]]]) -> list[str]:
     """The members that have to have other members in one type than in another."""
     wires = sorted({wire for found in needs for wire in found})
     return [wire for wire in wires if len({found[wire] for found in needs if wire in found}) > 1]
+
+
+def is_finite(value: Any, size: int, parts_of: Callable[[Any], Collection[Any] | None]) -> bool:
+    """Whether a value surely has no number that JSON cannot say. False where that is not to be had for little.
+
+    Its text has `size` bytes: of large texts most is in few strings. `parts_of` says what is in an object; None for
+    what it does not know.
+    """
+    left = size // _WORTH
+    waiting: list[Any] = [value]
+    while waiting:
+        found = waiting.pop()
+        kind = found.__class__
+        if kind in _FINITE:
+            continue
+        if kind is float:
+            if not isfinite(found):
+                return False
+            continue
+        parts: Collection[Any] | None = (
+            found if kind is list or kind is tuple else found.values() if is_object(found) else parts_of(found)
+        )
+        if parts is None or len(parts) > left:
+            return False
+        left -= len(parts)
+        waiting += parts
+    return True
 
 
 def fit(value: Mapping[str, Any], shape: Shape) -> tuple[int, int, int]:

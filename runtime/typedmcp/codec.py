@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from mcpspec._support.methods import Method
 from mcpspec._support.objects import is_object, leaves
-from mcpspec._support.structs import dec_hook, from_builtins
+from mcpspec._support.structs import dec_hook, from_builtins, may_have_lost
 from typedmcp import dialect
 from typedmcp.backends import as_struct, models, models_methods
 from typedmcp.edge.convert import Converter, Lost
@@ -330,7 +330,7 @@ def encode_into(message: msgspec.Struct, buffer: bytearray) -> None:
     start = len(buffer)
     try:
         encoder.encode_into(message, buffer, -1)
-        if buffer.find(b"null", start) >= 0:  # as which msgspec writes NaN and infinity
+        if may_have_lost(buffer, message, start):
             D.encode(message)
         if buffer.find(b"\n", start) >= 0:  # in JSON that was encoded already
             buffer[start:] = msgspec.json.format(bytes(buffer[start:]), indent=-1)

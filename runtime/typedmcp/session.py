@@ -12,6 +12,8 @@ import contextvars
 from collections import deque
 from typing import Any
 
+from mcpspec._support.objects import LARGE
+from mcpspec._support.structs import may_have_lost
 from typedmcp.codec import Response, encoder
 from typedmcp.context import Context
 from typedmcp.edge.convert import Lost
@@ -291,7 +293,8 @@ class ServerSession(Engine):
             if ctx.facts.is_modern:
                 encoded = self.service.named(encoded)
             _encode_into(Response("2.0", id, encoded), line)
-            if line.find(b"null") >= 0 or line.find(b"\n") >= 0:  # for which `in` takes three times as long
+            is_lossy = line.find(b"null") >= 0 if len(line) <= LARGE else may_have_lost(line, encoded)
+            if is_lossy or line.find(b"\n") >= 0:  # for which `in` takes three times as long
                 raise ValueError("perhaps NaN, or JSON that was encoded already")
         except Exception:
             self.note(ctx)

@@ -919,6 +919,31 @@ def test_what_json_cannot_say_is_refused_and_never_written_as_null(types: Types,
         types.encode(value)
 
 
+@pytest.mark.parametrize("text", ["wind " * 20_000, "No Idea. " * 20_000, "null" * 20_000], ids=["a", "No I", "null"])
+@pytest.mark.parametrize("where", ["itself", "in an array", "in a tuple", "behind many"])
+def test_what_json_cannot_say_is_refused_beside_large_texts(types: Types, text: str, where: str) -> None:
+    content = types.TextContent(text=text)
+    for number in (1.5, None, float("inf"), float("-inf"), float("nan")):
+        places = {"itself": number, "in an array": [number], "in a tuple": ({"a": [number]},)}
+        structured = {"text": text, "number": places.get(where, [0] * 9000 + [number])}
+        value = types.CallToolResult(content=[content], result_type="complete", structured_content=structured)
+        if number in (1.5, None):
+            decoded = types.decode(types.encode(value), types.CallToolResult)
+            assert decoded.structured_content == json.loads(json.dumps(structured))
+        else:
+            with pytest.raises(ValueError, match="JSON has neither NaN nor infinity"):
+                types.encode(value)
+
+
+def test_large_text_that_is_not_json_is_refused(types: Types) -> None:
+    for text in ("wind " * 20_000, "No Idea. " * 20_000):
+        for word in ("NaN", "Infinity", "-Infinity"):
+            data = f'{{"content":[],"resultType":"complete","structuredContent":{{"a":"{text}","b":{word}}}}}'
+            for given in (data, data.encode(), bytearray(data.encode()), memoryview(data.encode())):
+                with pytest.raises(types.DecodeError, match="not JSON"):
+                    types.decode(given, types.CallToolResult)
+
+
 # Subclasses, as users write them
 
 

@@ -185,10 +185,18 @@ def test_what_is_broken_here_is_an_internal_error_there_and_told_to_whoever_repo
     run(main)
 
 
+LARGE_NAN = structs.CallToolResult(
+    content=[structs.TextContent(text="wind " * 50_000)],
+    structured_content={"x": [{"y": float("nan")}]},
+    result_type="complete",
+)
+
+
 @pytest.mark.parametrize("revision", [DIALECT, "2025-11-25", "2025-06-18"])
-def test_nan_is_never_sent_as_null(revision: str) -> None:
+@pytest.mark.parametrize("result", [NAN, LARGE_NAN], ids=["small", "large"])
+def test_nan_is_never_sent_as_null(result: Any, revision: str) -> None:
     async def main() -> None:
-        async with served(Returns(NAN)) as client:
+        async with served(Returns(result)) as client:
             await client.open(revision)
             assert (await client.error("tools/call", {"name": "x", "arguments": {}}))["code"] == -32603
             assert "NaN" in client.of_kind(typedmcp.Kind.FAILED)[0].text

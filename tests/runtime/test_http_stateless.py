@@ -855,6 +855,22 @@ async def test_json_that_was_encoded_already_and_is_none_does_not_go_out(raw: by
             assert (await served.call("echo", {"broken": True}).reply()).code == -32603
 
 
+@pytest.mark.parametrize("text", ["", "wind " * 50_000], ids=["small", "large"])
+@in_loop
+async def test_nan_is_never_sent_as_null(text: str) -> None:
+    class Numbers(Workshop):
+        async def call_tool(self, params: Any, ctx: Any) -> structs.CallToolResult:
+            number = float(params.arguments["number"])
+            content: list[structs.ContentBlock] = [structs.TextContent(text=text)]
+            return structs.CallToolResult(content=content, structured_content={"x": [number]}, result_type="complete")
+
+    async with serving(Numbers()) as served:
+        for _ in range(3):
+            good = await served.call("echo", {"number": "1.5"}).reply()
+            assert good.json["result"]["structuredContent"] == {"x": [1.5]}
+            assert (await served.call("echo", {"number": "nan"}).reply()).code == -32603
+
+
 @in_loop
 async def test_what_shows_a_request_shows_no_credentials() -> None:
     async with serving() as served:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from math import isfinite
 from threading import RLock
@@ -26,14 +26,26 @@ from msgspec import UNSET, MsgspecError, UnsetType
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.explain import Types, decode_error, explain
-from mcpspec._support.objects import Constant, Member, Options, Shape, is_array, is_object, leaves, present
+from mcpspec._support.objects import (
+    LARGE,
+    Constant,
+    Member,
+    Options,
+    Shape,
+    is_array,
+    is_finite,
+    is_object,
+    leaves,
+    present,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 __all__ = [
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
-    "TypingAnnotated", "constant", "dec_hook", "decode", "encode", "from_builtins", "member", "to_builtins", "untagged",
+    "TypingAnnotated", "constant", "dec_hook", "decode", "encode", "from_builtins", "may_have_lost", "member",
+    "refuse_non_finite", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -392,17 +404,32 @@ def encode(value: object) -> bytes:
     Raises `ValueError` for NaN and infinity, which JSON cannot say.
     """
     text = _encode(value)
-    if text.find(b"null") >= 0:  # as which msgspec writes them; `in` would first try to take the word for a number
-        _refuse_non_finite(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,)))
+    if may_have_lost(text, value):
+        refuse_non_finite(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,)))
     return text
 
 
-def _refuse_non_finite(value: object) -> None:
+def may_have_lost(text: bytes | bytearray, value: object, start: int = 0) -> bool:
+    """Whether NaN or infinity may be in a value whose text begins at `start`: msgspec writes `null` for them."""
+    size = len(text) - start
+    if size > LARGE and is_finite(value, size, _parts):
+        return False
+    return text.find(b"null", start) >= 0  # `in` would first try to take the word for a number
+
+
+def _parts(value: object) -> Collection[Any] | None:
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.astuple(value)
+    return () if value is UNSET or isinstance(value, msgspec.Raw) else None
+
+
+def refuse_non_finite(value: object) -> None:
+    """Raises `ValueError` for NaN and infinity in parsed JSON."""
     if isinstance(value, float) and not isfinite(value):
         raise ValueError("JSON has neither NaN nor infinity")
-    if is_object(value) or is_array(value):
-        for item in value.values() if is_object(value) else value:
-            _refuse_non_finite(item)
+    items = value.values() if is_object(value) else value if is_array(value) or isinstance(value, tuple) else ()
+    for item in items:
+        refuse_non_finite(item)
 
 
 def from_builtins(value: object, type: TypeForm[T]) -> T:

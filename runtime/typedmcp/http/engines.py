@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_object
-from mcpspec._support.structs import from_builtins, to_builtins
+from mcpspec._support.objects import LARGE, is_object
+from mcpspec._support.structs import from_builtins, may_have_lost, to_builtins
 from typedmcp import dialect
 from typedmcp.changes import Change
 from typedmcp.codec import Entry, Response, codec_for, encoder
@@ -143,7 +143,8 @@ class HttpEngine(Engine):
                 return self._answer_now(ctx, answer, exchange)
             encoded = _encode(answer)
             line: bytes = self._whole % (id, len(encoded) - 1, encoded)
-            if line.find(b"null") >= 0 or line.find(b"\n") >= 0 or len(encoded) <= _NOTHING:
+            is_lossy = line.find(b"null") >= 0 if len(line) <= LARGE else may_have_lost(line, answer)
+            if is_lossy or line.find(b"\n") >= 0 or len(encoded) <= _NOTHING:
                 return self._answer_now(ctx, answer, exchange)
         except Exception:
             return self._answer_now(ctx, answer, exchange)
@@ -184,7 +185,8 @@ class HttpEngine(Engine):
             if ctx.facts.is_modern:
                 encoded = self.service.named(encoded)
             line = _encode(Response("2.0", ctx.id, encoded))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-            if line.find(b"null") >= 0 or line.find(b"\n") >= 0:  # for which `in` takes three times as long
+            is_lossy = line.find(b"null") >= 0 if len(line) <= LARGE else may_have_lost(line, encoded)
+            if is_lossy or line.find(b"\n") >= 0:  # for which `in` takes three times as long
                 raise ValueError("perhaps NaN, or JSON that was encoded already")
         except Exception:
             self.note(ctx)

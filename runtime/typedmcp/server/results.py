@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcpspec._support.objects import is_array, is_object
+from mcpspec._support.structs import may_have_lost, refuse_non_finite
 from typedmcp import dialect
 from typedmcp.backends import as_struct
 from typedmcp.errors import UsageError
@@ -206,17 +207,9 @@ def _block(value: Any, name: str) -> Any:
 def json_text(value: Any) -> str:
     """A value as JSON text. Raises `TypeError` or `ValueError` for what has none."""
     text = _encoder.encode(value)
-    if text.find(b"null") >= 0:  # as which NaN and infinity would go out
-        plain_value = plain(value)
-        _refuse_non_finite(plain_value)
+    if may_have_lost(text, value):
+        refuse_non_finite(plain(value))
     return text.decode()
-
-
-def _refuse_non_finite(value: Any) -> None:
-    if isinstance(value, float) and value - value != 0:
-        raise ValueError("JSON has neither NaN nor infinity")
-    for item in value.values() if is_object(value) else value if is_array(value) else ():
-        _refuse_non_finite(item)
 
 
 # Resources

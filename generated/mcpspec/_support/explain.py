@@ -79,6 +79,9 @@ def _encoding_fault(buf: bytes | bytearray | memoryview | str, error: UnicodeErr
 def _fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
     if hint is Any:
         return None
+    if isinstance(hint, type) and not hasattr(hint, "__union__"):  # most are; what follows takes its time
+        shape = types.shape(hint)
+        return _plain_fault(value, hint, path, types) if shape is None else _object_fault(value, shape, path, types)
     if get_origin(hint) is Annotated:
         base, *bounds = get_args(hint)
         return _fault(value, base, path, types) or _bounds_fault(value, bounds, path)
@@ -89,17 +92,14 @@ def _fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
         allowed = get_args(hint)
         fits = any(value == option and type(value) is type(option) for option in allowed)
         return None if fits else Fault(path, _expected([shown(option) for option in allowed], value))
-    if (shape := types.shape(hint)) is not None:
-        return _object_fault(value, shape, path, types)
     return _plain_fault(value, hint, path, types)
 
 
 def _plain_fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
-    kind = get_origin(hint) or hint
+    kind = hint if isinstance(hint, type) else get_origin(hint)
     if type(value) is not kind and not (kind is dict and is_object(value)):
         return Fault(path, _expected([KINDS.get(kind, str(kind))], value))
-    arguments = get_args(hint)
-    if not arguments:
+    if not (arguments := get_args(hint)):
         return None
     items: list[tuple[str | int, Any]] = (
         [*value.items()] if is_object(value) else [*enumerate(cast("list[Any]", value))]

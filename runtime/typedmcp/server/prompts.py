@@ -9,7 +9,7 @@ from typedmcp import dialect
 from typedmcp.errors import InvalidParams
 from typedmcp.server.parts import parts_of
 from typedmcp.server.results import messages
-from typedmcp.server.signatures import BadArgument, Signature, name_of
+from typedmcp.server.signatures import BadArgument, Parameter, Signature, name_of
 from typedmcp.server.tools import called
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ class Prompt:
         text = self.signature.described.text if description is None else description
         members = parts_of(f"prompt {self.name!r}", title=title, description=text or None, icons=icons, meta=meta)
         self.spec: D.Prompt = D.Prompt(name=self.name, **members)
-        if self.signature.parameters:
-            self.spec.arguments = [_argument(parameter) for parameter in self.signature.parameters]
+        arguments = [_argument(each, self.signature.description_of(each)) for each in self.signature.parameters]
+        if arguments:
+            self.spec.arguments = arguments
 
     async def get(self, arguments: Mapping[str, str], ctx: Context) -> Any:
         """Its messages. Raises `InvalidParams` for arguments that the function does not take."""
@@ -58,8 +59,8 @@ class Prompt:
         return made
 
 
-def _argument(parameter: Any) -> D.PromptArgument:
+def _argument(parameter: Parameter, description: str) -> D.PromptArgument:
     made = D.PromptArgument(name=parameter.wire, required=parameter.required)
-    if parameter.description:
-        made.description = parameter.description
+    if description:
+        made.description = description
     return made

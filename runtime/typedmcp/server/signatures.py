@@ -6,9 +6,10 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from types import MethodType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -66,6 +67,7 @@ class Parameter:
     field: Callable[..., Any]
     """What `msgspec.field` is called with, its name aside."""
     description: str
+    """What a note on it says."""
 
 
 class Signature:
@@ -78,8 +80,8 @@ class Signature:
     def __init__(self, function: Callable[..., Any], what: str) -> None:
         self.function = function
         self._what = what
-        self.described: Described = described(None if _is_partial(function) else inspect.getdoc(function))
         hints = hints_of(function, what)
+        self._result = hints.pop("return", UNSET)
         parameters = _parameters_of(function, what)
         self._refuse_unbound(parameters, hints)
         self.context: str | None = self._context_of(parameters, hints)
@@ -103,10 +105,19 @@ class Signature:
         self._needs_hook = any(needs_hook(parameter.hint) for parameter in self.parameters)
         self.call: Callable[[Any, Any], Any] = self._caller(parameters)
 
+    @cached_property
+    def described(self) -> Described:
+        """What its docstring says. Read when it is asked for, since servers with many tools are to start soon."""
+        return described(None if _is_partial(self.function) else inspect.getdoc(self.function))
+
+    def description_of(self, parameter: Parameter) -> str:
+        """What is said of a parameter, by a note or by the docstring."""
+        return parameter.description or self.described.parameters.get(parameter.name, "")
+
     @property
     def returns(self) -> Any:
         """What it says that it returns. Raises `UsageError` where that names what there is not."""
-        return _result_of(self.function, self._what)
+        return self._result if self._result is not UNSET else _result_of(self.function, self._what)
 
     def _refuse_unbound(self, parameters: list[inspect.Parameter], hints: Mapping[str, Any]) -> None:
         """A method of a class, which nobody could call without an object."""
@@ -144,7 +155,7 @@ class Signature:
             required=default is inspect.Parameter.empty,
             default=default,
             field=field,
-            description=said or self.described.parameters.get(given.name, ""),
+            description=said or "",
         )
 
     def _default_in(self, field: Any, name: str) -> tuple[Any, Callable[..., Any]]:
@@ -198,7 +209,13 @@ class Signature:
     def schema(self) -> dict[str, Any]:
         """The schema of its arguments: an object's."""
         rest = schema_of(self.rest) or True if self.takes_rest else False
-        made = object_schema({parameter.wire: _described_schema(parameter) for parameter in self.parameters}, rest)
+        made = object_schema(
+            {
+                parameter.wire: _described_schema(parameter, self.description_of(parameter))
+                for parameter in self.parameters
+            },
+            rest,
+        )
         if required := [parameter.wire for parameter in self.parameters if parameter.required]:
             made["required"] = required
         return made
@@ -289,11 +306,17 @@ def _parameters_of(function: Callable[..., Any], what: str) -> list[inspect.Para
 
 
 def hints_of(function: Callable[..., Any], what: str) -> dict[str, Any]:
-    """The types of a function's parameters. Raises `UsageError` for a name that there is not."""
+    """The types of a function's parameters, and as `return` what it returns, where there are all names for that.
+
+    Raises `UsageError` for a name that there is not among those of the parameters.
+    """
     inner = _unwrapped(function)
     if isinstance(inner, type):
         inner = MethodType(cast(Any, inner).__init__, inner)  # whose variables it may name
-    return _hints_of(inner, what, name_of(function))
+    elif "return" in getattr(inner, "__annotations__", {}):
+        with suppress(UsageError):
+            return _hints_of(inner, what, name_of(function))
+    return _hints_of(inner, what, name_of(function), of_result=False)
 
 
 def _result_of(function: Callable[..., Any], what: str) -> Any:
@@ -313,10 +336,11 @@ def _unwrapped(function: Any) -> Any:
     return getattr(function.__class__, "__call__", function)  # noqa: B004  # an object that can be called
 
 
-def _hints_of(function: Any, what: str, name: str, *, of_result: bool = False) -> dict[str, Any]:
-    """The types of its parameters, or that of its result: who needs the one need not know the other."""
+def _hints_of(function: Any, what: str, name: str, *, of_result: bool | None = None) -> dict[str, Any]:
+    """The types of its parameters, that of its result, or both: who needs the one need not know the other."""
     said: dict[str, Any] = getattr(function, "__annotations__", {})
-    said = {key: hint for key, hint in said.items() if (key == "return") is of_result}
+    if of_result is not None:
+        said = {key: hint for key, hint in said.items() if (key == "return") is of_result}
     if not said:
         return {}
     holder = SimpleNamespace(__annotations__=said, __globals__=getattr(function, "__globals__", {}))
@@ -387,10 +411,10 @@ def _alias(note: Any) -> str | None:
     return next((name for name in names if isinstance(name, str)), None)
 
 
-def _described_schema(parameter: Parameter) -> dict[str, Any]:
+def _described_schema(parameter: Parameter, description: str) -> dict[str, Any]:
     made = schema_of(parameter.hint)
-    if parameter.description:
-        made["description"] = parameter.description
+    if description:
+        made["description"] = description
     if not parameter.required and (default := default_of(parameter.default)) is not UNSET:
         made["default"] = default
     return made

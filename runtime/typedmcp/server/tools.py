@@ -80,22 +80,18 @@ class Tool:
             raise UsageError(f'{what}: input_schema: it is the schema of an object: {{"type": "object", …}}')
         self._given_input = None if input_schema is None else D.from_builtins(dict(input_schema), D.ToolInputSchema)
         self._shown_output = self.output.schema if output_schema is None else output_schema
-        text = self.signature.described.text if description is None else description
+        self._description = description
         self._parts = parts_of(
-            what,
-            D.ToolAnnotations,
-            title=title,
-            description=text or None,
-            icons=icons,
-            meta=meta,
-            annotations=annotations,
-        )
+            what, D.ToolAnnotations, title=title, icons=icons, meta=meta, annotations=annotations
+        )  # fmt: skip
 
     @cached_property
     def spec(self) -> D.Tool:
         """What lists say of it. Made for the first of them, since servers with many tools are to start soon."""
         schema = self._given_input or D.from_builtins(self.signature.schema(), D.ToolInputSchema)
         made = D.Tool(name=self.name, input_schema=schema, **self._parts)
+        if text := self.signature.described.text if self._description is None else self._description:
+            made.description = text
         if self._shown_output is not None:
             made.output_schema = D.from_builtins(dict(self._shown_output), D.ToolOutputSchema)
         return made

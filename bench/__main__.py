@@ -28,8 +28,9 @@ OUT = Path(__file__).parent / "results"
 def main() -> int:
     options = _options()
     results = _measured(options)
+    written = write(results, options.out)  # first of all, lest anything that was measured gets lost
     print(terminal.text(results))
-    for path in write(results, options.out):
+    for path in written:
         say(f"written: {path}")
     return _check(results, options) if options.check else 0
 

@@ -79,12 +79,15 @@ class Table(msgspec.Struct):
         return None if row is None else row.figures.get(column)
 
     def ratios(self, contender: str, column: str, against: str | None = None) -> list[float]:
-        """How many times as good a contender is as another, round by round; empty where one did not take part."""
+        """How many times as good a contender is as another, round by round; empty where one did not take part.
+
+        Rounds are left out where one has nothing, or less: memory that a process has given back meanwhile.
+        """
         mine, other = self.figures(contender, column), self.figures(against or self.reference, column)
         if mine is None or other is None:
             return []
         pairs = zip(mine.rounds, other.rounds, strict=False)
-        return [b / a if self.better == "lower" else a / b for a, b in pairs if a and b]
+        return [b / a if self.better == "lower" else a / b for a, b in pairs if a > 0 and b > 0]
 
 
 class Results(msgspec.Struct):

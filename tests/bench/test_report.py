@@ -196,12 +196,17 @@ def test_the_guides_of_lines_rise_as_a_line_does_that_grows_as_the_size() -> Non
     assert slopes
 
 
-_SPARSE: list[dict[str, list[list[float] | None]]] = [{}, {REFERENCE: [[0.0, 0.0]]}, {"x": [[2.0]]}, {REFERENCE: [[]]}]
+_SPARSE: list[dict[str, list[list[float] | None]]] = [
+    {}, {REFERENCE: [[0.0, 0.0]]}, {"x": [[2.0]]}, {REFERENCE: [[]]}, {REFERENCE: [[2.0]], "x": [[-3.0]]},
+    {REFERENCE: [[-3.0]], "x": [[2.0]]}, {REFERENCE: [[2.0, 2.0]], "x": [[-3.0, 3.0]]}, {REFERENCE: [[-2.0]]},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("rows", _SPARSE)
 @pytest.mark.parametrize("kind", ["bars", "lines"])
-def test_nothing_and_zero_can_be_reported(rows: dict[str, list[list[float] | None]], kind: str, tmp_path: Path) -> None:
+def test_nothing_zero_and_less_can_be_reported(
+    rows: dict[str, list[list[float] | None]], kind: str, tmp_path: Path
+) -> None:
     table = made_up.table("a", ["10"], rows, kind="lines" if kind == "lines" else "bars")
     for tables in ([], [table]):
         results = made_up.results(tables)

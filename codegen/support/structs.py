@@ -32,7 +32,6 @@ from mcpspec._support.objects import (
     Member,
     Options,
     Shape,
-    is_array,
     is_finite,
     is_object,
     leaves,
@@ -427,9 +426,11 @@ def refuse_non_finite(value: object) -> None:
     """Raises `ValueError` for NaN and infinity in parsed JSON."""
     if isinstance(value, float) and not isfinite(value):
         raise ValueError("JSON has neither NaN nor infinity")
-    items = value.values() if is_object(value) else value if is_array(value) or isinstance(value, tuple) else ()
-    for item in items:
-        refuse_non_finite(item)
+    if is_object(value):
+        refuse_non_finite([*value.values()])
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            refuse_non_finite(item)
 
 
 def from_builtins(value: object, type: TypeForm[T]) -> T:

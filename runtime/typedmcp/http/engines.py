@@ -112,14 +112,14 @@ class HttpEngine(Engine):
             function = self._simple[entry.handler]
             if facts.is_modern is not (codec is self._modern) or id in in_flight or len(in_flight) >= self._most:
                 return exchange.take(body)
-            if entry.takes_input and (
-                params.request_state.__class__ is str or params.input_responses.__class__ is dict
-            ):
-                return exchange.take(body)
             meta = _new_meta(_MetaType)
             meta.update(facts.meta)
             ctx = Context(self, entry, id, facts, meta, body, exchange)
             ctx.params = params = entry.up(params, meta)
+            if entry.takes_input and (
+                params.request_state.__class__ is str or params.input_responses.__class__ is dict
+            ):
+                return exchange.take(body)
         except (LookupError, AttributeError, ValueError, RecursionError, TypeError, RemoteError):
             return exchange.take(body)
         try:

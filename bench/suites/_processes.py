@@ -97,6 +97,29 @@ class Process:
         finally:
             timer.cancel()
 
+    def write(self, data: bytes) -> None:
+        """Write to its standard input."""
+        assert self.popen.stdin is not None
+        try:
+            os.write(self.popen.stdin.fileno(), data)
+        except BrokenPipeError:
+            raise self.failure("it reads no more") from None
+
+    def read(self) -> bytes:
+        """Read what it has written to its standard output."""
+        assert self.popen.stdout is not None
+        data = os.read(self.popen.stdout.fileno(), 1 << 20)
+        if not data:
+            raise self.failure("it went away")
+        return data
+
+    def read_line(self) -> bytes:
+        """Read on up to the end of a line, where nothing follows it yet: fast for long ones, too."""
+        parts = [b""]
+        while not parts[-1].endswith(b"\n"):
+            parts.append(self.read())
+        return b"".join(parts)
+
     def end(self) -> None:
         """End it: by the end of its input if it has one, else by signal."""
         if self.popen.stdin is not None:

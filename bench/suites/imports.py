@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -13,7 +14,18 @@ from functools import partial
 from bench.plan import Plan, in_turns, say
 from bench.results import Row, Table
 from bench.suites import stdio
-from bench.suites._processes import LEGACY, PATIENCE, ask, opening, rows, started
+from bench.suites._processes import (
+    CONTENDERS,
+    LEGACY,
+    PATIENCE,
+    Contender,
+    Process,
+    ask,
+    opening,
+    python,
+    rows,
+    started,
+)
 
 __all__ = ["first_answer", "imported", "tables"]
 
@@ -29,6 +41,8 @@ MODULES = {
     "official mcp, MCPServer": "mcp.server.mcpserver",
     "fastmcp": "fastmcp",
 }
+MANY, LISTS = 1000, 10
+LATER, FIRST_LIST, NEXT_LIST = "later", "first list", "next list"
 SLOW = ("official mcp, MCPServer", "fastmcp")
 """Those that are left out in a hurry."""
 
@@ -80,6 +94,8 @@ def tables(plan: Plan) -> Iterator[Table]:
         columns=["first answer"],
         rows=rows(answers, servers),
     )
+    if not plan.quick:
+        yield many_tools(plan)
 
 
 def imported(modules: str) -> Mapping[str, float]:
@@ -99,6 +115,53 @@ def first_answer(command: list[str]) -> float:
         took = time.perf_counter() - begun
         if "result" not in answer:
             raise process.failure(f"answered {answer}")
+    return took * 1e3
+
+
+def many_tools(plan: Plan) -> Table:
+    """What many tools cost at the start, and how fast they are listed."""
+    say("import: many tools")
+    folder = CONTENDERS / "stdio"
+    found = [
+        Contender(stdio.FLOOR, python(folder / "floor_many.py"), "the floor: constants for answers"),
+        Contender("typedmcp, Server", python(folder / "ours_many.py")),
+        Contender("official Python, MCPServer", python(folder / "official_many.py")),
+        Contender("fastmcp", python(folder / "fastmcp_many.py")),
+    ]
+    measured = in_turns({one.name: partial(_many, one.command) for one in found}, plan.rounds)
+    return Table(
+        name="import/many-tools",
+        title=f"A server with {MANY:,} tools",
+        about=f"How much later than one with one tool a server with {MANY:,}, of three described parameters each, "
+        "answers `initialize`, and how long it then takes to list them all: the first time, and again.",
+        unit="ms",
+        better="lower",
+        reference="official Python, MCPServer",
+        columns=[LATER, FIRST_LIST, NEXT_LIST],
+        rows=rows(measured, found),
+    )
+
+
+def _many(command: list[str]) -> Mapping[str, float]:
+    alone = min(first_answer([*command, "1"]) for _ in range(2))
+    later = min(first_answer([*command, str(MANY)]) for _ in range(2)) - alone
+    with started(command[-1], [*command, str(MANY)]) as process:
+        first, second = opening()
+        ask(process, first)
+        process.write(second.encode() + b"\n")
+        lists = [_listed(process) for _ in range(LISTS)]
+    return {LATER: later, FIRST_LIST: lists[0], NEXT_LIST: statistics.median(lists[1:])}
+
+
+def _listed(process: Process) -> float:
+    """How many milliseconds it takes to list all tools."""
+    with process.deadline():
+        begun = time.perf_counter()
+        process.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+        answer = process.read_line()
+        took = time.perf_counter() - begun
+    if len(json.loads(answer).get("result", {}).get("tools", [])) != MANY:
+        raise process.failure(f"answered {answer[:300]!r}")
     return took * 1e3
 
 

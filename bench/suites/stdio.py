@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
 import time
 from collections.abc import Generator, Iterator
@@ -165,7 +164,7 @@ class Server:
             answer = json.loads(ask(self.process, first))
             if answer.get("result", {}).get("protocolVersion") != LEGACY:
                 raise self.process.failure(f"no handshake, but {answer}")
-            self.write(f"{second}\n".encode())
+            self.process.write(f"{second}\n".encode())
         for arguments, text in (({"text": TEXT}, TEXT), ({"size": 100}, "x" * 100)):
             id = next(self.ids)
             tool = "echo" if "text" in arguments else "large"
@@ -193,13 +192,13 @@ class Server:
         sent, answered = depth, 0
         with self.process.deadline(10):
             start = time.perf_counter()
-            self.write(b"".join(lines[:depth]))
+            self.process.write(b"".join(lines[:depth]))
             while answered < count:
-                parts.append(self.read())
+                parts.append(self.process.read())
                 done = parts[-1].count(b"\n")
                 answered += done
                 if sent < count:
-                    self.write(b"".join(lines[sent : sent + done]))
+                    self.process.write(b"".join(lines[sent : sent + done]))
                     sent += done
             took = time.perf_counter() - start
         if (data := b"".join(parts)).count(f'"{TEXT}"'.encode()) != count:
@@ -218,35 +217,19 @@ class Server:
     def one_large(self) -> float:
         """How many seconds a large result takes."""
         line = call(next(self.ids), self.revision, "large", {"size": LARGE}).encode() + b"\n"
-        parts = [b""]
         start = time.perf_counter()
-        self.write(line)
-        while not parts[-1].endswith(b"\n"):
-            parts.append(self.read())
+        self.process.write(line)
+        answer = self.process.read_line()
         took = time.perf_counter() - start
-        if b'"%b"' % (b"x" * LARGE) not in b"".join(parts):
+        if b'"%b"' % (b"x" * LARGE) not in answer:
             raise self.process.failure("not the result that was asked for")
         return took
 
     def leave_waiting(self, count: int) -> None:
         """Send calls that are not answered, and see by one that is that the server has taken them all."""
         for id in itertools.islice(self.ids, count):
-            self.write(call(id, self.revision, "wait", {}).encode() + b"\n")
+            self.process.write(call(id, self.revision, "wait", {}).encode() + b"\n")
         last = next(self.ids)
         answer = json.loads(ask(self.process, call(last, self.revision, "echo", {"text": TEXT})))
         if not is_answer(answer, last, TEXT):
             raise self.process.failure(f"answered {answer} while others wait")
-
-    def write(self, data: bytes) -> None:
-        assert self.process.popen.stdin is not None
-        try:
-            os.write(self.process.popen.stdin.fileno(), data)
-        except BrokenPipeError:
-            raise self.process.failure("it reads no more") from None
-
-    def read(self) -> bytes:
-        assert self.process.popen.stdout is not None
-        data = os.read(self.process.popen.stdout.fileno(), 1 << 20)
-        if not data:
-            raise self.process.failure("it went away")
-        return data

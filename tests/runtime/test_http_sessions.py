@@ -1299,7 +1299,11 @@ async def test_a_request_like_one_before_is_read_once(
         ask = served.ask if revision == DIALECT else (await served.session(revision)).ask
         await ask(method, params).reply()
         left: list[bytes] = []
-        monkeypatch.setattr(Exchange, "_take", lambda _, body: left.append(body))
+
+        def leave(_: Exchange, body: bytes) -> None:
+            left.append(body)
+
+        monkeypatch.setattr(Exchange, "_take", leave)
         reply = await ask(method, params).reply()
         assert "result" in reply.json
         assert not left

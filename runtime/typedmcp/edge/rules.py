@@ -85,11 +85,29 @@ def _structured_content(value: Any, lost: Lost) -> Any:
 
 def _input_schema(schema: Any, lost: Lost) -> Any:
     """In older revisions each property is described by an object, though JSON Schema also takes a boolean."""
+    if _is_usual(schema):
+        return schema
     properties = schema.get("properties")
     described = _described(properties)
     if described is not properties:
         schema = {**schema, "properties": described}
     return _without_misfits(schema, lost, "Tool.input_schema")
+
+
+def _is_usual(schema: Any) -> bool:
+    """Whether a schema fits, seen at a glance: servers have many tools, and nearly all of their schemas do."""
+    properties, required = schema.get("properties", _NOTHING), schema.get("required", _NONE)
+    return (
+        properties.__class__ is dict
+        and required.__class__ is list
+        and _OBJECTS.issuperset(map(type, properties.values()))
+        and _NAMES.issuperset(map(type, required))
+    )
+
+
+_NOTHING: dict[str, Any] = {}
+_NONE: list[str] = []
+_OBJECTS, _NAMES = {dict}, {str}
 
 
 def _described(properties: Any) -> Any:

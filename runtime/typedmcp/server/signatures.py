@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
-from operator import attrgetter
 from types import MethodType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
@@ -103,6 +102,8 @@ class Signature:
         self._known = {parameter.wire for parameter in self.parameters}
         self._taken = {p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY} - self._known
         self._needs_hook = any(needs_hook(parameter.hint) for parameter in self.parameters)
+        self.is_simple: bool = self.rest is UNSET and all(p.kind in _POSITIONAL for p in parameters)
+        """Whether it is called with the members of `struct` in their order, and with the context if it takes that."""
         self.call: Callable[[Any, Any], Any] = self._caller(parameters)
 
     @cached_property
@@ -276,14 +277,9 @@ class Signature:
         """What calls the function with what `bind` gave, and the context."""
         function, context = self.function, self.context
         first = [p.name for p in parameters if p.kind in _POSITIONAL]
-        members = [p.member for p in self.parameters]
-        is_simple = self.rest is UNSET and all(p.kind in _POSITIONAL for p in parameters)
-        if is_simple and context is None and len(first) == 1:
-            only = attrgetter(members[0])
-            return lambda bound, _: function(only(bound))
-        if is_simple and context is None:
+        if self.is_simple and context is None:
             return lambda bound, _: function(*astuple(bound))
-        if is_simple and first[0] == context:
+        if self.is_simple and first[0] == context:
             return lambda bound, ctx: function(ctx, *astuple(bound))
         names, takes_no_rest = [p.name for p in self.parameters], not self.takes_rest
         nothing: dict[str, Any] = {}

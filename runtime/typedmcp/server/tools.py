@@ -28,6 +28,7 @@ __all__ = ["Tool", "called", "is_async"]
 D = dialect.structs
 
 _Result, _Text = D.CallToolResult, D.TextContent
+_convert, _members = msgspec.convert, msgspec.structs.astuple
 
 
 class Tool:
@@ -74,7 +75,11 @@ class Tool:
         self._input = None if input_schema is None else _checked(input_schema, f"{what}: input_schema")
         self._output = None if output_schema is None else _checked(output_schema, f"{what}: output_schema")
         self._struct = self.signature.struct
-        self._is_hot = is_async(function) and timeout is None and self._input is None and self.signature.is_plain
+        is_hot = is_async(function) and timeout is None and self._input is None and self.signature.is_plain
+        self.call: Callable[[Any, Context], Any] = self._call_hot if is_hot else self._call_any
+        """Call it with arguments and a context: a result, or something to be awaited for one."""
+        self._spread = function if self.signature.is_simple and self.signature.context is None else None
+        """What is called with the arguments alone."""
         self._gives_text = self.output.schema is None and self._output is None and not self.output.is_nothing
         if input_schema is not None and input_schema.get("type") != "object":
             raise UsageError(f'{what}: input_schema: it is the schema of an object: {{"type": "object", …}}')
@@ -96,14 +101,24 @@ class Tool:
             made.output_schema = D.from_builtins(dict(self._shown_output), D.ToolOutputSchema)
         return made
 
-    def call(self, arguments: Any, ctx: Context) -> Any:
-        """Call it: a result, or something to be awaited for one."""
+    async def _call_hot(self, arguments: Any, ctx: Context) -> Any:
+        """`_call_any` for an async function whose arguments need no further look: the hot path, in one coroutine."""
+        try:
+            bound = _convert(arguments if arguments.__class__ is dict else {}, self._struct)
+        except Exception:
+            made = self._call_any(arguments, ctx)  # which says what is wrong
+            return await made if is_awaitable(made) else made
+        try:
+            spread = self._spread
+            value = await (self._call(bound, ctx) if spread is None else spread(*_members(bound)))
+        except Exception as error:
+            return self._failed(error, ctx)
+        if value.__class__ is str and self._gives_text:
+            return _Result(content=[_Text(text=value)], result_type="complete")
+        return self._result(value, ctx)
+
+    def _call_any(self, arguments: Any, ctx: Context) -> Any:
         given: Mapping[str, Any] = arguments if arguments.__class__ is dict else {}
-        if self._is_hot:
-            try:
-                return self._await_hot(msgspec.convert(given, self._struct), ctx)
-            except Exception:  # noqa: S110  # what is wrong is looked for below
-                pass
         if self._input is not None and (wrong := self._input.fault(given, "")) is not None:
             return failure(wrong)
         try:
@@ -117,16 +132,6 @@ class Tool:
         except Exception as error:
             return self._failed(error, ctx)
         return self._awaited_value(value, ctx) if is_later(value) else self._result(value, ctx)
-
-    async def _await_hot(self, bound: Any, ctx: Context) -> Any:
-        """`_awaited` for an async function: the hot path."""
-        try:
-            value = await self._call(bound, ctx)
-        except Exception as error:
-            return self._failed(error, ctx)
-        if value.__class__ is str and self._gives_text:
-            return _Result(content=[_Text(text=value)], result_type="complete")
-        return self._result(value, ctx)
 
     async def _awaited(self, bound: Any, ctx: Context) -> Any:
         return await self._awaited_value(called(self.signature, bound, ctx, thread=self._thread), ctx)

@@ -77,8 +77,8 @@ def _origin(results: Results) -> str:
     environment = results.environment
     return (
         f"`{results.command}` on {environment.processor}, {environment.cores} cores, Python {environment.python}, "
-        f"commit {environment.commit}, {when(environment)}: medians of rounds in which all took turns, and the middle "
-        f"half of the ratios. All of it is in `bench/results/{environment.machine}.html`."
+        f"commit {environment.commit}, {when(environment)}: medians of rounds in which all took turns, and the range "
+        f"of the ratios. All of it is in `bench/results/{environment.machine}.html`."
     )
 
 

@@ -9,12 +9,12 @@ changes meanwhile, where the figures themselves do not.
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Literal
 
 import msgspec
 
-__all__ = ["Environment", "Figures", "Results", "Row", "Table", "load", "save", "spread"]
+__all__ = ["Environment", "Figures", "Results", "Row", "Table", "load", "save"]
 
 FORMAT = 1
 
@@ -103,14 +103,6 @@ class Results(msgspec.Struct):
     def table(self, name: str) -> Table | None:
         """One by its name."""
         return next((table for table in self.tables if table.name == name), None)
-
-
-def spread(values: list[float]) -> tuple[float, float]:
-    """The middle half of some values: the quartiles. Of fewer than four, the least and the greatest."""
-    if len(values) < 4:
-        return min(values), max(values)
-    low, _, high = quantiles(values, n=4, method="inclusive")
-    return low, high
 
 
 def save(results: Results, path: Path) -> None:

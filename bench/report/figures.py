@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import floor, isfinite, log10
 from statistics import median
 
-from bench.results import Environment, Results, Table, spread
+from bench.results import Environment, Results, Table
 
 __all__ = [
     "MISSING",
@@ -45,7 +45,7 @@ _BYTES = {"B": 1.0, "bytes": 1.0, "kB": 1e3, "KB": 1e3, "KiB": 1024.0, "MB": 1e6
 
 @dataclass(frozen=True)
 class Spread:
-    """Some values: their median, and where the middle half of them lies."""
+    """Some values: their median, and the least and the greatest of them."""
 
     median: float
     low: float
@@ -73,8 +73,7 @@ class Headline:
 
 
 def _spread(values: list[float]) -> Spread:
-    low, high = spread(values)
-    return Spread(median(values), low, high)
+    return Spread(median(values), min(values), max(values))
 
 
 def cell(table: Table, contender: str, column: str, against: str | None = None) -> Cell | None:

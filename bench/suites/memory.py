@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.plan import Plan, in_turns, say
 from bench.results import Table
 from bench.suites import http, stdio
-from bench.suites._processes import LEGACY, PATIENCE, Contender, Process, ask, call, is_answer, rows
+from bench.suites._processes import LEGACY, PATIENCE, Contender, Process, call, is_answer, rows
 
 __all__ = ["tables"]
 
@@ -156,7 +156,9 @@ def _peaks(contender: Contender, sizes: tuple[int, ...]) -> Mapping[str, float]:
 def _echo(process: Process, size: int) -> float:
     """Have a text echoed; the MB that the process has had at most by then."""
     text = "x" * size
-    answer = json.loads(ask(process, call(1, LEGACY, "echo", {"text": text}), seconds=_SLOW))
-    if not is_answer(answer, 1, text):
+    with process.deadline(_SLOW):
+        process.write(call(1, LEGACY, "echo", {"text": text}).encode() + b"\n")
+        answer = process.read_line()
+    if not is_answer(json.loads(answer), 1, text):
         raise process.failure("it did not echo")
     return _memory(process, "VmHWM") / 1e3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast, get_args, get_origin
 
 from mcpspec._support.errors import DecodeError
 from mcpspec._support.objects import Shape, fit, is_array, is_object, leaves
@@ -76,22 +76,58 @@ def _encoding_fault(buf: bytes | bytearray | memoryview | str, error: UnicodeErr
     return f"not UTF-8: {error}"
 
 
-def _fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
+class _Form(NamedTuple):
+    """What kind of type a hint is, which takes longer to find out than to look for a fault."""
+
+    hint: Any
+    """The hint itself, which so stays the only one of its identity."""
+    kind: Literal["any", "class", "bounded", "union", "literal", "plain"]
+    parts: list[Any]
+    """Type and bounds of a bounded one, the options of a union, the values of a literal."""
+
+
+_forms: dict[int, _Form] = {}
+"""Those that have been met, by the identity of their hints."""
+_MOST = 4096
+
+
+def _form(hint: Any) -> _Form:
+    found = _forms.get(id(hint))
+    if found is None:
+        if len(_forms) >= _MOST:
+            _forms.clear()
+        found = _forms[id(hint)] = _formed(hint)
+    return found
+
+
+def _formed(hint: Any) -> _Form:
     if hint is Any:
-        return None
-    if isinstance(hint, type) and not hasattr(hint, "__union__"):  # most are; what follows takes its time
-        shape = types.shape(hint)
-        return _plain_fault(value, hint, path, types) if shape is None else _object_fault(value, shape, path, types)
+        return _Form(hint, "any", [])
+    if isinstance(hint, type) and not hasattr(hint, "__union__"):
+        return _Form(hint, "class", [])
     if get_origin(hint) is Annotated:
-        base, *bounds = get_args(hint)
-        return _fault(value, base, path, types) or _bounds_fault(value, bounds, path)
+        return _Form(hint, "bounded", [*get_args(hint)])
     options = leaves(hint)
     if len(options) > 1 or options[0] is not hint:
-        return _union_fault(value, options, path, types)
-    if get_origin(hint) is Literal:
-        allowed = get_args(hint)
-        fits = any(value == option and type(value) is type(option) for option in allowed)
-        return None if fits else Fault(path, _expected([shown(option) for option in allowed], value))
+        known = [option for option in options if isinstance(option, type) or get_origin(option) is not None]
+        return _Form(hint, "union", known)
+    return _Form(hint, "literal", [*get_args(hint)]) if get_origin(hint) is Literal else _Form(hint, "plain", [])
+
+
+def _fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
+    _, kind, parts = _form(hint)
+    if kind == "any":
+        return None
+    if kind == "class" and (shape := types.shape(hint)) is not None:
+        return _object_fault(value, shape, path, types)
+    if kind == "bounded":
+        base, *bounds = parts
+        return _fault(value, base, path, types) or _bounds_fault(value, bounds, path)
+    if kind == "union":
+        return _union_fault(value, parts, path, types)
+    if kind == "literal":
+        fits = any(value == option and type(value) is type(option) for option in parts)
+        return None if fits else Fault(path, _expected([shown(option) for option in parts], value))
     return _plain_fault(value, hint, path, types)
 
 
@@ -116,7 +152,7 @@ def _is_fine(value: Any, hint: Any, types: Types) -> bool:
 def _object_fault(value: Any, shape: Shape, path: Path, types: Types) -> Fault | None:
     if not is_object(value):
         return Fault(path, _expected(["object"], value))
-    for member in sorted(shape.members, key=lambda member: member.wire):
+    for member in shape.ordered:
         here = (*path, member.wire)
         if member.wire not in value:
             if member.required:
@@ -129,7 +165,6 @@ def _object_fault(value: Any, shape: Shape, path: Path, types: Types) -> Fault |
 
 
 def _union_fault(value: Any, options: list[Any], path: Path, types: Types) -> Fault | None:
-    options = [option for option in options if isinstance(option, type) or get_origin(option) is not None]
     options = _told_apart(value, options, types)
     if len(options) == 1:
         return _fault(value, options[0], path, types)

@@ -70,6 +70,11 @@ class Shape:
     closed: bool = False
 
     @cached_property
+    def ordered(self) -> list[Member]:
+        """The members in the order of their names on the wire."""
+        return sorted(self.members, key=lambda member: member.wire)
+
+    @cached_property
     def literals(self) -> dict[str, tuple[Any, ...]]:
         """The members that take only certain values, with these."""
         return {m.wire: get_args(m.hint) for m in self.members if get_origin(m.hint) is Literal}

@@ -166,7 +166,10 @@ def test_the_server_ends_with_the_one_who_starts_it_anew(number: int, status: in
         assert parent.stderr is not None
         told = next(line for line in parent.stderr if "running on" in line)
         parent.send_signal(number)
-        assert parent.wait(20) == status
+        try:
+            assert parent.wait(20) == status
+        finally:
+            parent.kill()
         parent.stderr.read()  # which the server holds open, too
     port = int(told.partition("127.0.0.1:")[2].split()[0])
     with pytest.raises(ConnectionRefusedError):

@@ -84,6 +84,10 @@ def _structured_content(value: Any, lost: Lost) -> Any:
 
 
 def _input_schema(schema: Any, lost: Lost) -> Any:
+    return _older_schema(schema, lost, "Tool.input_schema")
+
+
+def _older_schema(schema: Any, lost: Lost, name: str) -> Any:
     """In older revisions each property is described by an object, though JSON Schema also takes a boolean."""
     if _is_usual(schema):
         return schema
@@ -91,7 +95,7 @@ def _input_schema(schema: Any, lost: Lost) -> Any:
     described = _described(properties)
     if described is not properties:
         schema = {**schema, "properties": described}
-    return _without_misfits(schema, lost, "Tool.input_schema")
+    return _without_misfits(schema, lost, name)
 
 
 def _is_usual(schema: Any) -> bool:
@@ -141,10 +145,7 @@ def _output_schema(tool: Any, lost: Lost) -> Any:
     if schema.get("type") != "object":
         lost.append("Tool.output_schema")
         return UNSET
-    described = _described(schema.get("properties"))
-    if described is not schema.get("properties"):
-        schema = {**schema, "properties": described}
-    return _without_misfits(schema, lost, "Tool.output_schema")
+    return _older_schema(schema, lost, "Tool.output_schema")
 
 
 def capabilities(plain: dict[str, Any], kind: Any) -> Any:

@@ -375,9 +375,7 @@ class Server:
         if self._middleware:
             return self._around(self._call_tool, params, ctx)
         tool = self._tools.get(params.name)  # the hot path: what is mounted is looked for below
-        if tool is None:
-            return self._call_tool(params, ctx)
-        return tool.call_hot(params.arguments, ctx) if tool.is_hot else tool.call(params.arguments, ctx)
+        return self._call_tool(params, ctx) if tool is None else tool.call(params.arguments, ctx)
 
     def _call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> Any:
         tool = self._everything("tools").get(params.name)

@@ -75,8 +75,7 @@ class Tool:
         self._input = None if input_schema is None else _checked(input_schema, f"{what}: input_schema")
         self._output = None if output_schema is None else _checked(output_schema, f"{what}: output_schema")
         self._struct = self.signature.struct
-        self.is_hot: bool = is_async(function) and timeout is None and input_schema is None and self.signature.is_plain
-        """Whether `call_hot` calls it."""
+        self._is_hot = is_async(function) and timeout is None and self._input is None and self.signature.is_plain
         self._spread = function if self.signature.is_simple and self.signature.context is None else None
         """What is called with the arguments alone."""
         self._gives_text = self.output.schema is None and self._output is None and not self.output.is_nothing
@@ -102,9 +101,9 @@ class Tool:
 
     def call(self, arguments: Any, ctx: Context) -> Any:
         """Call it: a result, or something to be awaited for one."""
-        return self.call_hot(arguments, ctx) if self.is_hot else self._call_any(arguments, ctx)
+        return self._call_hot(arguments, ctx) if self._is_hot else self._call_any(arguments, ctx)
 
-    async def call_hot(self, arguments: Any, ctx: Context) -> Any:
+    async def _call_hot(self, arguments: Any, ctx: Context) -> Any:
         """Call an async function whose arguments need no further look: the hot path, in one coroutine."""
         try:
             bound = _convert(arguments if arguments.__class__ is dict else {}, self._struct)

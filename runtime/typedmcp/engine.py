@@ -350,7 +350,7 @@ class Engine:
         if function is None or entry.handler in self._special or id in busy or len(busy) >= self.service.in_flight:
             return self._call(entry, id, params, facts, line, channel)  # type: ignore[arg-type]
         meta = _new_meta(_MetaType)
-        meta.update(facts.meta)
+        meta |= facts.meta
         ctx = Context(self, entry, id, facts, meta, line, channel)  # type: ignore[arg-type]
         try:
             ctx.params = params = entry.up(params, meta)

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from pydantic import MISSING
 
+import mcpspec
 from mcpspec.v2026_07_28 import models, structs
 
 Types: TypeAlias = Any
@@ -972,6 +973,14 @@ def test_an_open_object_has_no_attributes_but_those_it_declares() -> None:
     meta: Any = meta_object()
     with pytest.raises(AttributeError, match="RequestMetaObject declares no member 'progresToken'"):
         meta.progresToken = 1
+
+
+@pytest.mark.parametrize("version", mcpspec.VERSIONS)
+def test_open_objects_have_no_second_dict_for_attributes(version: str) -> None:
+    """There is one in each request: it would take time and memory."""
+    kinds = [kind for kind in vars(revision(version, "structs")).values() if isinstance(kind, type)]
+    found = [kind for kind in kinds if issubclass(kind, structs.OpenObject) and hasattr(kind.__new__(kind), "__dict__")]
+    assert found == []
 
 
 def test_merging_into_an_open_object_keeps_its_type() -> None:

@@ -124,6 +124,8 @@ class OpenObject(dict[str, Any]):
     Construct it with keyword arguments; read and write other members by their key.
     """
 
+    __slots__ = ()
+
     __attributes__: ClassVar[dict[str, _Descriptor]] = {}
     __constants__: ClassVar[dict[str, Any]] = {}
 
@@ -174,21 +176,31 @@ class OpenObject(dict[str, Any]):
     def __decoder__(cls) -> Callable[[Any], Any]:
         """What makes the object of a parsed JSON value; declared members are checked and typed."""
         declared, typed, is_plain = _declared(cls)
-        make = cls.__new__
-
-        def decode(value: Any) -> Any:
-            # Arguments by keyword cost a quarter of the call.
-            checked = (
-                msgspec.convert(value, declared) if is_plain else msgspec.convert(value, declared, dec_hook=dec_hook)
-            )
-            self = make(cls)
-            self.update(value)
-            for name, wire in typed:
-                if (member := getattr(checked, name)) is not UNSET:
-                    self[wire] = member
-            return self
-
+        members = "".join(_TYPED.format(name=name, wire=wire) for name, wire in typed)
+        known: dict[str, Any] = {
+            "cls": cls, "convert": msgspec.convert, "declared": declared, "dec_hook": dec_hook, "make": cls.__new__,
+            "UNSET": UNSET,
+        }  # fmt: skip
+        # No data is in this code, only the names that the class gives its members.
+        exec(_DECODER.format(hook="" if is_plain else ", dec_hook=dec_hook", members=members), known)  # noqa: S102
+        decode: Callable[[Any], Any] = known["decode"]
         return decode
+
+
+_DECODER = """
+def decode(value):
+    checked = convert(value, declared{hook})
+    self = make(cls)
+    self |= value
+{members}
+    return self
+"""
+"""How open objects are decoded. Code for each type, since a loop over the names of its members takes twice as long;
+without a hook where there is no need for one, since an argument by keyword costs a quarter of the call."""
+_TYPED = """
+    if (member := checked.{name}) is not UNSET:
+        self[{wire!r}] = member
+"""
 
 
 def _rebuild(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
@@ -209,7 +221,7 @@ def _declared(cls: type[OpenObject]) -> tuple[type[msgspec.Struct], list[tuple[s
         (name, hints[name], msgspec.field(name=d.wire, default=msgspec.NODEFAULT if d.required else UNSET))
         for name, d in cls.__attributes__.items()
     ]
-    declared = _convertible(msgspec.defstruct(cls.__name__, fields, kw_only=True))
+    declared = _convertible(msgspec.defstruct(cls.__name__, fields, kw_only=True, gc=False))
     typed = [(name, d.wire) for name, d in cls.__attributes__.items() if not _is_as_parsed(hints[name])]
     return declared, typed, not _has_hook(declared, set())
 
@@ -403,7 +415,7 @@ def encode(value: object) -> bytes:
     Raises `ValueError` for NaN and infinity, which JSON cannot say.
     """
     text = _encode(value)
-    if may_have_lost(text, value):
+    if (len(text) > LARGE or text.rpartition(b"null")[1]) and may_have_lost(text, value):
         refuse_non_finite(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,)))
     return text
 

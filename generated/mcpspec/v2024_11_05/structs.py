@@ -447,6 +447,7 @@ class InitializedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -499,6 +500,7 @@ class JSONRPCNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -525,6 +527,7 @@ class JSONRPCRequestParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -700,6 +703,7 @@ class ListRootsRequestParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -842,6 +846,7 @@ class NotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -902,6 +907,7 @@ class PingRequestParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -990,6 +996,7 @@ class PromptListChangedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1080,6 +1087,7 @@ class RequestParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1090,6 +1098,7 @@ class RequestParamsMeta(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     progress_token: ProgressToken | UnsetType = member(name="progressToken", default=UNSET)
     """Token that ties progress notifications to the request."""
 
@@ -1148,6 +1157,7 @@ class ResourceListChangedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1216,6 +1226,7 @@ class Result(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1275,6 +1286,7 @@ class RootsListChangedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1491,6 +1503,7 @@ class ToolInputSchema(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the arguments, always `object`."""
     properties: dict[str, dict[str, Any]] | UnsetType = member(name="properties", default=UNSET)
@@ -1533,6 +1546,7 @@ class ToolListChangedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 

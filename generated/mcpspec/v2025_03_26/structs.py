@@ -452,6 +452,7 @@ class InitializedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -504,6 +505,7 @@ class JSONRPCNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -542,6 +544,7 @@ class JSONRPCRequestParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -743,6 +746,7 @@ class ListRootsRequestParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -885,6 +889,7 @@ class NotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -945,6 +950,7 @@ class PingRequestParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1035,6 +1041,7 @@ class PromptListChangedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1125,6 +1132,7 @@ class RequestParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1135,6 +1143,7 @@ class RequestParamsMeta(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     progress_token: ProgressToken | UnsetType = member(name="progressToken", default=UNSET)
     """Token that ties progress notifications to the request."""
 
@@ -1193,6 +1202,7 @@ class ResourceListChangedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1261,6 +1271,7 @@ class Result(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1320,6 +1331,7 @@ class RootsListChangedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1558,6 +1570,7 @@ class ToolInputSchema(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the arguments, always `object`."""
     properties: dict[str, dict[str, Any]] | UnsetType = member(name="properties", default=UNSET)
@@ -1600,6 +1613,7 @@ class ToolListChangedNotificationParams(OpenObject):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 

@@ -382,6 +382,7 @@ class ElicitRequestParamsRequestedSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
     """
 
+    __slots__ = ()
     properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
     """Schemas of the fields, by name."""
     type: Literal["object"] = constant("object", name="type")
@@ -584,6 +585,7 @@ class InitializedNotificationParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#initializednotification
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -636,6 +638,7 @@ class JSONRPCNotificationParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcnotification
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -662,6 +665,7 @@ class JSONRPCRequestParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcrequest
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -837,6 +841,7 @@ class ListRootsRequestParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -979,6 +984,7 @@ class NotificationParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#notification
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1057,6 +1063,7 @@ class PingRequestParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1153,6 +1160,7 @@ class PromptListChangedNotificationParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1245,6 +1253,7 @@ class RequestParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#request
     """
 
+    __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1255,6 +1264,7 @@ class RequestParamsMeta(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
     """
 
+    __slots__ = ()
     progress_token: ProgressToken | UnsetType = member(name="progressToken", default=UNSET)
     """Token that ties progress notifications to the request."""
 
@@ -1345,6 +1355,7 @@ class ResourceListChangedNotificationParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1417,6 +1428,7 @@ class Result(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#result
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1480,6 +1492,7 @@ class RootsListChangedNotificationParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1761,6 +1774,7 @@ class ToolInputSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#tool
     """
 
+    __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the arguments, always `object`."""
     properties: dict[str, dict[str, Any]] | UnsetType = member(name="properties", default=UNSET)
@@ -1803,6 +1817,7 @@ class ToolListChangedNotificationParams(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1813,6 +1828,7 @@ class ToolOutputSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#tool
     """
 
+    __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the arguments, always `object`."""
     properties: dict[str, dict[str, Any]] | UnsetType = member(name="properties", default=UNSET)

@@ -551,6 +551,7 @@ class ElicitRequestFormParamsRequestedSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestformparams
     """
 
+    __slots__ = ()
     properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
     """Schemas of the fields, by name."""
     type: Literal["object"] = constant("object", name="type")
@@ -743,6 +744,7 @@ class GetTaskPayloadResult(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1559,6 +1561,7 @@ class RequestParamsMeta(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequestparams
     """
 
+    __slots__ = ()
     progress_token: ProgressToken | UnsetType = member(name="progressToken", default=UNSET)
     """Token that ties progress notifications to the request."""
 
@@ -1729,6 +1732,7 @@ class Result(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#result
     """
 
+    __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -2326,6 +2330,7 @@ class ToolInputSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
     """
 
+    __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the arguments, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
@@ -2372,6 +2377,7 @@ class ToolOutputSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
     """
 
+    __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the arguments, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
@@ -2458,6 +2464,7 @@ class URLElicitationRequiredErrorErrorData(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
     """
 
+    __slots__ = ()
     elicitations: list[ElicitRequestURLParams] = member(name="elicitations")
     """Elicitations at URLs that the user must complete first."""
 

@@ -507,6 +507,7 @@ class ElicitRequestFormParamsRequestedSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams
     """
 
+    __slots__ = ()
     properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
     """Schemas of the fields, by name."""
     type: Literal["object"] = constant("object", name="type")
@@ -1327,6 +1328,7 @@ class NotificationMetaObject(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationmetaobject
     """
 
+    __slots__ = ()
     subscription_id: RequestId | UnsetType = member(name="io.modelcontextprotocol/subscriptionId", default=UNSET)
     """Identifier of the `subscriptions/listen` request to whose stream the message belongs."""
 
@@ -1626,6 +1628,7 @@ class RequestMetaObject(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#requestmetaobject
     """
 
+    __slots__ = ()
     client_capabilities: ClientCapabilities = member(name="io.modelcontextprotocol/clientCapabilities")
     """Optional features that the client supports for this one request."""
     protocol_version: str = member(name="io.modelcontextprotocol/protocolVersion")
@@ -1814,6 +1817,7 @@ class Result(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#result
     """
 
+    __slots__ = ()
     result_type: str = member(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     meta: ResultMetaObject | UnsetType = member(name="_meta", default=UNSET)
@@ -1834,6 +1838,7 @@ class ResultMetaObject(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resultmetaobject
     """
 
+    __slots__ = ()
     server_info: Implementation | UnsetType = member(name="io.modelcontextprotocol/serverInfo", default=UNSET)
     """Name and version of the server, as it states them; for display and diagnosis."""
 
@@ -2099,6 +2104,7 @@ class SubscriptionsListenResultMetaObject(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultmetaobject
     """
 
+    __slots__ = ()
     subscription_id: RequestId = member(name="io.modelcontextprotocol/subscriptionId")
     """Identifier of the `subscriptions/listen` request whose stream ends here."""
     server_info: Implementation | UnsetType = member(name="io.modelcontextprotocol/serverInfo", default=UNSET)
@@ -2296,6 +2302,7 @@ class ToolInputSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
     """
 
+    __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the arguments, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
@@ -2337,6 +2344,7 @@ class ToolOutputSchema(OpenObject):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
     """
 
+    __slots__ = ()
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
 

@@ -113,7 +113,7 @@ class HttpEngine(Engine):
             if facts.is_modern is not (codec is self._modern) or id in in_flight or len(in_flight) >= self._most:
                 return exchange.take(body)
             meta = _new_meta(_MetaType)
-            meta.update(facts.meta)
+            meta |= facts.meta
             ctx = Context(self, entry, id, facts, meta, body, exchange)
             ctx.params = params = entry.up(params, meta)
             if entry.takes_input and (
@@ -143,8 +143,9 @@ class HttpEngine(Engine):
                 return self._answer_now(ctx, answer, exchange)
             encoded = _encode(answer)
             line: bytes = self._whole % (id, len(encoded) - 1, encoded)
-            is_lossy = line.find(b"null") >= 0 if len(line) <= LARGE else may_have_lost(line, answer)
-            if is_lossy or line.find(b"\n") >= 0 or len(encoded) <= _NOTHING:
+            # Which takes two thirds of what `find` takes.
+            is_lossy = encoded.rpartition(b"null")[1] if len(encoded) <= LARGE else may_have_lost(encoded, answer)
+            if is_lossy or encoded.find(b"\n") >= 0 or len(encoded) <= _NOTHING:
                 return self._answer_now(ctx, answer, exchange)
         except Exception:
             return self._answer_now(ctx, answer, exchange)
@@ -185,7 +186,7 @@ class HttpEngine(Engine):
             if ctx.facts.is_modern:
                 encoded = self.service.named(encoded)
             line = _encode(Response("2.0", ctx.id, encoded))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-            is_lossy = line.find(b"null") >= 0 if len(line) <= LARGE else may_have_lost(line, encoded)
+            is_lossy = line.rpartition(b"null")[1] if len(line) <= LARGE else may_have_lost(line, encoded)
             if is_lossy or line.find(b"\n") >= 0:  # for which `in` takes three times as long
                 raise ValueError("perhaps NaN, or JSON that was encoded already")
         except Exception:

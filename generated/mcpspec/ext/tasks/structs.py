@@ -303,6 +303,7 @@ class ElicitRequestFormParamsRequestedSchema(OpenObject):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    __slots__ = ()
     properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
     """Schemas of the fields, by name."""
     type: Literal["object"] = constant("object", name="type")
@@ -817,6 +818,7 @@ class NotificationMetaObject(OpenObject):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    __slots__ = ()
     subscription_id: RequestId | UnsetType = member(name="io.modelcontextprotocol/subscriptionId", default=UNSET)
     """Identifier of the `subscriptions/listen` request to whose stream the message belongs."""
 
@@ -889,6 +891,7 @@ class Result(OpenObject):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    __slots__ = ()
     result_type: str = member(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     meta: ResultMetaObject | UnsetType = member(name="_meta", default=UNSET)
@@ -901,6 +904,7 @@ class ResultMetaObject(OpenObject):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    __slots__ = ()
     server_info: Implementation | UnsetType = member(name="io.modelcontextprotocol/serverInfo", default=UNSET)
     """Name and version of the server, as it states them; for display and diagnosis."""
 
@@ -1358,6 +1362,7 @@ class ToolInputSchema(OpenObject):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the arguments, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
@@ -1370,6 +1375,7 @@ class ToolOutputSchema(OpenObject):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    __slots__ = ()
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
 

@@ -27,7 +27,7 @@ class Plan:
 
 
 FULL = Plan(quick=False, rounds=7, seconds=0.5)
-QUICK = Plan(quick=True, rounds=3, seconds=0.05)
+QUICK = Plan(quick=True, rounds=2, seconds=0.05)
 
 
 def in_turns(

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -171,19 +171,19 @@ def at_a_time(depth: int) -> str:
     return "one at a time" if depth == 1 else f"{depth} at a time"
 
 
-def _turn(client: Process, depths: Iterable[int], plan: Plan) -> dict[str, float]:
+def _turn(contender: Contender, depths: Collection[int], plan: Plan) -> dict[str, float]:
     """One turn of a client that has `pacing.py`: calls a second, so many side by side."""
-    return {at_a_time(depth): float(ask(client, f"{depth} {plan.seconds}", plan.seconds)) for depth in depths}
+    with started(contender.name, contender.command) as client:
+        ask(client)  # it has connected, and was answered rightly
+        ask(client, f"{max(depths)} {plan.seconds / 2}", plan.seconds)  # to get warm
+        return {at_a_time(depth): float(ask(client, f"{depth} {plan.seconds}", plan.seconds)) for depth in depths}
 
 
-def clients_in_turns(clients: Iterable[Contender], depths: Iterable[int], plan: Plan) -> dict[str, dict[str, Figures]]:
-    """What clients that have `pacing.py` reach, each in a process of its own."""
-    with ExitStack() as stack:
-        processes = [stack.enter_context(started(one.name, one.command)) for one in clients]
-        for process in processes:
-            ask(process)  # it has connected, and was answered rightly
-        turns = {process.name: partial(_turn, process, depths, plan) for process in processes}
-        return in_turns(turns, plan.rounds)
+def clients_in_turns(
+    clients: Iterable[Contender], depths: Collection[int], plan: Plan
+) -> dict[str, dict[str, Figures]]:
+    """What clients that have `pacing.py` reach."""
+    return in_turns({one.name: partial(_turn, one, depths, plan) for one in clients}, plan.rounds, warm=False)
 
 
 def pinned(core: int, command: list[str]) -> list[str]:

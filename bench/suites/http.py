@@ -11,8 +11,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http.client import HTTPConnection, HTTPException
@@ -122,10 +122,7 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
     """A table of servers under a load, with so many connections a column."""
     say(name.replace("/", ": "))
     found = list(servers(plan, load.kind))
-    with ExitStack() as stack:
-        ready = {one.name: stack.enter_context(running(one, load, max(connections))) for one in found}
-        turns = {name: partial(server.measure, plan, connections) for name, server in ready.items()}
-        measured = in_turns(turns, plan.rounds)
+    turns = {one.name: partial(_turn, one, load, connections, plan.seconds) for one in found}
     sessions = " There is a session for each connection." if load.revision == LEGACY else ""
     worker = " One worker each; the Python servers run in uvicorn, with uvloop and httptools."
     return Table(
@@ -136,8 +133,17 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
         better="higher",
         reference=FLOOR,
         columns=[str(count) for count in connections],
-        rows=rows(measured, found),
+        rows=rows(in_turns(turns, plan.rounds, warm=False), found),
     )
+
+
+def _turn(contender: Contender, load: Load, connections: tuple[int, ...], seconds: float) -> Mapping[str, float]:
+    """One turn: requests a second, with so many connections."""
+    with running(contender, load, max(connections)) as server:
+        server.rate(seconds / 2, max(connections))  # to get warm
+        found = {str(count): server.measure(seconds, count) for count in connections}
+        server.check()
+        return found
 
 
 @dataclass(frozen=True)
@@ -185,8 +191,8 @@ class Server:
     port: int
     sessions: list[str] = field(default_factory=list[str])
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(PLACE, IDS))
-    rates: dict[int, float] = field(default_factory=dict[int, float])
-    """How fast it was last time, by connections."""
+    last_rate: float = SLOW
+    """How fast it was last time."""
 
     def open(self, sessions: int) -> None:
         """Open so many sessions."""
@@ -225,17 +231,9 @@ class Server:
         if not is_as_meant or reply.is_stream != bool(methods) or not is_answer(last, PLACE, TEXT):
             raise self.process.failure(f"answered {reply}")
 
-    def measure(self, plan: Plan, connections: tuple[int, ...]) -> dict[str, float]:
-        """One turn: requests a second, with so many connections."""
-        self.check()
-        for count in connections:
-            self.rates[count] = self.rate(self.long_enough(plan.seconds, count), count)
-        return {str(count): self.rates[count] for count in connections}
-
-    def long_enough(self, seconds: float, connections: int) -> float:
-        """Seconds in which each connection has several answers, as those on their way at the end do not count."""
-        rate = self.rates.get(connections, SLOW)
-        return max(seconds, min(ANSWERS * connections / rate, LONGEST))
+    def measure(self, seconds: float, connections: int) -> float:
+        """Requests a second, in so long that each connection has several answers: those on their way do not count."""
+        return self.rate(max(seconds, min(ANSWERS * connections / self.last_rate, LONGEST)), connections)
 
     def rate(self, seconds: float, connections: int) -> float:
         """Requests a second. Raises if anything was answered badly."""
@@ -249,7 +247,8 @@ class Server:
             raise self.process.failure(f"under load: {found}")
         if not found["requests"]:  # something else had the machine
             return self.rate(LONGEST, connections)
-        return float(found["requests"] / found["seconds"])
+        self.last_rate = found["requests"] / found["seconds"]
+        return self.last_rate
 
 
 def events(data: bytes) -> list[Any]:

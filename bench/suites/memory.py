@@ -118,7 +118,7 @@ def _pending(plan: Plan) -> Table:
 
 
 def _waits(contender: Contender, count: int) -> Mapping[str, float]:
-    with stdio.running([contender], LEGACY) as (server,):
+    with stdio.running(contender, LEGACY) as server:
         server.leave_waiting(WARM)
         before = _memory(server.process, "VmRSS")
         server.leave_waiting(count)
@@ -147,7 +147,7 @@ def _large(plan: Plan) -> Table:
 
 def _peaks(contender: Contender, sizes: tuple[int, ...]) -> Mapping[str, float]:
     """The peaks of one process, for larger and larger messages."""
-    with stdio.running([contender], LEGACY) as (server,):
+    with stdio.running(contender, LEGACY) as server:
         _echo(server.process, 1)
         before = _memory(server.process, "VmRSS")
         return {str(size): _echo(server.process, size << 20) - before / 1e3 for size in sizes}

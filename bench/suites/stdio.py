@@ -6,8 +6,8 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 from bench.plan import Plan, in_turns, say
@@ -86,8 +86,7 @@ def echo(plan: Plan, revision: str) -> Table:
     """Small requests, one at a time and many."""
     say(f"stdio: echo, {revision}")
     found = list(servers(plan, revision))
-    with running(found, revision) as ready:
-        measured = in_turns({server.name: partial(server.echoes, plan) for server in ready}, plan.rounds)
+    turns = {one.name: partial(_echoes, one, revision, plan) for one in found}
     return Table(
         name=f"stdio/echo-{revision}",
         title=f"Servers over stdio, {revision}",
@@ -97,7 +96,7 @@ def echo(plan: Plan, revision: str) -> Table:
         better="higher",
         reference=FLOOR,
         columns=[at_a_time(1), at_a_time(DEPTH)],
-        rows=rows(measured, found),
+        rows=rows(in_turns(turns, plan.rounds, warm=False), found),
     )
 
 
@@ -105,8 +104,7 @@ def large(plan: Plan) -> Table:
     """Large results, one at a time."""
     say("stdio: large results")
     found = list(servers(plan, LEGACY))
-    with running(found, LEGACY) as ready:
-        measured = in_turns({server.name: partial(server.large, plan) for server in ready}, plan.rounds)
+    turns = {one.name: partial(_large, one, plan) for one in found}
     return Table(
         name="stdio/large",
         title="Large results over stdio",
@@ -115,7 +113,7 @@ def large(plan: Plan) -> Table:
         better="higher",
         reference=FLOOR,
         columns=["1 MB"],
-        rows=rows(measured, found),
+        rows=rows(in_turns(turns, plan.rounds, warm=False), found),
     )
 
 
@@ -136,15 +134,27 @@ def client(plan: Plan, revision: str) -> Table:
     )
 
 
+def _echoes(contender: Contender, revision: str, plan: Plan) -> Mapping[str, float]:
+    """One turn: requests a second."""
+    with running(contender, revision) as server:
+        server.rate(DEPTH, plan.seconds / 2)  # to get warm
+        return {at_a_time(depth): server.rate(depth, plan.seconds) for depth in (1, DEPTH)}
+
+
+def _large(contender: Contender, plan: Plan) -> Mapping[str, float]:
+    """One turn: megabytes a second."""
+    with running(contender, LEGACY) as server:
+        server.large(plan.seconds / 2)
+        return {"1 MB": server.large(plan.seconds)}
+
+
 @contextmanager
-def running(contenders: list[Contender], revision: str) -> Generator[list[Server]]:
-    """The servers, ready to be asked. They start side by side."""
-    with ExitStack() as stack:
-        processes = [stack.enter_context(started(one.name, one.command)) for one in contenders]
-        ready = [Server(process, revision) for process in processes]
-        for server in ready:
-            server.open()
-        yield ready
+def running(contender: Contender, revision: str) -> Generator[Server]:
+    """A server, ready to be asked."""
+    with started(contender.name, contender.command) as process:
+        server = Server(process, revision)
+        server.open()
+        yield server
 
 
 class Server:
@@ -152,7 +162,6 @@ class Server:
 
     def __init__(self, process: Process, revision: str) -> None:
         self.process = process
-        self.name = process.name
         self.revision = revision
         self.ids = itertools.count(1)
         self.rates: dict[int, float] = {}
@@ -171,10 +180,6 @@ class Server:
             answer = json.loads(ask(self.process, call(id, self.revision, tool, arguments)))
             if not is_answer(answer, id, text):
                 raise self.process.failure(f"answered {answer}")
-
-    def echoes(self, plan: Plan) -> dict[str, float]:
-        """One turn: requests a second."""
-        return {at_a_time(depth): self.rate(depth, plan.seconds) for depth in (1, DEPTH)}
 
     def rate(self, depth: int, seconds: float) -> float:
         """Requests a second with so many on their way. There are as many as take about that long."""
@@ -205,14 +210,14 @@ class Server:
             raise self.process.failure(f"not every answer is an echo: {data[:300]!r}")
         return count / took
 
-    def large(self, plan: Plan) -> dict[str, float]:
-        """One turn: megabytes a second."""
+    def large(self, seconds: float) -> float:
+        """Large results a second."""
         took, count = 0.0, 0
-        with self.process.deadline(plan.seconds):
-            while took < plan.seconds:
+        with self.process.deadline(seconds):
+            while took < seconds:
                 took += self.one_large()
                 count += 1
-        return {"1 MB": count / took}
+        return count / took
 
     def one_large(self) -> float:
         """How many seconds a large result takes."""

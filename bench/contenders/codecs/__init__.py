@@ -18,10 +18,16 @@ _RESULTS = {"tools/call": "CallTool", "tools/list": "ListTools", "resources/read
 class Codec(NamedTuple):
     """How a contender reads and writes messages of one kind."""
 
-    decode: Callable[[bytes], Any]
+    decode: Callable[..., Any]
     encode: Callable[[Any], bytes]
+    kind: Any = None
+    """The type, where `decode` is given it beside the bytes."""
     checks: bool = True
     """Whether values of wrong types are found."""
+
+    def read(self, data: bytes) -> Any:
+        """The message in some bytes."""
+        return self.decode(data) if self.kind is None else self.decode(data, self.kind)
 
 
 def type_of(message: Message, types: Any) -> Any:
@@ -37,9 +43,4 @@ def type_of(message: Message, types: Any) -> Any:
 
 def through(types: Any, message: Message) -> Codec:
     """The public functions of a generated module."""
-    kind = type_of(message, types)
-
-    def decode(data: bytes) -> Any:
-        return types.decode(data, kind)
-
-    return Codec(decode, types.encode)
+    return Codec(types.decode, types.encode, type_of(message, types))

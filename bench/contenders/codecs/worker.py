@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from statistics import median
+from timeit import Timer
 from typing import Any
 
 from bench.contenders.codecs import Codec
 from bench.corpus import Message, message
 from mcpspec._support.objects import is_array, is_object
+
+PARTS = 10
+"""In how many parts an operation's time is taken: what else the machine does may then meet some of them."""
 
 
 @cache
@@ -26,7 +30,7 @@ def prepared(module: str, name: str) -> tuple[Message, Codec] | None:
     codec: Codec | None = import_module(f"bench.contenders.codecs.{module}").codec(given)
     if codec is None:
         return None
-    if not holds(json.loads(codec.encode(codec.decode(given.data))), json.loads(given.data)):
+    if not holds(json.loads(codec.encode(codec.read(given.data))), json.loads(given.data)):
         raise RuntimeError(f"{module} does not give {name} back as it was")
     if codec.checks and rejects(codec, given.wrong) is None:
         raise RuntimeError(f"{module} takes a wrong {name}")
@@ -45,26 +49,25 @@ def holds(found: Any, given: Any) -> bool:
 def rejects(codec: Codec, wrong: bytes) -> Exception | None:
     """What a codec raises for a wrong message."""
     try:
-        codec.decode(wrong)
+        codec.read(wrong)
     except Exception as error:
         return error
     return None
 
 
-def microseconds(operation: Callable[[], Any], seconds: float) -> float:
-    """How long an operation takes, on average over about that time; once, if it takes longer."""
-    count, took, begun = 0, 0.0, time.perf_counter()
-    while took < seconds / 10:
-        operation()
-        count += 1
-        took = time.perf_counter() - begun
-    if took < seconds:
-        count *= 9
-        begun = time.perf_counter()
-        for _ in range(count):
-            operation()
-        took = time.perf_counter() - begun
-    return took / count * 1e6
+def microseconds(statement: str, names: Mapping[str, Any], seconds: float) -> float:
+    """How long a statement takes, with the garbage collector: the median of parts that take about that long together.
+
+    One that takes longer is run once.
+    """
+    timer = Timer(statement, "import gc; gc.enable()", globals=dict(names))
+    count, took = 1, timer.timeit(1)
+    if took > seconds:
+        return took * 1e6
+    while took < seconds / PARTS / 2:
+        count *= 2
+        took = timer.timeit(count)
+    return median(timer.repeat(PARTS, count)) / count * 1e6
 
 
 def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:
@@ -73,16 +76,19 @@ def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:
     if found is None:
         return None
     given, codec = found
-    decode, encode, data = codec.decode, codec.encode, given.data
-    value = decode(data)
-    operations: dict[str, Callable[[], Any]] = {
-        "decode + encode": lambda: encode(decode(data)),
-        "decode": lambda: decode(data),
-        "encode": lambda: encode(value),
+    names = {
+        "codec": codec,
+        "rejects": rejects,
+        "wrong": given.wrong,
+        "data": given.data,
+        "value": codec.read(given.data),
     }
+    names |= {"decode": codec.decode, "encode": codec.encode, "kind": codec.kind}
+    decode = "decode(data)" if codec.kind is None else "decode(data, kind)"
+    statements = {"decode + encode": f"encode({decode})", "decode": decode, "encode": "encode(value)"}
     if codec.checks:
-        operations["reject"] = lambda: rejects(codec, given.wrong)
-    return {operation: microseconds(run, seconds) for operation, run in operations.items()}
+        statements["reject"] = "rejects(codec, wrong)"
+    return {operation: microseconds(statement, names, seconds) for operation, statement in statements.items()}
 
 
 def main() -> None:

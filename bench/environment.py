@@ -44,7 +44,7 @@ def _processor() -> str:
     with suppress(OSError):
         found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
         if found is not None:
-            return found[1].strip()
+            return re.sub(r"\((R|TM)\)", "", found[1], flags=re.IGNORECASE).strip()
     return platform.processor() or platform.machine()
 
 

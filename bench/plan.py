@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from statistics import fmean
+from typing import TypeAlias
 
 from bench.results import Figures
 
-__all__ = ["FULL", "QUICK", "ContenderFailed", "Plan", "in_turns", "say"]
+__all__ = ["FULL", "QUICK", "ContenderFailed", "Measure", "Plan", "in_turns", "say", "started_anew"]
 
 
 class ContenderFailed(Exception):  # noqa: N818  # named for the state
@@ -22,39 +25,82 @@ class Plan:
     quick: bool
     rounds: int
     """How often each contender has its turn."""
+    parts: int
+    """In how many parts the turn of a process is, between which others have theirs,"""
     seconds: float
-    """About how long one turn may be, for one figure."""
+    """and about how long such a part may be, for one figure."""
 
 
-FULL = Plan(quick=False, rounds=7, seconds=0.5)
-QUICK = Plan(quick=True, rounds=2, seconds=0.05)
+FULL = Plan(quick=False, rounds=7, parts=3, seconds=0.1)
+QUICK = Plan(quick=True, rounds=2, parts=1, seconds=0.05)
+
+Measure: TypeAlias = Callable[[], Mapping[str, float]]
+"""Gives the figures of one contender, by column."""
 
 
-def in_turns(
-    contenders: Mapping[str, Callable[[], Mapping[str, float]]], rounds: int, *, warm: bool = True
-) -> dict[str, dict[str, Figures]]:
+class _Found:
+    """What has been measured. A contender that fails has no figures, and no more turns: the others go on."""
+
+    def __init__(self, contenders: Iterable[str]) -> None:
+        self.figures: dict[str, dict[str, Figures]] = {name: {} for name in contenders}
+        self.failed: set[str] = set()
+
+    def add(self, name: str, measured: Mapping[str, float]) -> None:
+        for column, value in measured.items():
+            self.figures[name].setdefault(column, Figures([])).rounds.append(value)
+
+    @contextmanager
+    def leaving_out(self, name: str) -> Generator[None]:
+        """Leave out a contender that fails meanwhile."""
+        try:
+            yield
+        except ContenderFailed as error:
+            say(f"left out: {error}")
+            self.failed.add(name)
+            self.figures[name] = {}
+
+
+def in_turns(contenders: Mapping[str, Measure], rounds: int, *, warm: bool = True) -> dict[str, dict[str, Figures]]:
     """Have each contender measured in each round; figures by contender and column.
 
-    The first round is to get warm and does not count, if `warm`. A contender that fails has no figures, and no more
-    turns: the others are measured all the same.
+    The first round is to get warm and does not count, if `warm`.
     """
-    found: dict[str, dict[str, Figures]] = {name: {} for name in contenders}
-    failed: set[str] = set()
+    found = _Found(contenders)
     for number in range(-1 if warm else 0, rounds):
         for name, measure in contenders.items():
-            if name in failed:
+            if name in found.failed:
                 continue
-            try:
+            with found.leaving_out(name):
                 measured = measure()
-            except ContenderFailed as error:
-                say(f"left out: {error}")
-                failed.add(name)
-                found[name] = {}
-                continue
-            for column, value in measured.items():
                 if number >= 0:
-                    found[name].setdefault(column, Figures([])).rounds.append(value)
-    return found
+                    found.add(name, measured)
+    return found.figures
+
+
+def started_anew(
+    contenders: Mapping[str, Callable[[], AbstractContextManager[Measure]]], plan: Plan
+) -> dict[str, dict[str, Figures]]:
+    """Have each contender started for each round, and measured in parts, part after part; figures as above.
+
+    Two processes of one program are not equally fast, nor is a machine from second to second.
+    """
+    found = _Found(contenders)
+    for _ in range(plan.rounds):
+        measured: dict[str, list[Mapping[str, float]]] = {}
+        with ExitStack() as stack:
+            ready: dict[str, Measure] = {}
+            for name, start in contenders.items():
+                if name not in found.failed:
+                    with found.leaving_out(name):
+                        ready[name] = stack.enter_context(start())
+            for _ in range(plan.parts):
+                for name, measure in ready.items():
+                    if name not in found.failed:
+                        with found.leaving_out(name):
+                            measured.setdefault(name, []).append(measure())
+        for name in measured.keys() - found.failed:
+            found.add(name, {column: fmean(part[column] for part in measured[name]) for column in measured[name][0]})
+    return found.figures
 
 
 def say(text: str) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "sense",
     "size",
     "slug",
+    "spread",
     "warnings",
     "when",
     "yardstick",
@@ -72,7 +73,8 @@ class Headline:
     ratio: Spread
 
 
-def _spread(values: list[float]) -> Spread:
+def spread(values: list[float]) -> Spread:
+    """Of values that there are."""
     return Spread(median(values), min(values), max(values))
 
 
@@ -82,7 +84,7 @@ def cell(table: Table, contender: str, column: str, against: str | None = None) 
     if figures is None or not figures.rounds:
         return None
     ratios = table.ratios(contender, column, against)
-    return Cell(_spread(figures.rounds), _spread(ratios) if ratios else None)
+    return Cell(spread(figures.rounds), spread(ratios) if ratios else None)
 
 
 def yardstick(table: Table, column: str) -> str | None:
@@ -120,7 +122,7 @@ def _best(table: Table, contenders: list[str], column: str) -> str:
 
 def _compared(table: Table, contender: str, against: str, column: str) -> Headline | None:
     ratios = table.ratios(contender, column, against)
-    return Headline(contender, against, column, _spread(ratios)) if ratios else None
+    return Headline(contender, against, column, spread(ratios)) if ratios else None
 
 
 def is_ours(contender: str) -> bool:

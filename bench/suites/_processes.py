@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
-from bench.plan import ContenderFailed, Plan, in_turns, say
+from bench.plan import ContenderFailed, Measure, Plan, say, started_anew
 from bench.results import Figures, Row
 from tests.interop import install
 
@@ -26,6 +26,7 @@ __all__ = [
     "MODERN",
     "PATIENCE",
     "TEXT",
+    "WARM",
     "Contender",
     "Process",
     "ask",
@@ -45,6 +46,8 @@ CONTENDERS = Path(__file__).parents[1] / "contenders"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 TEXT = "x" * 20
 """What is echoed."""
+WARM = 3
+"""How many parts of a turn it takes a new process to get warm."""
 PATIENCE = 30.0
 """Seconds after which a contender that gives no answer is given up, beside what it was asked to take."""
 
@@ -155,15 +158,10 @@ def started(name: str, command: list[str], *, pipes: bool = True) -> Generator[P
 
 def ask(process: Process, line: str = "", seconds: float = 0) -> str:
     """Write a line, unless it is empty, and read the line that answers it, within about so many seconds."""
-    stdin, stdout = process.popen.stdin, process.popen.stdout
-    assert stdin is not None
-    assert stdout is not None
-    with process.deadline(seconds), suppress(BrokenPipeError):
+    with process.deadline(seconds):
         if line:
-            stdin.write(line.encode() + b"\n")
-        if answer := stdout.readline():
-            return answer.decode()
-    raise process.failure("no answer")
+            process.write(line.encode() + b"\n")
+        return process.read_line().decode()
 
 
 def at_a_time(depth: int) -> str:
@@ -171,19 +169,24 @@ def at_a_time(depth: int) -> str:
     return "one at a time" if depth == 1 else f"{depth} at a time"
 
 
-def _turn(contender: Contender, depths: Collection[int], plan: Plan) -> dict[str, float]:
-    """One turn of a client that has `pacing.py`: calls a second, so many side by side."""
+@contextmanager
+def _calling(contender: Contender, depths: Collection[int], plan: Plan) -> Generator[Measure]:
+    """A client that has `pacing.py` and is warm; calls a second, so many side by side."""
     with started(contender.name, contender.command) as client:
+
+        def rate(depth: int, seconds: float) -> float:
+            return float(ask(client, f"{depth} {seconds}", seconds))
+
         ask(client)  # it has connected, and was answered rightly
-        ask(client, f"{max(depths)} {plan.seconds / 2}", plan.seconds)  # to get warm
-        return {at_a_time(depth): float(ask(client, f"{depth} {plan.seconds}", plan.seconds)) for depth in depths}
+        rate(max(depths), WARM * plan.seconds)
+        yield lambda: {at_a_time(depth): rate(depth, plan.seconds) for depth in depths}
 
 
 def clients_in_turns(
     clients: Iterable[Contender], depths: Collection[int], plan: Plan
 ) -> dict[str, dict[str, Figures]]:
     """What clients that have `pacing.py` reach."""
-    return in_turns({one.name: partial(_turn, one, depths, plan) for one in clients}, plan.rounds, warm=False)
+    return started_anew({one.name: partial(_calling, one, depths, plan) for one in clients}, plan)
 
 
 def pinned(core: int, command: list[str]) -> list[str]:

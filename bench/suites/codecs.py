@@ -33,12 +33,10 @@ COLUMNS = ["decode + encode", "decode", "encode", "reject"]
 QUICK_MESSAGES = ("tools-call", "tools-list-50")
 SIZES = (1, 10, 100, 1000)
 """How many tools are in the lists that show how the cost grows."""
-PART = 0.1
-"""How much of a turn's time one operation gets: there are many,"""
-LEAST = 0.02
-"""but not less than so many seconds,"""
+PART = 0.5
+"""How much of a turn's part one operation gets: there are many;"""
 ROUNDS = 5
-"""and not fewer rounds, so that ratios are steady in a hurry too."""
+"""and at least so many rounds, so that ratios are steady in a hurry too."""
 
 
 def measure(worker: Process, of: str, seconds: float) -> Mapping[str, float]:
@@ -64,7 +62,7 @@ def tables(plan: Plan) -> Iterator[Table]:
 
 def _table(name: str, workers: Mapping[str, Process], plan: Plan) -> Table:
     found = in_turns(
-        {who: partial(measure, worker, name, max(plan.seconds * PART, LEAST)) for who, worker in workers.items()},
+        {who: partial(measure, worker, name, plan.seconds * PART) for who, worker in workers.items()},
         max(plan.rounds, ROUNDS),
     )
     given = message(name)

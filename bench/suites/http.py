@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
-from bench.plan import Plan, in_turns, say
+from bench.plan import Measure, Plan, say, started_anew
 from bench.results import Table
 from bench.suites._processes import (
     CONTENDERS,
@@ -27,6 +27,7 @@ from bench.suites._processes import (
     MODERN,
     PATIENCE,
     TEXT,
+    WARM,
     Contender,
     Process,
     at_a_time,
@@ -122,7 +123,7 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
     """A table of servers under a load, with so many connections a column."""
     say(name.replace("/", ": "))
     found = list(servers(plan, load.kind))
-    turns = {one.name: partial(_turn, one, load, connections, plan.seconds) for one in found}
+    measured = started_anew({one.name: partial(_serving, one, load, connections, plan) for one in found}, plan)
     sessions = " There is a session for each connection." if load.revision == LEGACY else ""
     worker = " One worker each; the Python servers run in uvicorn, with uvloop and httptools."
     return Table(
@@ -133,17 +134,16 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
         better="higher",
         reference=FLOOR,
         columns=[str(count) for count in connections],
-        rows=rows(in_turns(turns, plan.rounds, warm=False), found),
+        rows=rows(measured, found),
     )
 
 
-def _turn(contender: Contender, load: Load, connections: tuple[int, ...], seconds: float) -> Mapping[str, float]:
-    """One turn: requests a second, with so many connections."""
+@contextmanager
+def _serving(contender: Contender, load: Load, connections: tuple[int, ...], plan: Plan) -> Generator[Measure]:
+    """A server that is warm; requests a second, with so many connections."""
     with running(contender, load, max(connections)) as server:
-        server.rate(seconds / 2, max(connections))  # to get warm
-        found = {str(count): server.measure(seconds, count) for count in connections}
-        server.check()
-        return found
+        server.rate(WARM * plan.seconds, max(connections))
+        yield lambda: {str(count): server.measure(plan.seconds, count) for count in connections}
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,7 @@ class Server:
 
     def measure(self, seconds: float, connections: int) -> float:
         """Requests a second, in so long that each connection has several answers: those on their way do not count."""
+        self.check()
         return self.rate(max(seconds, min(ANSWERS * connections / self.last_rate, LONGEST)), connections)
 
     def rate(self, seconds: float, connections: int) -> float:

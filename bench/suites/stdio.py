@@ -6,17 +6,18 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from bench.plan import Plan, in_turns, say
+from bench.plan import Measure, Plan, say, started_anew
 from bench.results import Table
 from bench.suites._processes import (
     CONTENDERS,
     LEGACY,
     MODERN,
     TEXT,
+    WARM,
     Contender,
     Process,
     ask,
@@ -86,7 +87,7 @@ def echo(plan: Plan, revision: str) -> Table:
     """Small requests, one at a time and many."""
     say(f"stdio: echo, {revision}")
     found = list(servers(plan, revision))
-    turns = {one.name: partial(_echoes, one, revision, plan) for one in found}
+    measured = started_anew({one.name: partial(_echoing, one, revision, plan) for one in found}, plan)
     return Table(
         name=f"stdio/echo-{revision}",
         title=f"Servers over stdio, {revision}",
@@ -96,7 +97,7 @@ def echo(plan: Plan, revision: str) -> Table:
         better="higher",
         reference=FLOOR,
         columns=[at_a_time(1), at_a_time(DEPTH)],
-        rows=rows(in_turns(turns, plan.rounds, warm=False), found),
+        rows=rows(measured, found),
     )
 
 
@@ -104,7 +105,7 @@ def large(plan: Plan) -> Table:
     """Large results, one at a time."""
     say("stdio: large results")
     found = list(servers(plan, LEGACY))
-    turns = {one.name: partial(_large, one, plan) for one in found}
+    measured = started_anew({one.name: partial(_giving, one, plan) for one in found}, plan)
     return Table(
         name="stdio/large",
         title="Large results over stdio",
@@ -113,7 +114,7 @@ def large(plan: Plan) -> Table:
         better="higher",
         reference=FLOOR,
         columns=["1 MB"],
-        rows=rows(in_turns(turns, plan.rounds, warm=False), found),
+        rows=rows(measured, found),
     )
 
 
@@ -134,18 +135,20 @@ def client(plan: Plan, revision: str) -> Table:
     )
 
 
-def _echoes(contender: Contender, revision: str, plan: Plan) -> Mapping[str, float]:
-    """One turn: requests a second."""
+@contextmanager
+def _echoing(contender: Contender, revision: str, plan: Plan) -> Generator[Measure]:
+    """A server that is warm; requests a second."""
     with running(contender, revision) as server:
-        server.rate(DEPTH, plan.seconds / 2)  # to get warm
-        return {at_a_time(depth): server.rate(depth, plan.seconds) for depth in (1, DEPTH)}
+        server.rate(DEPTH, WARM * plan.seconds)
+        yield lambda: {at_a_time(depth): server.rate(depth, plan.seconds) for depth in (1, DEPTH)}
 
 
-def _large(contender: Contender, plan: Plan) -> Mapping[str, float]:
-    """One turn: megabytes a second."""
+@contextmanager
+def _giving(contender: Contender, plan: Plan) -> Generator[Measure]:
+    """A server that is warm; megabytes a second."""
     with running(contender, LEGACY) as server:
-        server.large(plan.seconds / 2)
-        return {"1 MB": server.large(plan.seconds)}
+        server.large(WARM * plan.seconds)
+        yield lambda: {"1 MB": server.large(plan.seconds)}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Ratios that must not get worse, and how contenders take turns."""
+"""Ratios that must not get worse."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from bench import corpus
 from bench.budget import Budget, budgets, over
-from bench.plan import in_turns
 from bench.results import Environment, Figures, Results, Row, Table
 from bench.suites.codecs import COLUMNS, CONTENDERS
 
@@ -63,17 +62,3 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
     wrong.write_text("[[budget]]\ntable = 1\n")
     with pytest.raises(ValueError, match=r"budget\.toml"):
         budgets(wrong)
-
-
-def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
-    order: list[str] = []
-
-    def measure(name: str) -> dict[str, float]:
-        order.append(name)
-        return {"x": float(len(order))}
-
-    found = in_turns({"a": lambda: measure("a"), "b": lambda: measure("b")}, 2)
-    assert order == ["a", "b"] * 3
-    assert found["a"]["x"].rounds == [3, 5]
-    assert found["b"]["x"].rounds == [4, 6]
-    assert in_turns({"a": lambda: measure("a")}, 1, warm=False)["a"]["x"].rounds == [7]

@@ -1,0 +1,69 @@
+"""How contenders take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+from bench.plan import ContenderFailed, Measure, Plan, in_turns, started_anew
+
+PLAN = Plan(quick=False, rounds=2, parts=3, seconds=0)
+
+
+class Log(list[str]):
+    """What was done, in order; each measurement gives how many things had been done."""
+
+    def measure(self, name: str) -> dict[str, float]:
+        self.append(name)
+        return {"x": float(len(self))}
+
+    def contender(self, name: str) -> Callable[[], AbstractContextManager[Measure]]:
+        @contextmanager
+        def start() -> Generator[Measure]:
+            self.append(f"start {name}")
+            yield lambda: self.measure(name)
+            self.append(f"end {name}")
+
+        return start
+
+
+def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
+    log = Log()
+    found = in_turns({"a": lambda: log.measure("a"), "b": lambda: log.measure("b")}, 2)
+    assert log == ["a", "b"] * 3
+    assert found["a"]["x"].rounds == [3, 5]
+    assert found["b"]["x"].rounds == [4, 6]
+    assert in_turns({"a": lambda: log.measure("a")}, 1, warm=False)["a"]["x"].rounds == [7]
+
+
+def test_processes_are_started_for_each_round_and_measured_part_after_part() -> None:
+    log = Log()
+    found = started_anew({"a": log.contender("a"), "b": log.contender("b")}, PLAN)
+    assert log == ["start a", "start b", *["a", "b"] * 3, "end b", "end a"] * 2
+    assert found["a"]["x"].rounds == [5, 15]  # the means of 3, 5 and 7, and of 13, 15 and 17
+    assert found["b"]["x"].rounds == [6, 16]
+
+
+@pytest.mark.parametrize("when", ["at the start", "in the second part", "in the second round"])
+def test_a_contender_that_fails_is_left_out_and_the_others_go_on(when: str, capsys: pytest.CaptureFixture[str]) -> None:
+    log, measured = Log(), 0
+
+    def fails() -> dict[str, float]:
+        nonlocal measured
+        measured += 1
+        if measured == {"in the second part": 2, "in the second round": 4}[when]:
+            raise ContenderFailed("it went away")
+        return {"x": 1}
+
+    @contextmanager
+    def start() -> Generator[Measure]:
+        if when == "at the start":
+            raise ContenderFailed("it went away")
+        yield fails
+
+    found = started_anew({"bad": start, "good": log.contender("good")}, PLAN)
+    assert found["bad"] == {}
+    assert len(found["good"]["x"].rounds) == PLAN.rounds
+    assert capsys.readouterr().err.splitlines() == ["left out: it went away"]

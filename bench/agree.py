@@ -63,7 +63,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.agree", description="Compare the ratios of several runs.")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="results of `make bench`, two at least")
     files: list[Path] = parser.parse_args().files
-    compared = comparisons([ratios(load(file)) for file in files])
+    if len(files) < 2:
+        parser.error("two files at least")
+    try:
+        runs = [ratios(load(file)) for file in files]
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    compared = comparisons(runs)
     outside = [each for each in compared if not each.agree]
     for name, one, other in sorted(outside, key=lambda each: each.name):
         print(f"{name}: {ratio(one.median)} in one run, {ratio_span(other)} in another")

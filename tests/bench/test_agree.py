@@ -61,3 +61,19 @@ def test_what_disagrees_is_named(
         f"{NAME}: 3.0× in one run, 3.5–3.6 in another",
         "1 of 2 medians lie within the spread of another run",
     ]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [(["a.json"], "two files at least"), (["a.json", "missing.json"], "missing.json"), (["a.json"] * 2, "a.json: ")],
+)
+def test_what_cannot_be_compared_is_said(
+    files: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text("{")
+    if "missing.json" in files:
+        save(run(1), tmp_path / "a.json")
+    monkeypatch.setattr("sys.argv", ["agree", *(str(tmp_path / file) for file in files)])
+    with pytest.raises(SystemExit):
+        agree.main()
+    assert said in capsys.readouterr().err

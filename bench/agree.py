@@ -1,7 +1,7 @@
 """Whether runs agree: `python -m bench.agree FILE FILE …` compares the ratios in results files, run by run.
 
 A median of one run should lie within the spread that another states, which is the range of its rounds. What does not is
-printed. Of rounds that differ by chance alone, a few in a hundred lie outside.
+printed. Where rounds differ by chance alone, 7 in a hundred lie outside if there are seven rounds, and more if fewer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ class Comparison(NamedTuple):
     """A ratio in two runs."""
 
     name: str
+    first: str
+    """Which run has the median,"""
     one: Spread
+    second: str
+    """and which the range."""
     other: Spread
 
     @property
@@ -50,11 +54,11 @@ def _pairs(table: Table) -> Iterator[tuple[str, str]]:
     return ((mine, other) for mine in names if is_ours(mine) for other in names if not is_ours(other))
 
 
-def comparisons(runs: list[Ratios]) -> list[Comparison]:
+def comparisons(runs: Mapping[str, Ratios]) -> list[Comparison]:
     """Each run with each other one, ratio by ratio, where both have it."""
     return [
-        Comparison(name, one[name], other[name])
-        for one, other in permutations(runs, 2)
+        Comparison(name, first, one[name], second, other[name])
+        for (first, one), (second, other) in permutations(runs.items(), 2)
         for name in sorted(one.keys() & other.keys())
     ]
 
@@ -63,16 +67,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.agree", description="Compare the ratios of several runs.")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="results of `make bench`, two at least")
     files: list[Path] = parser.parse_args().files
-    if len(files) < 2:
+    if len(set(files)) < 2:
         parser.error("two files at least")
     try:
-        runs = [ratios(load(file)) for file in files]
+        runs = {str(file): ratios(load(file)) for file in files}
     except (OSError, ValueError) as error:
         parser.error(str(error))
     compared = comparisons(runs)
+    if not compared:
+        parser.error("these files have nothing in common")
     outside = [each for each in compared if not each.agree]
-    for name, one, other in sorted(outside, key=lambda each: each.name):
-        print(f"{name}: {ratio(one.median)} in one run, {ratio_span(other)} in another")
+    for name, first, one, second, other in sorted(outside, key=lambda each: each.name):
+        print(f"{name}: {ratio(one.median)} in {first}, {ratio_span(other)} in {second}")
     print(f"{len(compared) - len(outside)} of {len(compared)} medians lie within the spread of another run")
 
 

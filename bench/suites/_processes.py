@@ -16,6 +16,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
 from bench.plan import ContenderFailed, Measure, Plan, say, started_anew
 from bench.results import Figures, Row
 from tests.interop import install
@@ -26,9 +28,10 @@ __all__ = [
     "MODERN",
     "PATIENCE",
     "TEXT",
-    "WARM",
+    "WARM_NODE",
     "Contender",
     "Process",
+    "answer",
     "ask",
     "at_a_time",
     "call",
@@ -46,8 +49,8 @@ CONTENDERS = Path(__file__).parents[1] / "contenders"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 TEXT = "x" * 20
 """What is echoed."""
-WARM = 3
-"""How many parts of a turn it takes a new process to get warm."""
+WARM_NODE = 15
+"""How many parts of a turn it takes a new process of Node.js to get warm: V8 compiles what has been called often."""
 PATIENCE = 30.0
 """Seconds after which a contender that gives no answer is given up, beside what it was asked to take."""
 
@@ -67,6 +70,8 @@ class Contender:
     name: str
     command: list[str]
     note: str = ""
+    warm: float = 3
+    """How many parts of a turn it takes a new process of it to get warm."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,10 @@ def started(name: str, command: list[str], *, pipes: bool = True) -> Generator[P
     """A process of a contender, with or without pipes to and from it."""
     ends = subprocess.PIPE if pipes else subprocess.DEVNULL
     with tempfile.TemporaryFile() as errors:
-        popen = subprocess.Popen(command, stdin=ends, stdout=ends, stderr=errors, bufsize=0)  # noqa: S603
+        try:
+            popen = subprocess.Popen(command, stdin=ends, stdout=ends, stderr=errors, bufsize=0)  # noqa: S603
+        except OSError as error:
+            raise ContenderFailed(f"{name}: it cannot be started: {error}") from error
         process = Process(name, popen, errors)
         try:
             yield process
@@ -164,6 +172,15 @@ def ask(process: Process, line: str = "", seconds: float = 0) -> str:
         return process.read_line().decode()
 
 
+def answer(process: Process, line: str) -> dict[str, Any]:
+    """Write a request, and read the message that answers it."""
+    text = ask(process, line)
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise process.failure(f"no message, but {text[:300]!r}: {error}") from None
+
+
 def at_a_time(depth: int) -> str:
     """The name of a column."""
     return "one at a time" if depth == 1 else f"{depth} at a time"
@@ -175,10 +192,14 @@ def _calling(contender: Contender, depths: Collection[int], plan: Plan) -> Gener
     with started(contender.name, contender.command) as client:
 
         def rate(depth: int, seconds: float) -> float:
-            return float(ask(client, f"{depth} {seconds}", seconds))
+            answer = ask(client, f"{depth} {seconds}", seconds)
+            try:
+                return float(answer)
+            except ValueError:
+                raise client.failure(f"no number of calls, but {answer[:300]!r}") from None
 
         ask(client)  # it has connected, and was answered rightly
-        rate(max(depths), WARM * plan.seconds)
+        rate(max(depths), contender.warm * plan.seconds)
         yield lambda: {at_a_time(depth): rate(depth, plan.seconds) for depth in depths}
 
 
@@ -232,7 +253,7 @@ def _message(**members: object) -> str:
 def is_answer(message: Any, id: int, text: str) -> bool:
     """Whether a message is the answer to a call, with this text and nothing else."""
     expected = [{"type": "text", "text": text}]
-    return bool(message.get("id") == id and message.get("result", {}).get("content") == expected)
+    return bool(message.get("id") == id and (message.get("result") or {}).get("content") == expected)
 
 
 def rows(measured: Mapping[str, dict[str, Figures]], contenders: Iterable[Contender]) -> list[Row]:

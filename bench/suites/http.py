@@ -27,7 +27,7 @@ from bench.suites._processes import (
     MODERN,
     PATIENCE,
     TEXT,
-    WARM,
+    WARM_NODE,
     Contender,
     Process,
     at_a_time,
@@ -83,7 +83,7 @@ def servers(plan: Plan, kind: str) -> Iterator[Contender]:
         yield Contender("official Python, MCPServer", uvicorn(FOLDER, f"official_mcpserver:{kind}"))
         yield Contender("fastmcp", uvicorn(FOLDER, f"with_fastmcp:{kind}"))
     if node := typescript(FOLDER / "official.mjs"):
-        yield Contender("official TypeScript, low level", [*node, kind], "on the HTTP server of Node.js")
+        yield Contender("official TypeScript, low level", [*node, kind], "on the HTTP server of Node.js", WARM_NODE)
 
 
 def uvicorn(folder: Path, app: str) -> list[str]:
@@ -142,7 +142,7 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
 def _serving(contender: Contender, load: Load, connections: tuple[int, ...], plan: Plan) -> Generator[Measure]:
     """A server that is warm; requests a second, with so many connections."""
     with running(contender, load, max(connections)) as server:
-        server.rate(WARM * plan.seconds, max(connections))
+        server.rate(contender.warm * plan.seconds, max(connections))
         yield lambda: {str(count): server.measure(plan.seconds, count) for count in connections}
 
 
@@ -330,7 +330,7 @@ def callers(plan: Plan, url: str, revision: str) -> Iterator[Contender]:
     if not plan.quick:
         yield Contender("fastmcp", python(folder / "with_fastmcp.py", url, revision))
     if node := typescript(folder / "official.mjs"):
-        yield Contender("official TypeScript", [*node, url, revision])
+        yield Contender("official TypeScript", [*node, url, revision], warm=WARM_NODE)
 
 
 def client(plan: Plan, url: str, revision: str) -> Table:

@@ -20,6 +20,7 @@ from bench.suites._processes import (
     PATIENCE,
     Contender,
     Process,
+    answer,
     ask,
     opening,
     python,
@@ -111,10 +112,10 @@ def first_answer(command: list[str], name: str = "") -> float:
     """Milliseconds from the start of a server's process to its answer to `initialize`."""
     begun = time.perf_counter()
     with started(name or command[-1], command) as process:
-        answer = json.loads(ask(process, opening()[0]))
+        found = answer(process, opening()[0])
         took = time.perf_counter() - begun
-        if "result" not in answer:
-            raise process.failure(f"answered {answer}")
+        if "result" not in found:
+            raise process.failure(f"answered {found}")
     return took * 1e3
 
 

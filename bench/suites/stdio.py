@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from bench.plan import Measure, Plan, say, started_anew
 from bench.results import Table
@@ -17,10 +17,10 @@ from bench.suites._processes import (
     LEGACY,
     MODERN,
     TEXT,
-    WARM,
+    WARM_NODE,
     Contender,
     Process,
-    ask,
+    answer,
     at_a_time,
     call,
     clients_in_turns,
@@ -65,7 +65,7 @@ def servers(plan: Plan, revision: str) -> Iterator[Contender]:
         yield Contender("official Python, MCPServer", python(folder / "official_mcpserver.py"))
         yield Contender("fastmcp", python(folder / "with_fastmcp.py"))
     if node := typescript(folder / "official.mjs"):
-        yield Contender("official TypeScript, low level", node)
+        yield Contender("official TypeScript, low level", node, warm=WARM_NODE)
 
 
 def clients(plan: Plan, revision: str) -> Iterator[Contender]:
@@ -80,7 +80,7 @@ def clients(plan: Plan, revision: str) -> Iterator[Contender]:
         yield Contender("official Python", python(folder / "official.py", *given))
         yield Contender("fastmcp", python(folder / "with_fastmcp.py", *given))
     if node := typescript(folder / "official.mjs"):
-        yield Contender("official TypeScript", [*node, *given, sys.executable])
+        yield Contender("official TypeScript", [*node, *given, sys.executable], warm=WARM_NODE)
 
 
 def echo(plan: Plan, revision: str) -> Table:
@@ -139,7 +139,7 @@ def client(plan: Plan, revision: str) -> Table:
 def _echoing(contender: Contender, revision: str, plan: Plan) -> Generator[Measure]:
     """A server that is warm; requests a second."""
     with running(contender, revision) as server:
-        server.rate(DEPTH, WARM * plan.seconds)
+        server.rate(DEPTH, contender.warm * plan.seconds)
         yield lambda: {at_a_time(depth): server.rate(depth, plan.seconds) for depth in (1, DEPTH)}
 
 
@@ -147,7 +147,7 @@ def _echoing(contender: Contender, revision: str, plan: Plan) -> Generator[Measu
 def _giving(contender: Contender, plan: Plan) -> Generator[Measure]:
     """A server that is warm; megabytes a second."""
     with running(contender, LEGACY) as server:
-        server.large(WARM * plan.seconds)
+        server.large(contender.warm * plan.seconds)
         yield lambda: {"1 MB": server.large(plan.seconds)}
 
 
@@ -173,16 +173,17 @@ class Server:
         """Make the handshake, where there is one, and see that both tools answer rightly."""
         if self.revision == LEGACY:
             first, second = opening()
-            answer = json.loads(ask(self.process, first))
-            if answer.get("result", {}).get("protocolVersion") != LEGACY:
-                raise self.process.failure(f"no handshake, but {answer}")
+            found = answer(self.process, first)
+            result: Any = found.get("result") or {}
+            if result.get("protocolVersion") != LEGACY:
+                raise self.process.failure(f"no handshake, but {found}")
             self.process.write(f"{second}\n".encode())
         for arguments, text in (({"text": TEXT}, TEXT), ({"size": 100}, "x" * 100)):
             id = next(self.ids)
             tool = "echo" if "text" in arguments else "large"
-            answer = json.loads(ask(self.process, call(id, self.revision, tool, arguments)))
-            if not is_answer(answer, id, text):
-                raise self.process.failure(f"answered {answer}")
+            found = answer(self.process, call(id, self.revision, tool, arguments))
+            if not is_answer(found, id, text):
+                raise self.process.failure(f"answered {found}")
 
     def rate(self, depth: int, seconds: float) -> float:
         """Requests a second with so many on their way. There are as many as take about that long."""
@@ -214,7 +215,7 @@ class Server:
         return count / took
 
     def large(self, seconds: float) -> float:
-        """Large results a second."""
+        """Megabytes a second: each large result is one."""
         took, count = 0.0, 0
         with self.process.deadline(seconds):
             while took < seconds:
@@ -227,9 +228,9 @@ class Server:
         line = call(next(self.ids), self.revision, "large", {"size": LARGE}).encode() + b"\n"
         start = time.perf_counter()
         self.process.write(line)
-        answer = self.process.read_line()
+        line = self.process.read_line()
         took = time.perf_counter() - start
-        if b'"%b"' % (b"x" * LARGE) not in answer:
+        if b'"%b"' % (b"x" * LARGE) not in line:
             raise self.process.failure("not the result that was asked for")
         return took
 
@@ -238,6 +239,6 @@ class Server:
         for id in itertools.islice(self.ids, count):
             self.process.write(call(id, self.revision, "wait", {}).encode() + b"\n")
         last = next(self.ids)
-        answer = json.loads(ask(self.process, call(last, self.revision, "echo", {"text": TEXT})))
-        if not is_answer(answer, last, TEXT):
-            raise self.process.failure(f"answered {answer} while others wait")
+        found = answer(self.process, call(last, self.revision, "echo", {"text": TEXT}))
+        if not is_answer(found, last, TEXT):
+            raise self.process.failure(f"answered {found} while others wait")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cache
+from keyword import iskeyword
 from math import isfinite
 from threading import RLock
 from typing import (
@@ -176,12 +177,12 @@ class OpenObject(dict[str, Any]):
     def __decoder__(cls) -> Callable[[Any], Any]:
         """What makes the object of a parsed JSON value; declared members are checked and typed."""
         declared, typed, is_plain = _declared(cls)
-        members = "".join(_TYPED.format(name=name, wire=wire) for name, wire in typed)
+        members = "".join(_TYPED.format(read=_read(name), wire=wire) for name, wire in typed)
         known: dict[str, Any] = {
             "cls": cls, "convert": msgspec.convert, "declared": declared, "dec_hook": dec_hook, "make": cls.__new__,
             "UNSET": UNSET,
         }  # fmt: skip
-        # No data is in this code, only the names that the class gives its members.
+        # Nothing that was received is in this code, only names that the class gives its members.
         exec(_DECODER.format(hook="" if is_plain else ", dec_hook=dec_hook", members=members), known)  # noqa: S102
         decode: Callable[[Any], Any] = known["decode"]
         return decode
@@ -195,12 +196,18 @@ def decode(value):
 {members}
     return self
 """
-"""How open objects are decoded. Code for each type, since a loop over the names of its members takes twice as long;
-without a hook where there is no need for one, since an argument by keyword costs a quarter of the call."""
+"""How an open object of one type is decoded. A loop over the names of its members, in place of code for each, takes
+twice as long, and the hook as an argument, which few types need, a quarter of the call."""
 _TYPED = """
-    if (member := checked.{name}) is not UNSET:
+    if (member := {read}) is not UNSET:
         self[{wire!r}] = member
 """
+
+
+def _read(name: str) -> str:
+    """Code that reads an attribute; a class made by hand may have names that are no names in code."""
+    is_plain = name.isascii() and name.isidentifier() and not iskeyword(name)
+    return f"checked.{name}" if is_plain else f"getattr(checked, {name!r})"
 
 
 def _rebuild(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
@@ -221,7 +228,7 @@ def _declared(cls: type[OpenObject]) -> tuple[type[msgspec.Struct], list[tuple[s
         (name, hints[name], msgspec.field(name=d.wire, default=msgspec.NODEFAULT if d.required else UNSET))
         for name, d in cls.__attributes__.items()
     ]
-    declared = _convertible(msgspec.defstruct(cls.__name__, fields, kw_only=True, gc=False))
+    declared = _convertible(msgspec.defstruct(cls.__name__, fields, kw_only=True, gc=False))  # it does not live long
     typed = [(name, d.wire) for name, d in cls.__attributes__.items() if not _is_as_parsed(hints[name])]
     return declared, typed, not _has_hook(declared, set())
 
@@ -415,6 +422,7 @@ def encode(value: object) -> bytes:
     Raises `ValueError` for NaN and infinity, which JSON cannot say.
     """
     text = _encode(value)
+    # Of all ways to look for a word in a short text this one is the fastest.
     if (len(text) > LARGE or text.rpartition(b"null")[1]) and may_have_lost(text, value):
         refuse_non_finite(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,)))
     return text

@@ -32,14 +32,15 @@ def run(*ours: float) -> Results:
 def test_a_median_has_to_lie_within_the_spread_of_the_other_run(
     first: tuple[float, ...], second: tuple[float, ...], agreeing: int
 ) -> None:
-    compared = agree.comparisons([agree.ratios(run(*first)), agree.ratios(run(*second))])
+    compared = agree.comparisons({"a": agree.ratios(run(*first)), "b": agree.ratios(run(*second))})
     assert [each.name for each in compared] == [NAME] * 2
     assert sum(each.agree for each in compared) == agreeing
 
 
 def test_each_run_is_compared_with_each_other_by_what_both_have() -> None:
-    other = {"what only this one has": agree.ratios(run(1))[NAME]}
-    assert len(agree.comparisons([agree.ratios(run(1)), agree.ratios(run(1)), agree.ratios(run(1)), other])) == 6
+    runs = dict.fromkeys("abc", agree.ratios(run(1)))
+    found = agree.comparisons({**runs, "d": {"what only this one has": agree.ratios(run(1))[NAME]}})
+    assert [each.first + each.second for each in found] == ["ab", "ac", "ba", "bc", "ca", "cb"]
 
 
 def test_ratios_are_of_ours_against_others() -> None:
@@ -58,21 +59,27 @@ def test_what_disagrees_is_named(
     monkeypatch.setattr("sys.argv", ["agree", *map(str, files)])
     agree.main()
     assert capsys.readouterr().out.splitlines() == [
-        f"{NAME}: 3.0× in one run, 3.5–3.6 in another",
+        f"{NAME}: 3.0× in {files[0]}, 3.5–3.6 in {files[1]}",
         "1 of 2 medians lie within the spread of another run",
     ]
 
 
 @pytest.mark.parametrize(
     ("files", "said"),
-    [(["a.json"], "two files at least"), (["a.json", "missing.json"], "missing.json"), (["a.json"] * 2, "a.json: ")],
+    [
+        (["good.json"], "two files at least"),
+        (["good.json"] * 2, "two files at least"),
+        (["good.json", "missing.json"], "missing.json"),
+        (["good.json", "bad.json"], "bad.json: "),
+        (["good.json", "empty.json"], "nothing in common"),
+    ],
 )
 def test_what_cannot_be_compared_is_said(
     files: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "a.json").write_text("{")
-    if "missing.json" in files:
-        save(run(1), tmp_path / "a.json")
+    save(run(1), tmp_path / "good.json")
+    save(made_up.results([]), tmp_path / "empty.json")
+    (tmp_path / "bad.json").write_text("{")
     monkeypatch.setattr("sys.argv", ["agree", *(str(tmp_path / file) for file in files)])
     with pytest.raises(SystemExit):
         agree.main()

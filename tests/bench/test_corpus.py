@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from time import sleep
 
 import msgspec
 import pytest
 
 from bench import corpus
 from bench.contenders.codecs import Codec
-from bench.contenders.codecs.worker import holds, measured, prepared
+from bench.contenders.codecs.worker import holds, measured, microseconds, prepared
 from bench.suites.codecs import COLUMNS, CONTENDERS
 
 SMALL = [name for name in corpus.MESSAGES if name not in ("blob-10m", "tools-list-1000")]
@@ -111,3 +112,8 @@ def offered(monkeypatch: pytest.MonkeyPatch, codec: Codec) -> None:
 
     monkeypatch.setattr(import_module("bench.contenders.codecs.untyped"), "codec", given)
     prepared.cache_clear()
+
+
+def test_a_call_that_met_with_a_stall_is_not_the_figure() -> None:
+    calls = iter([0.1])
+    assert microseconds("sleep(next(calls, 0))", {"calls": calls, "sleep": sleep}, 0.02) < 10_000

@@ -16,7 +16,7 @@ import pytest
 from pydantic import MISSING
 
 import mcpspec
-from mcpspec._support.structs import OpenObject
+from mcpspec._support.structs import OpenObject, member
 from mcpspec.v2026_07_28 import models, structs
 
 Types: TypeAlias = Any
@@ -985,6 +985,14 @@ def test_open_objects_have_no_second_dict_for_attributes(version: str) -> None:
     found = [kind.__name__ for kind in kinds if hasattr(kind.__new__(kind), "__dict__")]
     assert kinds
     assert found == []
+
+
+@pytest.mark.parametrize("name", ["from", "ﬁ", "value", "self", "checked"])
+def test_members_of_open_objects_may_have_any_attribute(name: str) -> None:
+    members = {"__annotations__": {name: structs.Implementation}, name: member(name="{wire!r}'s")}
+    kind: Any = type("Mine", (OpenObject,), members)
+    value = {"{wire!r}'s": {"name": "x", "version": "1"}}
+    assert getattr(structs.from_builtins(value, kind), name) == structs.Implementation(name="x", version="1")
 
 
 def test_merging_into_an_open_object_keeps_its_type() -> None:

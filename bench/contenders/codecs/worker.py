@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from statistics import median
+from statistics import fmean, median
 from timeit import Timer
 from typing import Any
 
@@ -20,7 +20,9 @@ from bench.corpus import Message, message
 from mcpspec._support.objects import is_array, is_object
 
 PARTS = 10
-"""In how many parts an operation's time is taken: what else the machine does may then meet some of them."""
+"""In how many parts the time of an operation is taken: what else the machine does then meets some of them."""
+MANY = 20
+"""From how many calls on each part has what the garbage collector does in it."""
 
 
 @cache
@@ -56,18 +58,17 @@ def rejects(codec: Codec, wrong: bytes) -> Exception | None:
 
 
 def microseconds(statement: str, names: Mapping[str, Any], seconds: float) -> float:
-    """How long a statement takes, with the garbage collector: the median of parts that take about that long together.
+    """How long a statement takes, with the garbage collector, from parts that take about so long together.
 
-    One that takes longer is run once.
+    It is the median of the parts, or where a part has few calls, some with a collection and others without, the mean.
     """
     timer = Timer(statement, "import gc; gc.enable()", globals=dict(names))
-    count, took = 1, timer.timeit(1)
-    if took > seconds:
-        return took * 1e6
+    count, took = 1, min(timer.repeat(3, 1))  # the first may have something to load, or meet with a stall
     while took < seconds / PARTS / 2:
         count *= 2
         took = timer.timeit(count)
-    return median(timer.repeat(PARTS, count)) / count * 1e6
+    parts = timer.repeat(min(max(round(seconds / took), 3), PARTS), count)
+    return (median(parts) if count >= MANY else fmean(parts)) / count * 1e6
 
 
 def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:

@@ -253,7 +253,8 @@ def _message(**members: object) -> str:
 def is_answer(message: Any, id: int, text: str) -> bool:
     """Whether a message is the answer to a call, with this text and nothing else."""
     expected = [{"type": "text", "text": text}]
-    return bool(message.get("id") == id and (message.get("result") or {}).get("content") == expected)
+    result: Any = message.get("result") or {}
+    return bool(message.get("id") == id and result.get("content") == expected)
 
 
 def rows(measured: Mapping[str, dict[str, Figures]], contenders: Iterable[Contender]) -> list[Row]:

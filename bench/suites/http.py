@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -143,7 +143,12 @@ def _serving(contender: Contender, load: Load, connections: tuple[int, ...], pla
     """A server that is warm; requests a second, with so many connections."""
     with running(contender, load, max(connections)) as server:
         server.rate(contender.warm * plan.seconds, max(connections))
-        yield lambda: {str(count): server.measure(plan.seconds, count) for count in connections}
+
+        def measure() -> Mapping[str, float]:
+            server.rate(plan.seconds / 5, 1)  # or it would depend on whether the machine was idle before
+            return {str(count): server.measure(plan.seconds, count) for count in connections}
+
+        yield measure
 
 
 @dataclass(frozen=True)
@@ -233,7 +238,6 @@ class Server:
 
     def measure(self, seconds: float, connections: int) -> float:
         """Requests a second, in so long that each connection has several answers: those on their way do not count."""
-        self.check()
         return self.rate(max(seconds, min(ANSWERS * connections / self.last_rate, LONGEST)), connections)
 
     def rate(self, seconds: float, connections: int) -> float:
@@ -248,6 +252,7 @@ class Server:
             raise self.process.failure(f"under load: {found}")
         if not found["requests"]:  # something else had the machine
             return self.rate(LONGEST, connections)
+        self.check()  # answered once it has nothing left to do that would take time from the next contender
         self.last_rate = found["requests"] / found["seconds"]
         return self.last_rate
 

@@ -190,6 +190,7 @@ class Server:
         if depth not in self.rates:
             self.rates[depth] = self.timed(FIRST, depth)
         count = max(depth, int(self.rates[depth] * seconds))
+        self.timed(max(depth, count // 5), depth)  # or it would depend on whether the machine was idle before
         self.rates[depth] = self.timed(count, depth)
         return self.rates[depth]
 

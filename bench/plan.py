@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from bench.results import Figures
 
@@ -36,21 +36,22 @@ QUICK = Plan(quick=True, rounds=2, parts=1, seconds=0.05)
 
 Measure: TypeAlias = Callable[[], Mapping[str, float]]
 """Gives the figures of one contender, by column."""
+Name = TypeVar("Name", bound=Hashable)
 
 
-class _Found:
+class _Found(Generic[Name]):
     """What has been measured. A contender that fails has no figures, and no more turns: the others go on."""
 
-    def __init__(self, contenders: Iterable[str]) -> None:
-        self.figures: dict[str, dict[str, Figures]] = {name: {} for name in contenders}
-        self.failed: set[str] = set()
+    def __init__(self, contenders: Iterable[Name]) -> None:
+        self.figures: dict[Name, dict[str, Figures]] = {name: {} for name in contenders}
+        self.failed: set[Name] = set()
 
-    def add(self, name: str, measured: Mapping[str, float]) -> None:
+    def add(self, name: Name, measured: Mapping[str, float]) -> None:
         for column, value in measured.items():
             self.figures[name].setdefault(column, Figures([])).rounds.append(value)
 
     @contextmanager
-    def leaving_out(self, name: str) -> Generator[None]:
+    def leaving_out(self, name: Name) -> Generator[None]:
         """Leave out a contender that fails meanwhile."""
         try:
             yield
@@ -60,8 +61,8 @@ class _Found:
             self.figures[name] = {}
 
 
-def in_turns(contenders: Mapping[str, Measure], rounds: int, *, warm: bool = True) -> dict[str, dict[str, Figures]]:
-    """Have each contender measured in each round; figures by contender and column.
+def in_turns(contenders: Mapping[Name, Measure], rounds: int, *, warm: bool = True) -> dict[Name, dict[str, Figures]]:
+    """Have each contender measured in each round; figures by contender, whatever names it, and column.
 
     The first round is to get warm and does not count, if `warm`.
     """

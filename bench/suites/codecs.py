@@ -13,7 +13,7 @@ from functools import partial
 
 from bench.corpus import MESSAGES, message
 from bench.plan import Plan, in_turns, say
-from bench.results import Row, Table
+from bench.results import Figures, Row, Table
 from bench.suites._processes import Process, ask, started
 
 __all__ = ["CONTENDERS", "OFFICIAL", "tables"]
@@ -52,19 +52,24 @@ def tables(plan: Plan) -> Iterator[Table]:
             name: stack.enter_context(started(name, [sys.executable, "-m", WORKER, module]))
             for name, module in CONTENDERS.items()
         }
-        for name in QUICK_MESSAGES if plan.quick else MESSAGES:
-            say(f"codecs: {name}")
-            yield _table(name, workers, plan)
+        names = QUICK_MESSAGES if plan.quick else MESSAGES
+        say(f"codecs: {', '.join(names)}")
+        turns = {
+            (name, who): partial(measure, worker, name, plan.seconds * PART)
+            for name in names
+            for who, worker in workers.items()
+        }
+        # All messages in each round: a shared machine keeps a speed for a while, which one whose rounds follow each
+        # other would take for the only one there is.
+        found = in_turns(turns, max(plan.rounds, ROUNDS))
+        for name in names:
+            yield _table(name, {who: found[name, who] for who in workers})
         if not plan.quick:
             say("codecs: growth")
             yield _growth(workers, plan)
 
 
-def _table(name: str, workers: Mapping[str, Process], plan: Plan) -> Table:
-    found = in_turns(
-        {who: partial(measure, worker, name, plan.seconds * PART) for who, worker in workers.items()},
-        max(plan.rounds, ROUNDS),
-    )
+def _table(name: str, found: Mapping[str, dict[str, Figures]]) -> Table:
     given = message(name)
     return Table(
         name=f"codecs/{name}",

@@ -375,17 +375,18 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
     return lambda value: msgspec.convert(value, made)  # an argument by keyword would cost a quarter of the call
 
 
-_met: dict[int, tuple[Any, msgspec.json.Decoder[Any]]] = {}
-"""Decoders by the identity of their type, which stays in there and so stays the only one of that identity."""
+_met: dict[int, tuple[Callable[[Any], Any], Any]] = {}
+"""What decodes a type, by the type's identity. The type stays in there, and so stays the only one of that identity."""
 _MOST_MET = 1024
 
 
-def _meet(kind: Any) -> tuple[Any, msgspec.json.Decoder[Any]]:
-    """The decoder of a type that is not known by its identity: the hash of a union takes longer than a small call."""
+def _meet(kind: Any) -> Callable[[Any], Any]:
+    """What decodes a type not known by its identity yet: the hash of a union takes longer than a small call."""
     if len(_met) >= _MOST_MET:
         _met.clear()
-    found = _met[id(kind)] = (kind, _decoder(kind))
-    return found
+    decode = _decoder(kind).decode
+    _met[id(kind)] = (decode, kind)
+    return decode
 
 
 _encode = msgspec.json.Encoder().encode
@@ -410,7 +411,11 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        decoded: T = (_met.get(id(type)) or _meet(type))[1].decode(buf)
+        known = _met[id(type)][0]
+    except KeyError:
+        known = _meet(type)
+    try:
+        decoded: T = known(buf)
         return decoded
     except _FAILURES as error:
         raise decode_error(buf, type, _types, error) from error

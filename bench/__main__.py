@@ -6,6 +6,7 @@ python -m bench [SUITE …] [--quick] [--check] [--out FOLDER] [--machine NAME]
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,7 @@ OUT = Path(__file__).parent / "results"
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, _stop)
     options = _options()
     results = _measured(options)
     written = write(results, options.out)  # first of all, lest anything that was measured gets lost
@@ -33,6 +35,11 @@ def main() -> int:
     for path in written:
         say(f"written: {path}")
     return _check(results, options) if options.check else 0
+
+
+def _stop(signal: int, frame: object) -> None:  # noqa: ARG001
+    """End in good order, and with it all contenders that run."""
+    sys.exit(128 + signal)
 
 
 def _measured(options: argparse.Namespace) -> Results:

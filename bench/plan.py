@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
@@ -34,19 +34,20 @@ class Plan:
 FULL = Plan(quick=False, rounds=7, parts=3, seconds=0.1)
 QUICK = Plan(quick=True, rounds=2, parts=1, seconds=0.05)
 
-Measure: TypeAlias = Callable[[], Mapping[str, float]]
-"""Gives the figures of one contender, by column."""
 Name = TypeVar("Name", bound=Hashable)
+Column = TypeVar("Column", bound=Hashable)
+Measure: TypeAlias = Callable[[], Mapping[Column, float]]
+"""Gives figures of one contender, by column."""
 
 
-class _Found(Generic[Name]):
+class _Found(Generic[Name, Column]):
     """What has been measured. A contender that fails has no figures, and no more turns: the others go on."""
 
     def __init__(self, contenders: Iterable[Name]) -> None:
-        self.figures: dict[Name, dict[str, Figures]] = {name: {} for name in contenders}
+        self.figures: dict[Name, dict[Column, Figures]] = {name: {} for name in contenders}
         self.failed: set[Name] = set()
 
-    def add(self, name: Name, measured: Mapping[str, float]) -> None:
+    def add(self, name: Name, measured: Mapping[Column, float]) -> None:
         for column, value in measured.items():
             self.figures[name].setdefault(column, Figures([])).rounds.append(value)
 
@@ -61,12 +62,14 @@ class _Found(Generic[Name]):
             self.figures[name] = {}
 
 
-def in_turns(contenders: Mapping[Name, Measure], rounds: int, *, warm: bool = True) -> dict[Name, dict[str, Figures]]:
+def in_turns(
+    contenders: Mapping[Name, Measure[Column]], rounds: int, *, warm: bool = True
+) -> dict[Name, dict[Column, Figures]]:
     """Have each contender measured in each round; figures by contender, whatever names it, and column.
 
     The first round is to get warm and does not count, if `warm`.
     """
-    found = _Found(contenders)
+    found = _Found[Name, Column](contenders)
     for number in range(-1 if warm else 0, rounds):
         for name, measure in contenders.items():
             if name in found.failed:
@@ -79,28 +82,30 @@ def in_turns(contenders: Mapping[Name, Measure], rounds: int, *, warm: bool = Tr
 
 
 def started_anew(
-    contenders: Mapping[str, Callable[[], AbstractContextManager[Measure]]], plan: Plan
-) -> dict[str, dict[str, Figures]]:
+    contenders: Mapping[Name, Callable[[], AbstractContextManager[Sequence[Measure[Column]]]]], plan: Plan
+) -> dict[Name, dict[Column, Figures]]:
     """Have each contender started for each round, and measured in parts, part after part; figures as above.
 
-    Two processes of one program are not equally fast, nor is a machine from second to second.
+    Two processes of one program are not equally fast, nor is a machine from second to second. So all contenders have
+    the first of their measures taken, then all the second, and so on.
     """
-    found = _Found(contenders)
+    found = _Found[Name, Column](contenders)
     for _ in range(plan.rounds):
-        measured: dict[str, list[Mapping[str, float]]] = {}
+        measured: dict[Name, dict[Column, list[float]]] = {}
         with ExitStack() as stack:
-            ready: dict[str, Measure] = {}
+            ready: dict[Name, Sequence[Measure[Column]]] = {}
             for name, start in contenders.items():
                 if name not in found.failed:
                     with found.leaving_out(name):
                         ready[name] = stack.enter_context(start())
-            for _ in range(plan.parts):
-                for name, measure in ready.items():
+            for measures in [*zip(*ready.values(), strict=True)] * plan.parts:
+                for name, measure in zip(ready, measures, strict=True):
                     if name not in found.failed:
                         with found.leaving_out(name):
-                            measured.setdefault(name, []).append(measure())
+                            for column, value in measure().items():
+                                measured.setdefault(name, {}).setdefault(column, []).append(value)
         for name in measured.keys() - found.failed:
-            found.add(name, {column: fmean(part[column] for part in measured[name]) for column in measured[name][0]})
+            found.add(name, {column: fmean(parts) for column, parts in measured[name].items()})
     return found.figures
 
 

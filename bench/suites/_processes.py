@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -187,20 +187,20 @@ def at_a_time(depth: int) -> str:
 
 
 @contextmanager
-def _calling(contender: Contender, depths: Collection[int], plan: Plan) -> Generator[Measure]:
+def _calling(contender: Contender, depths: Collection[int], plan: Plan) -> Generator[Sequence[Measure[str]]]:
     """A client that has `pacing.py` and is warm; calls a second, so many side by side."""
     with started(contender.name, contender.command) as client:
 
-        def rate(depth: int, seconds: float) -> float:
+        def measure(depth: int, seconds: float) -> Mapping[str, float]:
             answer = ask(client, f"{depth} {seconds}", seconds)
             try:
-                return float(answer)
+                return {at_a_time(depth): float(answer)}
             except ValueError:
                 raise client.failure(f"no number of calls, but {answer[:300]!r}") from None
 
         ask(client)  # it has connected, and was answered rightly
-        rate(max(depths), contender.warm * plan.seconds)
-        yield lambda: {at_a_time(depth): rate(depth, plan.seconds) for depth in depths}
+        measure(max(depths), contender.warm * plan.seconds)
+        yield [partial(measure, depth, plan.seconds) for depth in depths]
 
 
 def clients_in_turns(

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 from bench.corpus import MESSAGES, message
-from bench.plan import Plan, in_turns, say
+from bench.plan import Measure, Plan, say, started_anew
 from bench.results import Figures, Row, Table
 from bench.suites._processes import Process, ask, started
 
@@ -38,39 +40,52 @@ PART = 0.5
 ROUNDS = 5
 """and at least so many rounds, so that ratios are steady in a hurry too."""
 
-
-def measure(worker: Process, of: str, seconds: float) -> Mapping[str, float]:
-    """Microseconds by operation; nothing if the contender takes no part. Raises `RuntimeError` if it cannot."""
-    found: dict[str, float] | None = json.loads(ask(worker, json.dumps({"message": of, "seconds": seconds}), seconds))
-    return found or {}
+Place: TypeAlias = tuple[str, str]
+"""A message, and what is done with it."""
+Found: TypeAlias = Mapping[str, Mapping[Place, Figures]]
+"""What was measured of each contender."""
 
 
 def tables(plan: Plan) -> Iterator[Table]:
     """A table for each message, and one that shows how cost grows with size."""
-    with ExitStack() as stack:
-        workers = {
-            name: stack.enter_context(started(name, [sys.executable, "-m", WORKER, module]))
-            for name, module in CONTENDERS.items()
-        }
-        names = QUICK_MESSAGES if plan.quick else MESSAGES
-        say(f"codecs: {', '.join(names)}")
-        turns = {
-            (name, who): partial(measure, worker, name, plan.seconds * PART)
-            for name in names
-            for who, worker in workers.items()
-        }
-        # All messages in each round: a shared machine keeps a speed for a while, which one whose rounds follow each
-        # other would take for the only one there is.
-        found = in_turns(turns, max(plan.rounds, ROUNDS))
-        for name in names:
-            yield _table(name, {who: found[name, who] for who in workers})
-        if not plan.quick:
-            say("codecs: growth")
-            yield _growth(workers, plan)
+    names = QUICK_MESSAGES if plan.quick else MESSAGES
+    sizes = [] if plan.quick else [*map(_of_size, SIZES)]
+    say(f"codecs: {', '.join(names)}")
+    each = replace(plan, rounds=max(plan.rounds, ROUNDS), parts=1)
+    workers = {
+        who: partial(_measuring, who, module, dict.fromkeys([*names, *sizes]), plan.seconds * PART)
+        for who, module in CONTENDERS.items()
+    }
+    found = started_anew(workers, each)
+    yield from (_table(name, found) for name in names)
+    if sizes:
+        yield _growth(found)
 
 
-def _table(name: str, found: Mapping[str, dict[str, Figures]]) -> Table:
+def _of_size(tools: int) -> str:
+    return f"tools-list-{tools}"
+
+
+@contextmanager
+def _measuring(who: str, module: str, names: Iterable[str], seconds: float) -> Generator[Sequence[Measure[Place]]]:
+    """A worker; a measure for each message."""
+    with started(who, [sys.executable, "-m", WORKER, module]) as worker:
+        ask(worker)  # it has imported what it needs
+        yield [partial(measure, worker, name, seconds) for name in names]
+
+
+def measure(worker: Process, of: str, seconds: float) -> Mapping[Place, float]:
+    """Microseconds by operation on a message; nothing if the contender takes no part in it."""
+    found: dict[str, float] | None = json.loads(ask(worker, json.dumps({"message": of, "seconds": seconds}), seconds))
+    return {(of, operation): took for operation, took in (found or {}).items()}
+
+
+def _table(name: str, found: Found) -> Table:
     given = message(name)
+    rows = {
+        who: {operation: figures[name, operation] for operation in COLUMNS if (name, operation) in figures}
+        for who, figures in found.items()
+    }
     return Table(
         name=f"codecs/{name}",
         title=given.title,
@@ -81,18 +96,18 @@ def _table(name: str, found: Mapping[str, dict[str, Figures]]) -> Table:
         ),
         unit="µs",
         better="lower",
-        reference=OFFICIAL if found[OFFICIAL] else next(iter(CONTENDERS)),
+        reference=OFFICIAL if rows[OFFICIAL] else next(iter(CONTENDERS)),
         columns=COLUMNS,
-        rows=[Row(who, figures) for who, figures in found.items() if figures],
+        rows=[Row(who, figures) for who, figures in rows.items() if figures],
     )
 
 
-def _growth(workers: Mapping[str, Process], plan: Plan) -> Table:
-    def sizes(worker: Process) -> Mapping[str, float]:
-        per_size = {size: measure(worker, f"tools-list-{size}", plan.seconds * PART / 2) for size in SIZES}
-        return {str(size): figures["decode + encode"] for size, figures in per_size.items()}
-
-    found = in_turns({who: partial(sizes, worker) for who, worker in workers.items()}, max(3, plan.rounds // 3))
+def _growth(found: Found) -> Table:
+    both = COLUMNS[0]
+    rows = {
+        who: {str(size): figures[place] for size in SIZES if (place := (_of_size(size), both)) in figures}
+        for who, figures in found.items()
+    }
     return Table(
         name="codecs/growth",
         title="Lists of more and more tools",
@@ -102,6 +117,6 @@ def _growth(workers: Mapping[str, Process], plan: Plan) -> Table:
         better="lower",
         reference=OFFICIAL,
         columns=[str(size) for size in SIZES],
-        rows=[Row(who, figures) for who, figures in found.items()],
+        rows=[Row(who, figures) for who, figures in rows.items()],
         kind="lines",
     )

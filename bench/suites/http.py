@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -139,16 +139,13 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
 
 
 @contextmanager
-def _serving(contender: Contender, load: Load, connections: tuple[int, ...], plan: Plan) -> Generator[Measure]:
+def _serving(
+    contender: Contender, load: Load, connections: tuple[int, ...], plan: Plan
+) -> Generator[Sequence[Measure[str]]]:
     """A server that is warm; requests a second, with so many connections."""
     with running(contender, load, max(connections)) as server:
         server.rate(contender.warm * plan.seconds, max(connections))
-
-        def measure() -> Mapping[str, float]:
-            server.rate(plan.seconds / 5, 1)  # or it would depend on whether the machine was idle before
-            return {str(count): server.measure(plan.seconds, count) for count in connections}
-
-        yield measure
+        yield [partial(server.measure, plan.seconds, count) for count in connections]
 
 
 @dataclass(frozen=True)
@@ -236,9 +233,12 @@ class Server:
         if not is_as_meant or reply.is_stream != bool(methods) or not is_answer(last, PLACE, TEXT):
             raise self.process.failure(f"answered {reply}")
 
-    def measure(self, seconds: float, connections: int) -> float:
-        """Requests a second, in so long that each connection has several answers: those on their way do not count."""
-        return self.rate(max(seconds, min(ANSWERS * connections / self.last_rate, LONGEST)), connections)
+    def measure(self, seconds: float, connections: int) -> Mapping[str, float]:
+        """Requests a second, by column. Each connection has several answers: those on their way do not count."""
+        if connections == 1:
+            self.rate(seconds / 5, 1)  # or it would depend on whether the machine was idle before
+        longer = min(ANSWERS * connections / self.last_rate, LONGEST)
+        return {str(connections): self.rate(max(seconds, longer), connections)}
 
     def rate(self, seconds: float, connections: int) -> float:
         """Requests a second. Raises if anything was answered badly."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -136,19 +136,19 @@ def client(plan: Plan, revision: str) -> Table:
 
 
 @contextmanager
-def _echoing(contender: Contender, revision: str, plan: Plan) -> Generator[Measure]:
+def _echoing(contender: Contender, revision: str, plan: Plan) -> Generator[Sequence[Measure[str]]]:
     """A server that is warm; requests a second."""
     with running(contender, revision) as server:
         server.rate(DEPTH, contender.warm * plan.seconds)
-        yield lambda: {at_a_time(depth): server.rate(depth, plan.seconds) for depth in (1, DEPTH)}
+        yield [partial(server.measure, depth, plan.seconds) for depth in (1, DEPTH)]
 
 
 @contextmanager
-def _giving(contender: Contender, plan: Plan) -> Generator[Measure]:
+def _giving(contender: Contender, plan: Plan) -> Generator[Sequence[Measure[str]]]:
     """A server that is warm; megabytes a second."""
     with running(contender, LEGACY) as server:
         server.large(contender.warm * plan.seconds)
-        yield lambda: {"1 MB": server.large(plan.seconds)}
+        yield [lambda: {"1 MB": server.large(plan.seconds)}]
 
 
 @contextmanager
@@ -184,6 +184,10 @@ class Server:
             found = answer(self.process, call(id, self.revision, tool, arguments))
             if not is_answer(found, id, text):
                 raise self.process.failure(f"answered {found}")
+
+    def measure(self, depth: int, seconds: float) -> Mapping[str, float]:
+        """Requests a second, by column."""
+        return {at_a_time(depth): self.rate(depth, seconds)}
 
     def rate(self, depth: int, seconds: float) -> float:
         """Requests a second with so many on their way. There are as many as take about that long."""

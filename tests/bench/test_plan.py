@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -15,16 +17,18 @@ PLAN = Plan(quick=False, rounds=2, parts=3, seconds=0)
 class Log(list[str]):
     """What was done, in order; each measurement gives how many things had been done."""
 
-    def measure(self, name: str) -> dict[str, float]:
+    def measure(self, name: str, column: str = "x") -> dict[str, float]:
         self.append(name)
-        return {"x": float(len(self))}
+        return {column: float(len(self))}
 
-    def contender(self, name: str) -> Callable[[], AbstractContextManager[Measure]]:
+    def contender(self, *names: str) -> Callable[[], AbstractContextManager[Sequence[Measure[str]]]]:
+        """What it is called, measure by measure."""
+
         @contextmanager
-        def start() -> Generator[Measure]:
-            self.append(f"start {name}")
-            yield lambda: self.measure(name)
-            self.append(f"end {name}")
+        def start() -> Generator[Sequence[Measure[str]]]:
+            self.append(f"start {names[0]}")
+            yield [partial(self.measure, name, f"column {number}") for number, name in enumerate(names)]
+            self.append(f"end {names[0]}")
 
         return start
 
@@ -42,8 +46,17 @@ def test_processes_are_started_for_each_round_and_measured_part_after_part() -> 
     log = Log()
     found = started_anew({"a": log.contender("a"), "b": log.contender("b")}, PLAN)
     assert log == ["start a", "start b", *["a", "b"] * 3, "end b", "end a"] * 2
-    assert found["a"]["x"].rounds == [5, 15]  # the means of 3, 5 and 7, and of 13, 15 and 17
-    assert found["b"]["x"].rounds == [6, 16]
+    assert found["a"]["column 0"].rounds == [5, 15]  # the means of 3, 5 and 7, and of 13, 15 and 17
+    assert found["b"]["column 0"].rounds == [6, 16]
+
+
+def test_what_is_measured_of_all_is_measured_of_one_after_the_other() -> None:
+    log = Log()
+    contenders = {"ours": log.contender("ours, small", "ours, large"), "theirs": log.contender("small", "large")}
+    found = started_anew(contenders, replace(PLAN, rounds=1, parts=2))
+    assert log[2:-2] == ["ours, small", "small", "ours, large", "large"] * 2
+    assert found["theirs"]["column 0"].rounds == [6]  # of 4 and 8
+    assert found["theirs"]["column 1"].rounds == [8]  # of 6 and 10
 
 
 @pytest.mark.parametrize("when", ["at the start", "in the second part", "in the second round"])
@@ -58,12 +71,12 @@ def test_a_contender_that_fails_is_left_out_and_the_others_go_on(when: str, caps
         return {"x": 1}
 
     @contextmanager
-    def start() -> Generator[Measure]:
+    def start() -> Generator[Sequence[Measure[str]]]:
         if when == "at the start":
             raise ContenderFailed("it went away")
-        yield fails
+        yield [fails]
 
     found = started_anew({"bad": start, "good": log.contender("good")}, PLAN)
     assert found["bad"] == {}
-    assert len(found["good"]["x"].rounds) == PLAN.rounds
+    assert len(found["good"]["column 0"].rounds) == PLAN.rounds
     assert capsys.readouterr().err.splitlines() == ["left out: it went away"]

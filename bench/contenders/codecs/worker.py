@@ -1,7 +1,7 @@
 """Runs one codec: `python -m bench.contenders.codecs.worker MODULE`, told over standard input what to measure.
 
-A line `{"message": NAME, "seconds": N}` is answered by one with the microseconds that each operation takes, or `null`
-where the contender takes no part.
+It writes a line when it is ready. A line `{"message": NAME, "seconds": N}` is then answered by one with the
+microseconds that each operation takes, or `null` where the contender takes no part.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:
 
 
 def main() -> None:
+    import_module(f"bench.contenders.codecs.{sys.argv[1]}")
+    print("ready", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
         print(json.dumps(measured(sys.argv[1], asked["message"], asked["seconds"])), flush=True)

@@ -1,0 +1,37 @@
+"""Contenders that are processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_RUN = """
+import sys, time
+from bench import __main__
+from bench.suites import stdio
+from bench.suites._processes import started
+
+def tables(plan):
+    with started("sleeps", [sys.executable, "-c", "import time; time.sleep(60)"], pipes=False) as process:
+        print(process.popen.pid, flush=True)
+        process.popen.wait()
+    yield
+
+stdio.tables = tables
+sys.argv = ["bench", "stdio", "--quick"]
+sys.exit(__main__.main())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for the process in /proc")
+def test_contenders_end_with_a_run_that_is_told_to_end() -> None:
+    with subprocess.Popen([sys.executable, "-c", _RUN], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        contender = Path("/proc") / run.stdout.readline().strip()
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(20) == 128 + signal.SIGTERM
+    assert not contender.exists()

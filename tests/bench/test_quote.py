@@ -9,7 +9,10 @@ import pytest
 
 from bench.quote import DOCUMENTS, ROOT, block, chosen, quoted
 
-_A_RATIO = re.compile(r"\d ?(×|times (as|faster|smaller))|\d+(\.\d+)? ?(µs|requests a second|/s\b)")
+_A_RATIO = re.compile(
+    r"\d ?(×|times (as|faster|smaller))|\d+(\.\d+)? ?(µs|(\w+ )?(requests|calls) a second|/s\b)|\d\.\d+ s\b"
+    r"|(twice|half|times) as (fast|slow)|costs half"
+)
 """What figures look like that are measured."""
 
 

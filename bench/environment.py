@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.report.figures import slug
 from bench.results import Environment
-from tests.interop.install import NODE_PACKAGES
+from tests.interop import install
 
 __all__ = ["environment"]
 
@@ -67,8 +67,14 @@ def _versions() -> dict[str, str]:
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
             found[package] = version(package)
-    for package in NODE_PACKAGES["node"]:
-        name, _, number = package.rpartition("@")
-        if name in ("@modelcontextprotocol/client", "@modelcontextprotocol/server"):
-            found[name] = number
+    node = install.node() / "bin" / "node"
+    for program, command in {"Node.js": [str(node), "--version"], "wrk": ["wrk", "--version"]}.items():
+        with suppress(OSError, AttributeError):
+            said = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
+            found[program] = re.search(r"\d[\d.]+", said)[0]  # type: ignore[index]
+    if "Node.js" in found:
+        for package in install.NODE_PACKAGES["node"]:
+            name, _, number = package.rpartition("@")
+            if name.removeprefix("@modelcontextprotocol/") in ("client", "server", "node"):
+                found[name] = number
     return found

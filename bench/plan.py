@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Se
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from bench.results import Figures
 
-__all__ = ["FULL", "QUICK", "ContenderFailed", "Measure", "Plan", "in_turns", "say", "started_anew"]
+__all__ = ["FULL", "QUICK", "ContenderFailed", "Found", "Measure", "Plan", "in_turns", "say", "started_anew"]
 
 
 class ContenderFailed(Exception):  # noqa: N818  # named for the state
@@ -40,16 +40,20 @@ Measure: TypeAlias = Callable[[], Mapping[Column, float]]
 """Gives figures of one contender, by column."""
 
 
-class _Found(Generic[Name, Column]):
-    """What has been measured. A contender that fails has no figures, and no more turns: the others go on."""
+class Found(dict[Name, dict[Column, Figures]]):
+    """Figures by contender, whatever names it, and column.
+
+    A contender that fails has none, and no more turns, but `failed` says why: the others go on.
+    """
 
     def __init__(self, contenders: Iterable[Name]) -> None:
-        self.figures: dict[Name, dict[Column, Figures]] = {name: {} for name in contenders}
-        self.failed: set[Name] = set()
+        super().__init__((name, {}) for name in contenders)
+        self.failed: dict[Name, str] = {}
 
     def add(self, name: Name, measured: Mapping[Column, float]) -> None:
+        """Take in what was measured in a round."""
         for column, value in measured.items():
-            self.figures[name].setdefault(column, Figures([])).rounds.append(value)
+            self[name].setdefault(column, Figures([])).rounds.append(value)
 
     @contextmanager
     def leaving_out(self, name: Name) -> Generator[None]:
@@ -58,55 +62,56 @@ class _Found(Generic[Name, Column]):
             yield
         except ContenderFailed as error:
             say(f"left out: {error}")
-            self.failed.add(name)
-            self.figures[name] = {}
+            self.failed[name] = str(error).partition("\n")[0]
+            self[name] = {}
+
+    def in_order(self, turn: int) -> list[Name]:
+        """Those that have not failed. Each turn another one comes first: what the first meets should meet them all."""
+        names = list(self)
+        first = turn % len(names) if names else 0
+        return [name for name in names[first:] + names[:first] if name not in self.failed]
 
 
-def in_turns(
-    contenders: Mapping[Name, Measure[Column]], rounds: int, *, warm: bool = True
-) -> dict[Name, dict[Column, Figures]]:
-    """Have each contender measured in each round; figures by contender, whatever names it, and column.
+def in_turns(contenders: Mapping[Name, Measure[Column]], rounds: int, *, warm: bool = True) -> Found[Name, Column]:
+    """Have each contender measured in each round.
 
     The first round is to get warm and does not count, if `warm`.
     """
-    found = _Found[Name, Column](contenders)
-    for number in range(-1 if warm else 0, rounds):
-        for name, measure in contenders.items():
-            if name in found.failed:
-                continue
+    found = Found[Name, Column](contenders)
+    for turn in range(rounds + warm):
+        for name in found.in_order(turn):
             with found.leaving_out(name):
-                measured = measure()
-                if number >= 0:
+                measured = contenders[name]()
+                if turn >= warm:
                     found.add(name, measured)
-    return found.figures
+    return found
 
 
 def started_anew(
     contenders: Mapping[Name, Callable[[], AbstractContextManager[Sequence[Measure[Column]]]]], plan: Plan
-) -> dict[Name, dict[Column, Figures]]:
-    """Have each contender started for each round, and measured in parts, part after part; figures as above.
+) -> Found[Name, Column]:
+    """Have each contender started for each round, and measured in parts, part after part.
 
     Two processes of one program are not equally fast, nor is a machine from second to second. So all contenders have
     the first of their measures taken, then all the second, and so on.
     """
-    found = _Found[Name, Column](contenders)
-    for _ in range(plan.rounds):
+    found = Found[Name, Column](contenders)
+    for turn in range(plan.rounds):
         measured: dict[Name, dict[Column, list[float]]] = {}
         with ExitStack() as stack:
             ready: dict[Name, Sequence[Measure[Column]]] = {}
-            for name, start in contenders.items():
-                if name not in found.failed:
-                    with found.leaving_out(name):
-                        ready[name] = stack.enter_context(start())
+            for name in found.in_order(turn):
+                with found.leaving_out(name):
+                    ready[name] = stack.enter_context(contenders[name]())
             for measures in [*zip(*ready.values(), strict=True)] * plan.parts:
                 for name, measure in zip(ready, measures, strict=True):
                     if name not in found.failed:
                         with found.leaving_out(name):
                             for column, value in measure().items():
                                 measured.setdefault(name, {}).setdefault(column, []).append(value)
-        for name in measured.keys() - found.failed:
+        for name in measured.keys() - found.failed.keys():
             found.add(name, {column: fmean(parts) for column, parts in measured[name].items()})
-    return found.figures
+    return found
 
 
 def say(text: str) -> None:

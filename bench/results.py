@@ -72,6 +72,8 @@ class Table(msgspec.Struct):
     rows: list[Row]
     kind: Literal["bars", "lines"] = "bars"
     """How it is drawn: lines where the columns are sizes, on logarithmic scales."""
+    headline: str = ""
+    """The column that tells most; without it the first, and where they are sizes the last."""
 
     def figures(self, contender: str, column: str) -> Figures | None:
         """What was measured, if it was."""
@@ -99,6 +101,8 @@ class Results(msgspec.Struct):
     quick: bool
     environment: Environment
     tables: list[Table]
+    broken: list[str] = []
+    """Suites that broke off, with why; what they had measured by then is there."""
 
     def table(self, name: str) -> Table | None:
         """One by its name."""

@@ -13,17 +13,22 @@ from bench.results import Results, Table
 __all__ = ["write"]
 
 
-def write(results: Results, folder: Path) -> list[Path]:
-    """Write what was found, its page, and a chart of each table (of bars, for the first column); return the paths."""
-    machine = slug(results.environment.machine)
-    data = folder / f"{machine}.json"
+def write(results: Results, folder: Path, only: str = "") -> list[Path]:
+    """Write what was found, its page, and a chart of each table (of bars, for one column); return the paths.
+
+    They are named for the machine and, if it was not a whole run, for what it was `only`.
+    """
+    run = slug(f"{results.environment.machine} {only}")
+    data = folder / f"{run}.json"
     kept.save(results, data)
-    texts = {f"{machine}.html": page(results)}
-    texts |= {f"{machine}-{slug(table.name)}.svg": _chart(table) for table in results.tables if table.columns}
+    texts = {f"{run}.html": page(results)}
+    texts |= {f"{run}-{slug(table.name)}.svg": _chart(table) for table in results.tables if table.columns}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     return [data, *(folder / name for name in texts)]
 
 
 def _chart(table: Table) -> str:
-    return lines(table, standalone=True) if table.kind == "lines" else bars(table, table.columns[0], standalone=True)
+    if table.kind == "lines":
+        return lines(table, standalone=True)
+    return bars(table, table.headline or table.columns[0], standalone=True)

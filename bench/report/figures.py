@@ -40,8 +40,8 @@ _OURS = re.compile(r"(typedmcp|structs|models)\b")
 
 _TIME = ((1e-9, " ns"), (1e-6, " µs"), (1e-3, " ms"), (1.0, " s"))
 _SPACE = ((1.0, " B"), (1e3, " KB"), (1e6, " MB"), (1e9, " GB"))
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "seconds": 1.0}
-_BYTES = {"B": 1.0, "bytes": 1.0, "kB": 1e3, "KB": 1e3, "KiB": 1024.0, "MB": 1e6, "MiB": 1024.0**2, "GB": 1e9}
+_SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+_BYTES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
 @dataclass(frozen=True)
@@ -99,20 +99,20 @@ def yardstick(table: Table, column: str) -> str | None:
 
 
 def headline(table: Table) -> Headline | None:
-    """The best of ours against the reference, in the first column; in the last where columns are sizes.
+    """The first of ours, which most will use, against the reference, in the column that tells most.
 
     Where the reference is ours: against the best of the others, so that nothing looks better than it is.
     """
     if not table.columns:
         return None
-    column = table.columns[-1 if table.kind == "lines" else 0]
+    column = table.headline or table.columns[-1 if table.kind == "lines" else 0]
     others = [row.contender for row in table.rows if row.contender != table.reference]
     if is_ours(table.reference):
         rivals = [name for name in others if not is_ours(name)] or others
         best = _best(table, rivals, column)
         return _compared(table, table.reference, best, column)
-    best = _best(table, [name for name in others if is_ours(name)] or others, column)
-    return _compared(table, best, table.reference, column)
+    ours = next((name for name in others if is_ours(name) and table.ratios(name, column)), None)
+    return _compared(table, ours or _best(table, others, column), table.reference, column)
 
 
 def _best(table: Table, contenders: list[str], column: str) -> str:
@@ -233,7 +233,7 @@ def when(environment: Environment) -> str:
 
 def warnings(results: Results) -> list[str]:
     """Why the figures are to be trusted less, in sentences."""
-    found: list[str] = []
+    found = [f"Broken off, so that figures are missing: {suite}" for suite in results.broken]
     if results.quick:
         found.append("A quick run: few and short rounds, good for seeing that everything works, not for quoting.")
     if _loaded(results.environment):

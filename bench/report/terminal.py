@@ -28,7 +28,7 @@ def _opening(results: Results) -> str:
         f"Benchmarks of typedmcp on {environment.machine}, {when(environment)}: {results.command}",
         f"{environment.processor}, {environment.cores} cores, {memory}, {environment.system}",
         f"{_versions(environment)}commit {environment.commit}, load {environment.load:.2f}",
-        "7.4× is 7.4 times as good as the reference; then the range of all rounds, and the median.",
+        "7.4× is 7.4 times as good as the reference; then come the range of all rounds, and the median figure.",
         *(f"WARNING: {warning}" for warning in warnings(results)),
     ]
     return "\n".join(part for line in lines for part in wrap(line, WIDTH, subsequent_indent="  "))

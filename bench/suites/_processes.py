@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -18,8 +19,8 @@ from typing import IO, Any
 
 import msgspec
 
-from bench.plan import ContenderFailed, Measure, Plan, say, started_anew
-from bench.results import Figures, Row
+from bench.plan import ContenderFailed, Found, Measure, Plan, say, started_anew
+from bench.results import Row
 from tests.interop import install
 
 __all__ = [
@@ -36,7 +37,10 @@ __all__ = [
     "at_a_time",
     "call",
     "clients_in_turns",
+    "environ",
+    "get_warm",
     "is_answer",
+    "note",
     "opening",
     "pinned",
     "python",
@@ -49,8 +53,10 @@ CONTENDERS = Path(__file__).parents[1] / "contenders"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 TEXT = "x" * 20
 """What is echoed."""
-WARM_NODE = 15
-"""How many parts of a turn it takes a new process of Node.js to get warm: V8 compiles what has been called often."""
+WARM, WARM_NODE = 300, 10_000
+"""How many calls it takes a new process to get warm, and one of Node.js: V8 compiles what has been called often."""
+LONGEST_WARM = 10.0
+"""Seconds that this may take."""
 PATIENCE = 30.0
 """Seconds after which a contender that gives no answer is given up, beside what it was asked to take."""
 
@@ -70,8 +76,8 @@ class Contender:
     name: str
     command: list[str]
     note: str = ""
-    warm: float = 3
-    """How many parts of a turn it takes a new process of it to get warm."""
+    warm: int = WARM
+    """How many calls it takes a new process of it to get warm."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,9 @@ def started(name: str, command: list[str], *, pipes: bool = True) -> Generator[P
     ends = subprocess.PIPE if pipes else subprocess.DEVNULL
     with tempfile.TemporaryFile() as errors:
         try:
-            popen = subprocess.Popen(command, stdin=ends, stdout=ends, stderr=errors, bufsize=0)  # noqa: S603
+            popen = subprocess.Popen(  # noqa: S603
+                command, stdin=ends, stdout=ends, stderr=errors, bufsize=0, env=environ()
+            )
         except OSError as error:
             raise ContenderFailed(f"{name}: it cannot be started: {error}") from error
         process = Process(name, popen, errors)
@@ -186,34 +194,50 @@ def at_a_time(depth: int) -> str:
     return "one at a time" if depth == 1 else f"{depth} at a time"
 
 
+def get_warm(contender: Contender, rate: Callable[[float], float], plan: Plan) -> None:
+    """Have calls made, by what makes some for so many seconds and gives their rate, until a new process is warm."""
+    calls, until, step = 0.0, time.monotonic() + LONGEST_WARM, 3 * plan.seconds
+    while calls < contender.warm and time.monotonic() < until:
+        calls += rate(step) * step
+
+
 @contextmanager
 def _calling(contender: Contender, depths: Collection[int], plan: Plan) -> Generator[Sequence[Measure[str]]]:
     """A client that has `pacing.py` and is warm; calls a second, so many side by side."""
     with started(contender.name, contender.command) as client:
 
-        def measure(depth: int, seconds: float) -> Mapping[str, float]:
+        def rate(seconds: float, depth: int = max(depths)) -> float:
             answer = ask(client, f"{depth} {seconds}", seconds)
             try:
-                return {at_a_time(depth): float(answer)}
+                return float(answer)
             except ValueError:
                 raise client.failure(f"no number of calls, but {answer[:300]!r}") from None
 
+        def measure(depth: int) -> Mapping[str, float]:
+            return {at_a_time(depth): rate(plan.seconds, depth)}
+
         ask(client)  # it has connected, and was answered rightly
-        measure(max(depths), contender.warm * plan.seconds)
-        yield [partial(measure, depth, plan.seconds) for depth in depths]
+        get_warm(contender, rate, plan)
+        yield [partial(measure, depth) for depth in depths]
 
 
-def clients_in_turns(
-    clients: Iterable[Contender], depths: Collection[int], plan: Plan
-) -> dict[str, dict[str, Figures]]:
+def clients_in_turns(clients: Iterable[Contender], depths: Collection[int], plan: Plan) -> Found[str, str]:
     """What clients that have `pacing.py` reach."""
     return started_anew({one.name: partial(_calling, one, depths, plan) for one in clients}, plan)
 
 
+def environ() -> dict[str, str]:
+    """The environment of a contender: what it imports is compiled once, as it is for its users."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def pinned(core: int, command: list[str]) -> list[str]:
-    """A command that runs on one core, where there are several and this can be said."""
+    """A command that runs on one of the cores that there are, if there are several and this can be said."""
     taskset = shutil.which("taskset")
-    return command if taskset is None or (os.cpu_count() or 1) < 2 else [taskset, "-c", str(core), *command]
+    if taskset is None or sys.platform != "linux":
+        return command
+    cores = sorted(os.sched_getaffinity(0))
+    return command if len(cores) < 2 else [taskset, "-c", str(cores[core]), *command]
 
 
 @cache
@@ -257,6 +281,11 @@ def is_answer(message: Any, id: int, text: str) -> bool:
     return bool(message.get("id") == id and result.get("content") == expected)
 
 
-def rows(measured: Mapping[str, dict[str, Figures]], contenders: Iterable[Contender]) -> list[Row]:
+def rows(measured: Found[str, str], contenders: Iterable[Contender]) -> list[Row]:
     """What was measured, as a table has it."""
-    return [Row(one.name, measured[one.name], one.note) for one in contenders]
+    return [Row(one.name, measured[one.name], note(measured, one.name) or one.note) for one in contenders]
+
+
+def note(measured: Found[str, Any], name: str) -> str:
+    """Why a contender was left out, if it was."""
+    return f"left out: {measured.failed[name]}" if name in measured.failed else ""

@@ -14,9 +14,9 @@ from functools import partial
 from typing import TypeAlias
 
 from bench.corpus import MESSAGES, message
-from bench.plan import Measure, Plan, say, started_anew
-from bench.results import Figures, Row, Table
-from bench.suites._processes import Process, ask, started
+from bench.plan import Found, Measure, Plan, say, started_anew
+from bench.results import Row, Table
+from bench.suites._processes import Process, ask, note, started
 
 __all__ = ["CONTENDERS", "OFFICIAL", "tables"]
 
@@ -37,13 +37,11 @@ SIZES = (1, 10, 100, 1000)
 """How many tools are in the lists that show how the cost grows."""
 PART = 0.5
 """How much of a turn's part one operation gets: there are many;"""
-ROUNDS = 5
+ROUNDS = 4
 """and at least so many rounds, so that ratios are steady in a hurry too."""
 
 Place: TypeAlias = tuple[str, str]
 """A message, and what is done with it."""
-Found: TypeAlias = Mapping[str, Mapping[Place, Figures]]
-"""What was measured of each contender."""
 
 
 def tables(plan: Plan) -> Iterator[Table]:
@@ -80,7 +78,7 @@ def measure(worker: Process, of: str, seconds: float) -> Mapping[Place, float]:
     return {(of, operation): took for operation, took in (found or {}).items()}
 
 
-def _table(name: str, found: Found) -> Table:
+def _table(name: str, found: Found[str, Place]) -> Table:
     given = message(name)
     rows = {
         who: {operation: figures[name, operation] for operation in COLUMNS if (name, operation) in figures}
@@ -98,11 +96,11 @@ def _table(name: str, found: Found) -> Table:
         better="lower",
         reference=OFFICIAL if rows[OFFICIAL] else next(iter(CONTENDERS)),
         columns=COLUMNS,
-        rows=[Row(who, figures) for who, figures in rows.items() if figures],
+        rows=[Row(who, figures, note(found, who)) for who, figures in rows.items() if figures or who in found.failed],
     )
 
 
-def _growth(found: Found) -> Table:
+def _growth(found: Found[str, Place]) -> Table:
     both = COLUMNS[0]
     rows = {
         who: {str(size): figures[place] for size in SIZES if (place := (_of_size(size), both)) in figures}
@@ -117,6 +115,6 @@ def _growth(found: Found) -> Table:
         better="lower",
         reference=OFFICIAL,
         columns=[str(size) for size in SIZES],
-        rows=[Row(who, figures) for who, figures in rows.items()],
+        rows=[Row(who, figures, note(found, who)) for who, figures in rows.items()],
         kind="lines",
     )

@@ -33,6 +33,7 @@ from bench.suites._processes import (
     at_a_time,
     call,
     clients_in_turns,
+    get_warm,
     is_answer,
     opening,
     pinned,
@@ -46,6 +47,8 @@ __all__ = ["tables"]
 
 FLOOR = "bare ASGI application"
 OURS = "typedmcp"
+OFFICIAL = "official Python, low level"
+OFFICIAL_CLIENT = "official Python"
 CLIENT_FLOOR = "blocking loop"
 FOLDER = CONTENDERS / "http"
 CALLS = 16
@@ -57,6 +60,10 @@ SLOW = 500.0
 """Requests a second of a server, until something is known of it."""
 ANSWERS, LONGEST = 5, 4.0
 """How many answers each connection should have in a turn, and how many seconds that may take."""
+STEADY = 32
+"""With how many connections a turn need not be longer than a part."""
+SHORTER = 0.1
+"""By how much of a right answer those under load may be shorter: how servers write headers may depend on it."""
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
@@ -78,11 +85,11 @@ def servers(plan: Plan, kind: str) -> Iterator[Contender]:
     """The servers; their commands lack a port. The kind is `app` or `streams`. The high-level ones start slowly."""
     yield Contender(FLOOR, uvicorn(FOLDER, f"floor:{kind}"), "the floor: no protocol, and a constant for an answer")
     yield Contender(OURS, uvicorn(FOLDER, f"ours:{kind}"))
-    yield Contender("official Python, low level", uvicorn(FOLDER, f"official_lowlevel:{kind}"))
+    yield Contender(OFFICIAL, uvicorn(FOLDER, f"official_lowlevel:{kind}"))
     if not plan.quick:
         yield Contender("official Python, MCPServer", uvicorn(FOLDER, f"official_mcpserver:{kind}"))
         yield Contender("fastmcp", uvicorn(FOLDER, f"with_fastmcp:{kind}"))
-    if node := typescript(FOLDER / "official.mjs"):
+    if not plan.quick and (node := typescript(FOLDER / "official.mjs")):  # it takes seconds to get warm
         yield Contender("official TypeScript, low level", [*node, kind], "on the HTTP server of Node.js", WARM_NODE)
 
 
@@ -91,6 +98,11 @@ def uvicorn(folder: Path, app: str) -> list[str]:
     fast = ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
     place = ["--host", "127.0.0.1", "--timeout-keep-alive", "300", "--app-dir", str(folder)]
     return [sys.executable, "-m", "uvicorn", *fast, *place, app, "--port"]
+
+
+def over(connections: int) -> str:
+    """The name of a column."""
+    return "1 connection" if connections == 1 else f"{connections} connections"
 
 
 def echo(plan: Plan, wrk: str, revision: str) -> Table:
@@ -124,16 +136,18 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
     say(name.replace("/", ": "))
     found = list(servers(plan, load.kind))
     measured = started_anew({one.name: partial(_serving, one, load, connections, plan) for one in found}, plan)
-    sessions = " There is a session for each connection." if load.revision == LEGACY else ""
-    worker = " One worker each; the Python servers run in uvicorn, with uvloop and httptools."
+    same = " Each has the same `_meta`, as most of a client's calls do." if load.kind == "app" else ""
+    sessions = " There are as many sessions as connections, and they take turns." if load.revision == LEGACY else same
+    worker = " One worker each, on a core of its own; the Python servers run in uvicorn, with uvloop and httptools."
     return Table(
         name=name,
         title=title,
         about=about + sessions + worker,
         unit="requests/s",
         better="higher",
-        reference=FLOOR,
-        columns=[str(count) for count in connections],
+        reference=OFFICIAL,
+        columns=[over(count) for count in connections],
+        headline=over(32),
         rows=rows(measured, found),
     )
 
@@ -144,7 +158,7 @@ def _serving(
 ) -> Generator[Sequence[Measure[str]]]:
     """A server that is warm; requests a second, with so many connections."""
     with running(contender, load, max(connections)) as server:
-        server.rate(contender.warm * plan.seconds, max(connections))
+        get_warm(contender, lambda seconds: server.rate(seconds, max(connections)), plan)
         yield [partial(server.measure, plan.seconds, count) for count in connections]
 
 
@@ -182,6 +196,8 @@ class Reply:
     """The session that it opened."""
     is_stream: bool
     messages: list[Any]
+    size: int
+    """In bytes, with its headers."""
 
 
 @dataclass
@@ -195,6 +211,8 @@ class Server:
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(PLACE, IDS))
     last_rate: float = SLOW
     """How fast it was last time."""
+    size: int = 0
+    """How many bytes a right answer has at least, with its headers."""
 
     def open(self, sessions: int) -> None:
         """Open so many sessions."""
@@ -221,8 +239,12 @@ class Server:
         if response.status not in (200, 202):
             raise self.process.failure(f"{response.status} {data[:300]!r}")
         is_stream = (response.headers["Content-Type"] or "").startswith("text/event-stream")
-        messages = events(data) if is_stream else [json.loads(data)] if data else []
-        return Reply(response.headers["Mcp-Session-Id"], is_stream, messages)
+        try:
+            messages = events(data) if is_stream else [json.loads(data)] if data else []
+        except ValueError as error:
+            raise self.process.failure(f"no message, but {data[:300]!r}: {error}") from error
+        size = len(data) + sum(len(name) + len(value) for name, value in response.headers.items())
+        return Reply(response.headers["Mcp-Session-Id"], is_stream, messages, size)
 
     def check(self) -> None:
         """Raise unless a call is answered as it should be: in JSON, or where it reports in a stream, after progress."""
@@ -232,29 +254,40 @@ class Server:
         is_as_meant = methods == ["notifications/progress"] if self.load.tool == "report" else not methods
         if not is_as_meant or reply.is_stream != bool(methods) or not is_answer(last, PLACE, TEXT):
             raise self.process.failure(f"answered {reply}")
+        self.size = reply.size
 
     def measure(self, seconds: float, connections: int) -> Mapping[str, float]:
-        """Requests a second, by column. Each connection has several answers: those on their way do not count."""
+        """Requests a second, by column: from longer the more connections there are, whose opening is counted, too."""
         if connections == 1:
             self.rate(seconds / 5, 1)  # or it would depend on whether the machine was idle before
-        longer = min(ANSWERS * connections / self.last_rate, LONGEST)
-        return {str(connections): self.rate(max(seconds, longer), connections)}
+        steady = seconds * max(1, connections / STEADY)
+        several = min(ANSWERS * connections / self.last_rate, LONGEST)
+        return {over(connections): self.rate(max(steady, several), connections)}
 
     def rate(self, seconds: float, connections: int) -> float:
         """Requests a second. Raises if anything was answered badly."""
+        found = self.loaded(seconds, connections)
+        if not found["requests"] and seconds < LONGEST:  # something else had the machine
+            return self.rate(LONGEST, connections)
+        if not found["requests"] or found["not_2xx"] or found["broken"]:
+            raise self.process.failure(f"under load: {found}")
+        if (size := found["bytes"] / found["requests"]) < self.size * (1 - SHORTER):
+            raise self.process.failure(f"under load: answers of {size:.0f} bytes, where {self.size} were right")
+        self.check()  # answered once it has nothing left to do that would take time from the next contender
+        self.last_rate = found["requests"] / found["seconds"]
+        return self.last_rate
+
+    def loaded(self, seconds: float, connections: int) -> dict[str, float]:
+        """What the load generator has counted."""
         body = self.load.line.replace(str(PLACE), "000000000")
         headers = [part for name, value in self.load.headers.items() for part in ("--header", f"{name}: {value}")]
         options = ["--threads", "1", "--connections", str(connections), "--timeout", f"{PATIENCE:.0f}s", *headers]
         script = ["--script", str(FOLDER / "calls.lua"), f"http://127.0.0.1:{self.port}/mcp"]
         given = ["--", body, str(next(self.ids)), *self.sessions[:connections]]
-        found = loaded([self.load.wrk, *options, *script, *given], seconds)
-        if found["not_2xx"] or found["broken"] or not (found["requests"] or seconds < LONGEST):
-            raise self.process.failure(f"under load: {found}")
-        if not found["requests"]:  # something else had the machine
-            return self.rate(LONGEST, connections)
-        self.check()  # answered once it has nothing left to do that would take time from the next contender
-        self.last_rate = found["requests"] / found["seconds"]
-        return self.last_rate
+        try:
+            return loaded([self.load.wrk, *options, *script, *given], seconds)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            raise self.process.failure(f"under load: {error}") from error
 
 
 def events(data: bytes) -> list[Any]:
@@ -331,10 +364,10 @@ def callers(plan: Plan, url: str, revision: str) -> Iterator[Contender]:
     folder = CONTENDERS / "clients"
     yield Contender(CLIENT_FLOOR, python(folder / "floor.py", url, revision), "the floor: a blocking loop on sockets")
     yield Contender(OURS, python(folder / "ours.py", url, revision))
-    yield Contender("official Python", python(folder / "official.py", url, revision))
+    yield Contender(OFFICIAL_CLIENT, python(folder / "official.py", url, revision))
     if not plan.quick:
         yield Contender("fastmcp", python(folder / "with_fastmcp.py", url, revision))
-    if node := typescript(folder / "official.mjs"):
+    if not plan.quick and (node := typescript(folder / "official.mjs")):
         yield Contender("official TypeScript", [*node, url, revision], warm=WARM_NODE)
 
 
@@ -349,7 +382,7 @@ def client(plan: Plan, url: str, revision: str) -> Table:
         f"else: each when the last has returned, or {CALLS} side by side. The Python clients run on uvloop.",
         unit="calls/s",
         better="higher",
-        reference=CLIENT_FLOOR,
+        reference=OFFICIAL_CLIENT,
         columns=[at_a_time(1), at_a_time(CALLS)],
         rows=rows(clients_in_turns(found, (1, CALLS), plan), found),
     )

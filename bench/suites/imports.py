@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from bench.plan import Plan, in_turns, say
+from bench.plan import ContenderFailed, Plan, in_turns, say
 from bench.results import Row, Table
 from bench.suites import stdio
 from bench.suites._processes import (
@@ -22,6 +21,7 @@ from bench.suites._processes import (
     Process,
     answer,
     ask,
+    environ,
     opening,
     python,
     rows,
@@ -102,8 +102,12 @@ def tables(plan: Plan) -> Iterator[Table]:
 def imported(modules: str) -> Mapping[str, float]:
     """What importing some modules costs in a fresh process: `ms`, and `MB`."""
     command = [sys.executable, "-c", _IMPORT.format(modules=modules)]
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE, env=env)  # noqa: S603
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, check=True, capture_output=True, text=True, timeout=PATIENCE, env=environ()
+        )
+    except (subprocess.SubprocessError, OSError) as error:
+        raise ContenderFailed(f"{modules} cannot be imported: {error}") from error
     took, memory = done.stdout.split()
     return {"ms": float(took), "MB": float(memory)}
 

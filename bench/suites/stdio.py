@@ -24,6 +24,7 @@ from bench.suites._processes import (
     at_a_time,
     call,
     clients_in_turns,
+    get_warm,
     is_answer,
     opening,
     python,
@@ -35,11 +36,15 @@ from bench.suites._processes import (
 __all__ = ["tables"]
 
 FLOOR = "blocking loop"
+OFFICIAL = "official Python, low level"
+OFFICIAL_CLIENT = "official Python"
 DEPTH = 64
 CALLS = 32
 LARGE = 1 << 20
 FIRST = 64
 """How many requests tell how fast a server is, and so how many it gets in a turn."""
+WINDOWS = 5
+"""How often as many as are on their way at once it gets at least: first and last the pipe is not full."""
 
 
 def tables(plan: Plan) -> Iterator[Table]:
@@ -60,7 +65,7 @@ def servers(plan: Plan, revision: str) -> Iterator[Contender]:
     yield Contender("typedmcp, Server", python(folder / "ours_decorated.py"), "tools from functions, by decorators")
     if not plan.quick:
         yield Contender("typedmcp, plain asyncio", python(folder / "ours.py", "--asyncio"))
-    yield Contender("official Python, low level", python(folder / "official_lowlevel.py"))
+    yield Contender(OFFICIAL, python(folder / "official_lowlevel.py"))
     if not plan.quick:
         yield Contender("official Python, MCPServer", python(folder / "official_mcpserver.py"))
         yield Contender("fastmcp", python(folder / "with_fastmcp.py"))
@@ -76,8 +81,8 @@ def clients(plan: Plan, revision: str) -> Iterator[Contender]:
     if not plan.quick:
         yield Contender("typedmcp, plain asyncio", python(folder / "ours.py", *given, "--asyncio"))
     yield Contender("typedmcp, blocking", python(folder / "ours_blocking.py", *given), "several calls: several threads")
+    yield Contender(OFFICIAL_CLIENT, python(folder / "official.py", *given))
     if not plan.quick:
-        yield Contender("official Python", python(folder / "official.py", *given))
         yield Contender("fastmcp", python(folder / "with_fastmcp.py", *given))
     if node := typescript(folder / "official.mjs"):
         yield Contender("official TypeScript", [*node, *given, sys.executable], warm=WARM_NODE)
@@ -92,10 +97,11 @@ def echo(plan: Plan, revision: str) -> Table:
         name=f"stdio/echo-{revision}",
         title=f"Servers over stdio, {revision}",
         about="Calls of a tool that echoes 20 bytes: the next is sent when the last is answered, or as many as have "
-        f"been answered, with {DEPTH} on their way. Python servers run on uvloop, if not said otherwise.",
+        f"been answered, with {DEPTH} on their way. All have the same `_meta`, as most of a client's calls do. Python "
+        "servers run on uvloop, if not said otherwise.",
         unit="requests/s",
         better="higher",
-        reference=FLOOR,
+        reference=OFFICIAL,
         columns=[at_a_time(1), at_a_time(DEPTH)],
         rows=rows(measured, found),
     )
@@ -112,7 +118,7 @@ def large(plan: Plan) -> Table:
         about=f"Calls of a tool whose result is 1 MB of text, one at a time, on {LEGACY}.",
         unit="MB/s",
         better="higher",
-        reference=FLOOR,
+        reference=OFFICIAL,
         columns=["1 MB"],
         rows=rows(measured, found),
     )
@@ -129,7 +135,7 @@ def client(plan: Plan, revision: str) -> Table:
         f"has returned, or {CALLS} side by side. Python clients run on uvloop, if not said otherwise.",
         unit="calls/s",
         better="higher",
-        reference=FLOOR,
+        reference=OFFICIAL_CLIENT,
         columns=[at_a_time(1), at_a_time(CALLS)],
         rows=rows(clients_in_turns(found, (1, CALLS), plan), found),
     )
@@ -139,7 +145,7 @@ def client(plan: Plan, revision: str) -> Table:
 def _echoing(contender: Contender, revision: str, plan: Plan) -> Generator[Sequence[Measure[str]]]:
     """A server that is warm; requests a second."""
     with running(contender, revision) as server:
-        server.rate(DEPTH, contender.warm * plan.seconds)
+        get_warm(contender, partial(server.rate, DEPTH), plan)
         yield [partial(server.measure, depth, plan.seconds) for depth in (1, DEPTH)]
 
 
@@ -147,7 +153,7 @@ def _echoing(contender: Contender, revision: str, plan: Plan) -> Generator[Seque
 def _giving(contender: Contender, plan: Plan) -> Generator[Sequence[Measure[str]]]:
     """A server that is warm; megabytes a second."""
     with running(contender, LEGACY) as server:
-        server.large(contender.warm * plan.seconds)
+        server.large(3 * plan.seconds)
         yield [lambda: {"1 MB": server.large(plan.seconds)}]
 
 
@@ -193,7 +199,7 @@ class Server:
         """Requests a second with so many on their way. There are as many as take about that long."""
         if depth not in self.rates:
             self.rates[depth] = self.timed(FIRST, depth)
-        count = max(depth, int(self.rates[depth] * seconds))
+        count = max(WINDOWS * depth, int(self.rates[depth] * seconds))
         self.timed(max(depth, count // 5), depth)  # or it would depend on whether the machine was idle before
         self.rates[depth] = self.timed(count, depth)
         return self.rates[depth]
@@ -241,8 +247,9 @@ class Server:
 
     def leave_waiting(self, count: int) -> None:
         """Send calls that are not answered, and see by one that is that the server has taken them all."""
-        for id in itertools.islice(self.ids, count):
-            self.process.write(call(id, self.revision, "wait", {}).encode() + b"\n")
+        with self.process.deadline():
+            for id in itertools.islice(self.ids, count):
+                self.process.write(call(id, self.revision, "wait", {}).encode() + b"\n")
         last = next(self.ids)
         found = answer(self.process, call(last, self.revision, "echo", {"text": TEXT}))
         if not is_answer(found, last, TEXT):

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import corpus
 from bench.budget import Budget, budgets, over
+from bench.quote import chosen
 from bench.results import Environment, Figures, Results, Row, Table
-from bench.suites.codecs import COLUMNS, CONTENDERS
 
 HERE = Environment("here", "cpu", 2, 1.0, "os", "python", "abc", 0.0, "2026-01-01 00:00", {})
 
@@ -47,14 +46,10 @@ def test_a_quick_run_is_held_to_what_is_steady(quick: bool, held: int) -> None:
     assert len(over(results(ours=[1], theirs=[1], quick=True), [budget(2, quick=quick)])) == held
 
 
-def test_each_budget_is_of_something_that_is_measured() -> None:
-    for one in budgets():
-        family, _, name = one.table.partition("/")
-        if family == "codecs":
-            assert name in corpus.MESSAGES
-            assert one.column in COLUMNS
-            assert {one.contender, one.against} <= set(CONTENDERS)
-        assert one.at_least > 0
+def test_the_kept_run_holds_the_budget() -> None:
+    kept, _ = chosen()
+    assert budgets()
+    assert over(kept, budgets()) == {}
 
 
 def test_a_wrong_file_is_named(tmp_path: Path) -> None:

@@ -36,18 +36,19 @@ class Log(list[str]):
 def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
     log = Log()
     found = in_turns({"a": lambda: log.measure("a"), "b": lambda: log.measure("b")}, 2)
-    assert log == ["a", "b"] * 3
-    assert found["a"]["x"].rounds == [3, 5]
-    assert found["b"]["x"].rounds == [4, 6]
+    assert log == ["a", "b", "b", "a", "a", "b"]  # in each round another one comes first
+    assert found["a"]["x"].rounds == [4, 5]
+    assert found["b"]["x"].rounds == [3, 6]
     assert in_turns({"a": lambda: log.measure("a")}, 1, warm=False)["a"]["x"].rounds == [7]
 
 
 def test_processes_are_started_for_each_round_and_measured_part_after_part() -> None:
     log = Log()
     found = started_anew({"a": log.contender("a"), "b": log.contender("b")}, PLAN)
-    assert log == ["start a", "start b", *["a", "b"] * 3, "end b", "end a"] * 2
-    assert found["a"]["column 0"].rounds == [5, 15]  # the means of 3, 5 and 7, and of 13, 15 and 17
-    assert found["b"]["column 0"].rounds == [6, 16]
+    first = ["start a", "start b", *["a", "b"] * 3, "end b", "end a"]
+    assert log == [*first, "start b", "start a", *["b", "a"] * 3, "end a", "end b"]
+    assert found["a"]["column 0"].rounds == [5, 16]  # the means of 3, 5 and 7, and of 14, 16 and 18
+    assert found["b"]["column 0"].rounds == [6, 15]
 
 
 def test_what_is_measured_of_all_is_measured_of_one_after_the_other() -> None:
@@ -78,5 +79,6 @@ def test_a_contender_that_fails_is_left_out_and_the_others_go_on(when: str, caps
 
     found = started_anew({"bad": start, "good": log.contender("good")}, PLAN)
     assert found["bad"] == {}
+    assert found.failed == {"bad": "it went away"}
     assert len(found["good"]["column 0"].rounds) == PLAN.rounds
     assert capsys.readouterr().err.splitlines() == ["left out: it went away"]

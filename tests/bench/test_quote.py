@@ -33,7 +33,8 @@ def test_the_run_is_a_full_one_of_a_commit_and_its_report_is_there() -> None:
     results, quotes = chosen()
     assert quotes.quoted
     assert not results.quick
-    assert re.fullmatch(r"[0-9a-f]{7,}\+?", results.environment.commit)
+    assert not results.broken
+    assert re.fullmatch(r"[0-9a-f]{7,}", results.environment.commit), "of files that are in no commit"
     assert (ROOT / "bench" / "results" / f"{results.environment.machine}.html").exists()
 
 

@@ -1,4 +1,7 @@
-"""Our msgspec Structs as the runtime's hot path has them: what is inside open objects is kept, and not checked."""
+"""Our msgspec Structs with what is inside open objects kept, and not checked.
+
+Servers do without that check, too: the `_meta` of a request is mostly the same as before, and checked once.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from statistics import fmean, median
+from statistics import median
 from timeit import Timer
 from typing import Any
 
@@ -19,10 +19,8 @@ from bench.contenders.codecs import Codec
 from bench.corpus import Message, message
 from mcpspec._support.objects import is_array, is_object
 
-PARTS = 10
-"""In how many parts the time of an operation is taken: what else the machine does then meets some of them."""
-MANY = 20
-"""From how many calls on each part has what the garbage collector does in it."""
+PARTS, LEAST = 10, 3
+"""In how many parts the time of an operation is taken, or if it is slow, in how many at least."""
 
 
 @cache
@@ -58,17 +56,18 @@ def rejects(codec: Codec, wrong: bytes) -> Exception | None:
 
 
 def microseconds(statement: str, names: Mapping[str, Any], seconds: float) -> float:
-    """How long a statement takes, with the garbage collector, from parts that take about so long together.
+    """How long a statement takes, while the garbage collector works: the median of parts, of about so long together.
 
-    It is the median of the parts, or where a part has few calls, some with a collection and others without, the mean.
+    What else the machine does meets some of the parts. It is the median for the slow and the fast, or stalls would be
+    left out for some contenders and not for others.
     """
     timer = Timer(statement, "import gc; gc.enable()", globals=dict(names))
     count, took = 1, min(timer.repeat(3, 1))  # the first may have something to load, or meet with a stall
     while took < seconds / PARTS / 2:
         count *= 2
         took = timer.timeit(count)
-    parts = timer.repeat(min(max(round(seconds / took), 3), PARTS), count)
-    return (median(parts) if count >= MANY else fmean(parts)) / count * 1e6
+    parts = min(max(round(seconds / took), LEAST), PARTS)
+    return median(timer.repeat(parts, count)) / count * 1e6
 
 
 def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:

@@ -35,6 +35,6 @@ end
 function done(summary, latency)
     local errors = summary.errors
     local broken = errors.connect + errors.read + errors.write + errors.timeout
-    local format = '\n{"requests": %d, "seconds": %f, "not_2xx": %d, "broken": %d}\n'
-    io.write(format:format(summary.requests, summary.duration / 1e6, errors.status, broken))
+    local format = '\n{"requests": %d, "bytes": %d, "seconds": %f, "not_2xx": %d, "broken": %d}\n'
+    io.write(format:format(summary.requests, summary.bytes, summary.duration / 1e6, errors.status, broken))
 end

@@ -243,7 +243,8 @@ class Server:
             messages = events(data) if is_stream else [json.loads(data)] if data else []
         except ValueError as error:
             raise self.process.failure(f"no message, but {data[:300]!r}: {error}") from error
-        size = len(data) + sum(len(name) + len(value) for name, value in response.headers.items())
+        lines = ["HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in response.headers.items()), ""]
+        size = len("\r\n".join(lines)) + 2 + len(data)
         return Reply(response.headers["Mcp-Session-Id"], is_stream, messages, size)
 
     def check(self) -> None:

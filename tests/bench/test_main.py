@@ -1,0 +1,102 @@
+"""The command line of the benchmarks: what becomes of a run, and of its verdict."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from bench import __main__
+from bench.budget import Budget
+from bench.plan import Plan
+from bench.results import Figures, Results, Row, Table, load
+from bench.suites import imports, stdio
+from tests.bench import made_up
+from tests.bench.made_up import REFERENCE
+
+Run: TypeAlias = Callable[..., tuple[int, Results]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """What makes a quick run of two suites; its exit status, and what it has written."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # which is for the process of a run alone
+
+    def made(*arguments: str) -> tuple[int, Results]:
+        options = ["--quick", "--out", str(tmp_path), "--machine", "vm", *arguments]
+        monkeypatch.setattr(sys, "argv", ["bench", "stdio", "import", *options])
+        return __main__.main(), load(tmp_path / "vm-stdio-import-quick.json")
+
+    monkeypatch.setattr(imports, "tables", lambda _plan: iter([made_up.memory()]))
+    monkeypatch.setattr(stdio, "tables", lambda _plan: iter([made_up.stdio()]))
+    return made
+
+
+def test_a_run_writes_what_it_has_found(run: Run) -> None:
+    status, results = run()
+    assert status == 0
+    assert [table.name for table in results.tables] == [made_up.stdio().name, made_up.memory().name]
+    assert results.command == 'make bench SUITES="stdio import" QUICK=1'
+
+
+def test_a_suite_that_breaks_off_takes_nothing_else_along(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks_off(_plan: Plan) -> Iterator[Table]:
+        yield made_up.stdio()
+        raise RuntimeError("no load generator")
+
+    monkeypatch.setattr(stdio, "tables", breaks_off)
+    status, results = run()
+    assert status == 1
+    assert [table.name for table in results.tables] == [made_up.stdio().name, made_up.memory().name]
+    assert results.broken == ["stdio: no load generator"]
+
+
+@pytest.mark.parametrize(("contender", "status"), [("typedmcp, Server", 1), ("fastmcp", 0)])
+def test_the_status_tells_when_one_of_ours_has_failed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, contender: str, status: int
+) -> None:
+    table = made_up.stdio()
+    table.rows.append(Row(contender, {}, "left out: it went away"))
+    monkeypatch.setattr(stdio, "tables", lambda _plan: iter([table]))
+    assert run()[0] == status
+
+
+@pytest.mark.parametrize(
+    ("rates", "status", "said"),
+    [
+        ([4.0], 0, "within budget: 1 ratios"),
+        ([1.0, 4.0], 0, "within budget: 1 ratios"),
+        ([1.0, 1.0, 4.0], 0, "within budget: 1 ratios"),
+        ([1.0, 1.5, 2.0], 1, "over budget: stdio/echo, calls: typedmcp against"),
+    ],
+)
+def test_what_is_worse_than_its_budget_has_to_be_so_each_time(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    rates: list[float],
+    status: int,
+    said: str,
+) -> None:
+    left = iter(rates)
+
+    def measured(_plan: Plan) -> Iterator[Table]:
+        figures = {"typedmcp": next(left), REFERENCE: 1.0}
+        rows = [Row(name, {"calls": Figures([rate])}) for name, rate in figures.items()]
+        yield Table("stdio/echo", "Echo", "About.", "/s", "higher", REFERENCE, ["calls"], rows)
+
+    def once(_plan: Plan) -> Iterator[Table]:
+        monkeypatch.setattr(imports, "tables", None)  # what holds its budget is not measured again
+        yield made_up.memory()
+
+    budget = Budget("stdio/echo", "calls", "typedmcp", REFERENCE, at_least=3, quick=True)
+    monkeypatch.setattr(stdio, "tables", measured)
+    monkeypatch.setattr(imports, "tables", once)
+    monkeypatch.setattr(__main__, "budgets", lambda: [budget])
+    assert run("--check")[0] == status
+    assert said in capsys.readouterr().out
+    assert [*left] == []

@@ -41,8 +41,8 @@ def main() -> int:
 
 
 def _stop(signal: int, frame: object) -> None:  # noqa: ARG001
-    """End in good order, and with it all contenders that run."""
-    sys.exit(128 + signal)
+    """End in good order: contenders that run are ended, and what was measured is written."""
+    raise KeyboardInterrupt
 
 
 def _measured(options: argparse.Namespace) -> Results:
@@ -52,6 +52,9 @@ def _measured(options: argparse.Namespace) -> Results:
         try:
             for table in import_module(f"bench.suites.{SUITES[suite]}").tables(plan):
                 results.tables.append(table)
+        except KeyboardInterrupt:
+            results.broken.append(f"{suite}: interrupted")
+            break
         except Exception as error:
             say(f"{suite}: broken off\n{traceback.format_exc()}")
             results.broken.append(f"{suite}: {error}")

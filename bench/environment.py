@@ -69,7 +69,7 @@ def _versions() -> dict[str, str]:
             found[package] = version(package)
     node = install.node() / "bin" / "node"
     for program, command in {"Node.js": [str(node), "--version"], "wrk": ["wrk", "--version"]}.items():
-        with suppress(OSError, AttributeError):
+        with suppress(OSError, TypeError):
             said = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
             found[program] = re.search(r"\d[\d.]+", said)[0]  # type: ignore[index]
     if "Node.js" in found:

@@ -138,7 +138,7 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
     measured = started_anew({one.name: partial(_serving, one, load, connections, plan) for one in found}, plan)
     same = " Each has the same `_meta`, as most of a client's calls do." if load.kind == "app" else ""
     sessions = " There are as many sessions as connections, and they take turns." if load.revision == LEGACY else same
-    worker = " One worker each, on a core of its own; the Python servers run in uvicorn, with uvloop and httptools."
+    worker = " One worker each, and on Linux one core; the Python servers run in uvicorn, with uvloop and httptools."
     return Table(
         name=name,
         title=title,
@@ -287,7 +287,7 @@ class Server:
         given = ["--", body, str(next(self.ids)), *self.sessions[:connections]]
         try:
             return loaded([self.load.wrk, *options, *script, *given], seconds)
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
+        except (RuntimeError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
             raise self.process.failure(f"under load: {error}") from error
 
 

@@ -22,6 +22,7 @@ from bench.suites._processes import (
     answer,
     ask,
     environ,
+    note,
     opening,
     python,
     rows,
@@ -80,7 +81,10 @@ def tables(plan: Plan) -> Iterator[Table]:
             better="lower",
             reference="official mcp_types",
             columns=["import"],
-            rows=[Row(who, {"import": figures[column]}) for who, figures in costs.items()],
+            rows=[
+                Row(who, {"import": figures[column]} if figures else {}, note(costs, who))
+                for who, figures in costs.items()
+            ],
         )
     say("import: first answer")
     servers = list(stdio.servers(plan, LEGACY))

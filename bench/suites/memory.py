@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from functools import partial
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from bench.plan import Plan, in_turns, say
@@ -83,8 +83,11 @@ def _stream(server: http.Server, session: str) -> HTTPConnection:
     """Open the stream of a session; its connection."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     headers = {"Accept": "text/event-stream", "Mcp-Session-Id": session, "MCP-Protocol-Version": LEGACY}
-    connection.request("GET", "/mcp", headers=headers)
-    response = connection.getresponse()
+    try:
+        connection.request("GET", "/mcp", headers=headers)
+        response = connection.getresponse()
+    except (OSError, HTTPException) as error:
+        raise server.process.failure(f"no stream: {error!r}") from error
     if response.status != 200:
         raise server.process.failure(f"no stream: {response.status} {response.read()[:300]!r}")
     return connection

@@ -91,14 +91,14 @@ def clients(plan: Plan, revision: str) -> Iterator[Contender]:
 def echo(plan: Plan, revision: str) -> Table:
     """Small requests, one at a time and many."""
     say(f"stdio: echo, {revision}")
+    same = " All have the same `_meta`, as most of a client's calls do." if revision == MODERN else ""
     found = list(servers(plan, revision))
     measured = started_anew({one.name: partial(_echoing, one, revision, plan) for one in found}, plan)
     return Table(
         name=f"stdio/echo-{revision}",
         title=f"Servers over stdio, {revision}",
         about="Calls of a tool that echoes 20 bytes: the next is sent when the last is answered, or as many as have "
-        f"been answered, with {DEPTH} on their way. All have the same `_meta`, as most of a client's calls do. Python "
-        "servers run on uvloop, if not said otherwise.",
+        f"been answered, with {DEPTH} on their way.{same} Python servers run on uvloop, if not said otherwise.",
         unit="requests/s",
         better="higher",
         reference=OFFICIAL,

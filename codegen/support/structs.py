@@ -411,10 +411,10 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
-        known = _met[id(type)][0]
-    except KeyError:
-        known = _meet(type)
-    try:
+        try:
+            known = _met[id(type)][0]
+        except KeyError:
+            known = _meet(type)
         decoded: T = known(buf)
         return decoded
     except _FAILURES as error:

@@ -132,5 +132,5 @@ def offered(monkeypatch: pytest.MonkeyPatch, codec: Codec) -> None:
 
 def test_an_operation_whose_first_call_met_with_a_stall_is_not_taken_for_a_slow_one() -> None:
     calls: list[None] = []
-    microseconds("sleep(0 if calls else 0.1); calls.append(None)", {"calls": calls, "sleep": sleep}, 0.02)
+    microseconds("calls or sleep(1); calls.append(None)", {"calls": calls, "sleep": sleep}, 0.5)
     assert len(calls) > 100

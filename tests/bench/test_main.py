@@ -21,18 +21,30 @@ from tests.bench.made_up import REFERENCE
 Run: TypeAlias = Callable[..., tuple[int, Results]]
 
 
+def _no_handler(_signal: int, _handler: object) -> None: ...
+
+
+def gives(table: Table) -> Callable[[Plan], Iterator[Table]]:
+    """A suite of one table."""
+
+    def tables(_plan: Plan) -> Iterator[Table]:
+        yield table
+
+    return tables
+
+
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """What makes a quick run of two suites; its exit status, and what it has written."""
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # which is for the process of a run alone
+    monkeypatch.setattr(signal, "signal", _no_handler)  # which is for the process of a run alone
 
     def made(*arguments: str) -> tuple[int, Results]:
         options = ["--quick", "--out", str(tmp_path), "--machine", "vm", *arguments]
         monkeypatch.setattr(sys, "argv", ["bench", "stdio", "import", *options])
         return __main__.main(), load(tmp_path / "vm-stdio-import-quick.json")
 
-    monkeypatch.setattr(imports, "tables", lambda _plan: iter([made_up.memory()]))
-    monkeypatch.setattr(stdio, "tables", lambda _plan: iter([made_up.stdio()]))
+    monkeypatch.setattr(imports, "tables", gives(made_up.memory()))
+    monkeypatch.setattr(stdio, "tables", gives(made_up.stdio()))
     return made
 
 
@@ -55,13 +67,25 @@ def test_a_suite_that_breaks_off_takes_nothing_else_along(run: Run, monkeypatch:
     assert results.broken == ["stdio: no load generator"]
 
 
+def test_what_was_measured_before_an_interruption_is_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_plan: Plan) -> Iterator[Table]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(imports, "tables", interrupted)
+    status, results = run()
+    assert status == 1
+    assert [table.name for table in results.tables] == [made_up.stdio().name]
+    assert results.broken == ["import: interrupted"]
+
+
 @pytest.mark.parametrize(("contender", "status"), [("typedmcp, Server", 1), ("fastmcp", 0)])
 def test_the_status_tells_when_one_of_ours_has_failed(
     run: Run, monkeypatch: pytest.MonkeyPatch, contender: str, status: int
 ) -> None:
     table = made_up.stdio()
     table.rows.append(Row(contender, {}, "left out: it went away"))
-    monkeypatch.setattr(stdio, "tables", lambda _plan: iter([table]))
+    monkeypatch.setattr(stdio, "tables", gives(table))
     assert run()[0] == status
 
 
@@ -82,21 +106,23 @@ def test_what_is_worse_than_its_budget_has_to_be_so_each_time(
     status: int,
     said: str,
 ) -> None:
-    left = iter(rates)
+    left, others = iter(rates), 0
 
     def measured(_plan: Plan) -> Iterator[Table]:
         figures = {"typedmcp": next(left), REFERENCE: 1.0}
         rows = [Row(name, {"calls": Figures([rate])}) for name, rate in figures.items()]
         yield Table("stdio/echo", "Echo", "About.", "/s", "higher", REFERENCE, ["calls"], rows)
 
-    def once(_plan: Plan) -> Iterator[Table]:
-        monkeypatch.setattr(imports, "tables", None)  # what holds its budget is not measured again
+    def holds(_plan: Plan) -> Iterator[Table]:
+        nonlocal others
+        others += 1
         yield made_up.memory()
 
     budget = Budget("stdio/echo", "calls", "typedmcp", REFERENCE, at_least=3, quick=True)
     monkeypatch.setattr(stdio, "tables", measured)
-    monkeypatch.setattr(imports, "tables", once)
+    monkeypatch.setattr(imports, "tables", holds)
     monkeypatch.setattr(__main__, "budgets", lambda: [budget])
     assert run("--check")[0] == status
     assert said in capsys.readouterr().out
     assert [*left] == []
+    assert others == 1  # what holds its budget is not measured again

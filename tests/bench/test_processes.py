@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.results import load
+
 _RUN = """
 import sys, time
 from bench import __main__
@@ -22,16 +24,17 @@ def tables(plan):
     yield
 
 stdio.tables = tables
-sys.argv = ["bench", "stdio", "--quick"]
+sys.argv = ["bench", "stdio", "--quick", "--out", sys.argv[1]]
 sys.exit(__main__.main())
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for the process in /proc")
-def test_contenders_end_with_a_run_that_is_told_to_end() -> None:
-    with subprocess.Popen([sys.executable, "-c", _RUN], stdout=subprocess.PIPE, text=True) as run:
+def test_contenders_end_with_a_run_that_is_told_to_end(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", _RUN, str(tmp_path)], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         contender = Path("/proc") / run.stdout.readline().strip()
         run.send_signal(signal.SIGTERM)
-        assert run.wait(20) == 128 + signal.SIGTERM
+        assert run.wait(20) == 1
     assert not contender.exists()
+    assert [load(file).broken for file in tmp_path.glob("*.json")] == [["stdio: interrupted"]]

@@ -29,7 +29,7 @@ OUT = Path(__file__).parent / "results"
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # contenders end, and what was measured is written
     options = _options()
     results = _measured(options)
     written = write(results, options.out, options.only)  # first of all, lest anything that was measured gets lost
@@ -38,11 +38,6 @@ def main() -> int:
         say(f"written: {path}")
     held = _check(results, options) if options.check else True
     return 0 if held and _is_whole(results) else 1
-
-
-def _stop(signal: int, frame: object) -> None:  # noqa: ARG001
-    """End in good order: contenders that run are ended, and what was measured is written."""
-    raise KeyboardInterrupt
 
 
 def _measured(options: argparse.Namespace) -> Results:

@@ -69,12 +69,13 @@ def _versions() -> dict[str, str]:
             found[package] = version(package)
     node = install.node() / "bin" / "node"
     for program, command in {"Node.js": [str(node), "--version"], "wrk": ["wrk", "--version"]}.items():
-        with suppress(OSError, TypeError):
+        with suppress(OSError):
             said = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
-            found[program] = re.search(r"\d[\d.]+", said)[0]  # type: ignore[index]
+            if number := re.search(r"\d[\d.]+", said):
+                found[program] = number[0]
     if "Node.js" in found:
         for package in install.NODE_PACKAGES["node"]:
-            name, _, number = package.rpartition("@")
+            name, _, pinned = package.rpartition("@")
             if name.removeprefix("@modelcontextprotocol/") in ("client", "server", "node"):
-                found[name] = number
+                found[name] = pinned
     return found

@@ -70,7 +70,7 @@ def _chart(results: Results, name: str) -> str:
     if table is None:
         raise ValueError(f"{name}: not measured")
     file = f"{results.environment.machine}-{slug(name)}.svg"
-    return f"![{table.title}: {table.headline or table.columns[0]}](bench/results/{file})"
+    return f"![{table.title}: {table.leading}](bench/results/{file})"
 
 
 def _origin(results: Results) -> str:

@@ -75,6 +75,11 @@ class Table(msgspec.Struct):
     headline: str = ""
     """The column that tells most; without it the first, and where they are sizes the last."""
 
+    @property
+    def leading(self) -> str:
+        """The column that tells most, of a table that has some."""
+        return self.headline or self.columns[-1 if self.kind == "lines" else 0]
+
     def figures(self, contender: str, column: str) -> Figures | None:
         """What was measured, if it was."""
         row = next((row for row in self.rows if row.contender == contender), None)

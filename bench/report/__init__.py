@@ -29,6 +29,4 @@ def write(results: Results, folder: Path, only: str = "") -> list[Path]:
 
 
 def _chart(table: Table) -> str:
-    if table.kind == "lines":
-        return lines(table, standalone=True)
-    return bars(table, table.headline or table.columns[0], standalone=True)
+    return lines(table, standalone=True) if table.kind == "lines" else bars(table, table.leading, standalone=True)

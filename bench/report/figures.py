@@ -105,7 +105,7 @@ def headline(table: Table) -> Headline | None:
     """
     if not table.columns:
         return None
-    column = table.headline or table.columns[-1 if table.kind == "lines" else 0]
+    column = table.leading
     others = [row.contender for row in table.rows if row.contender != table.reference]
     if is_ours(table.reference):
         rivals = [name for name in others if not is_ours(name)] or others

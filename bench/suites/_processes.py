@@ -27,6 +27,8 @@ __all__ = [
     "CONTENDERS",
     "LEGACY",
     "MODERN",
+    "OFFICIAL",
+    "OFFICIAL_CLIENT",
     "PATIENCE",
     "TEXT",
     "WARM_NODE",
@@ -51,6 +53,8 @@ __all__ = [
 
 CONTENDERS = Path(__file__).parents[1] / "contenders"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
+OFFICIAL, OFFICIAL_CLIENT = "official Python, low level", "official Python"
+"""The contenders that others are compared with, among servers and among clients."""
 TEXT = "x" * 20
 """What is echoed."""
 WARM, WARM_NODE = 300, 10_000

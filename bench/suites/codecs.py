@@ -78,12 +78,17 @@ def measure(worker: Process, of: str, seconds: float) -> Mapping[Place, float]:
     return {(of, operation): took for operation, took in (found or {}).items()}
 
 
+def _rows(found: Found[str, Place], places: Mapping[str, Place]) -> list[Row]:
+    """What each contender has reached in some places, by column."""
+    return [
+        Row(who, {column: figures[place] for column, place in places.items() if place in figures}, note(found, who))
+        for who, figures in found.items()
+    ]
+
+
 def _table(name: str, found: Found[str, Place]) -> Table:
     given = message(name)
-    rows = {
-        who: {operation: figures[name, operation] for operation in COLUMNS if (name, operation) in figures}
-        for who, figures in found.items()
-    }
+    rows = [row for row in _rows(found, {of: (name, of) for of in COLUMNS}) if row.figures or row.note]
     return Table(
         name=f"codecs/{name}",
         title=given.title,
@@ -94,18 +99,14 @@ def _table(name: str, found: Found[str, Place]) -> Table:
         ),
         unit="µs",
         better="lower",
-        reference=OFFICIAL if rows[OFFICIAL] else next(iter(CONTENDERS)),
+        reference=OFFICIAL if (name, COLUMNS[0]) in found[OFFICIAL] else next(iter(CONTENDERS)),
         columns=COLUMNS,
-        rows=[Row(who, figures, note(found, who)) for who, figures in rows.items() if figures or who in found.failed],
+        rows=rows,
     )
 
 
 def _growth(found: Found[str, Place]) -> Table:
-    both = COLUMNS[0]
-    rows = {
-        who: {str(size): figures[place] for size in SIZES if (place := (_of_size(size), both)) in figures}
-        for who, figures in found.items()
-    }
+    places = {str(size): (_of_size(size), COLUMNS[0]) for size in SIZES}
     return Table(
         name="codecs/growth",
         title="Lists of more and more tools",
@@ -114,7 +115,7 @@ def _growth(found: Found[str, Place]) -> Table:
         unit="µs",
         better="lower",
         reference=OFFICIAL,
-        columns=[str(size) for size in SIZES],
-        rows=[Row(who, figures, note(found, who)) for who, figures in rows.items()],
+        columns=[*places],
+        rows=_rows(found, places),
         kind="lines",
     )

@@ -25,6 +25,8 @@ from bench.suites._processes import (
     CONTENDERS,
     LEGACY,
     MODERN,
+    OFFICIAL,
+    OFFICIAL_CLIENT,
     PATIENCE,
     TEXT,
     WARM_NODE,
@@ -47,8 +49,6 @@ __all__ = ["tables"]
 
 FLOOR = "bare ASGI application"
 OURS = "typedmcp"
-OFFICIAL = "official Python, low level"
-OFFICIAL_CLIENT = "official Python"
 CLIENT_FLOOR = "blocking loop"
 FOLDER = CONTENDERS / "http"
 CALLS = 16

@@ -16,6 +16,7 @@ from bench.suites import stdio
 from bench.suites._processes import (
     CONTENDERS,
     LEGACY,
+    OFFICIAL,
     PATIENCE,
     Contender,
     Process,
@@ -95,7 +96,7 @@ def tables(plan: Plan) -> Iterator[Table]:
         about="How long after its process was started a server over stdio answers `initialize`.",
         unit="ms",
         better="lower",
-        reference="official Python, low level",
+        reference=OFFICIAL,
         columns=["first answer"],
         rows=rows(answers, servers),
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.plan import Plan, in_turns, say
 from bench.results import Table
 from bench.suites import http, stdio
-from bench.suites._processes import LEGACY, PATIENCE, Contender, Process, call, is_answer, rows
+from bench.suites._processes import LEGACY, OFFICIAL, PATIENCE, Contender, Process, call, is_answer, rows
 
 __all__ = ["tables"]
 
@@ -52,7 +52,7 @@ def tables(plan: Plan) -> Iterator[Table]:
         "a session has open: what its process grew by, divided by how many were opened.",
         unit="KB",
         better="lower",
-        reference=stdio.OFFICIAL,
+        reference=OFFICIAL,
         columns=["a session", "a stream"],
         rows=rows(measured, found),
     )
@@ -113,7 +113,7 @@ def _pending(plan: Plan) -> Table:
         "what its process grew by, divided by how many were sent.",
         unit="KB",
         better="lower",
-        reference=stdio.OFFICIAL,
+        reference=OFFICIAL,
         columns=["a request"],
         rows=rows(in_turns(turns, 1 if plan.quick else ROUNDS, warm=False), found),
     )
@@ -140,7 +140,7 @@ def _large(plan: Plan) -> Table:
         "echoes: the peak, less what it had before. As steep as the grey line is in proportion to the size.",
         unit="MB",
         better="lower",
-        reference=stdio.OFFICIAL,
+        reference=OFFICIAL,
         columns=[str(size) for size in sizes],
         rows=rows(measured, found),
         kind="bars" if plan.quick else "lines",

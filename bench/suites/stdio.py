@@ -16,6 +16,8 @@ from bench.suites._processes import (
     CONTENDERS,
     LEGACY,
     MODERN,
+    OFFICIAL,
+    OFFICIAL_CLIENT,
     TEXT,
     WARM_NODE,
     Contender,
@@ -36,8 +38,6 @@ from bench.suites._processes import (
 __all__ = ["tables"]
 
 FLOOR = "blocking loop"
-OFFICIAL = "official Python, low level"
-OFFICIAL_CLIENT = "official Python"
 DEPTH = 64
 CALLS = 32
 LARGE = 1 << 20

@@ -88,12 +88,14 @@ def in_turns(contenders: Mapping[Name, Measure[Column]], rounds: int, *, warm: b
 
 
 def started_anew(
-    contenders: Mapping[Name, Callable[[], AbstractContextManager[Sequence[Measure[Column]]]]], plan: Plan
+    contenders: Mapping[Name, Callable[[], AbstractContextManager[Sequence[Measure[Column]]]]],
+    plan: Plan,
+    summary: Callable[[Sequence[float]], float] = fmean,
 ) -> Found[Name, Column]:
-    """Have each contender started for each round, and measured in parts, part after part.
+    """Have each contender started for each round, and measured in parts, of which `summary` makes the round's figure.
 
     Two processes of one program are not equally fast, nor is a machine from second to second. So all contenders have
-    the first of their measures taken, then all the second, and so on.
+    the first of their measures taken, then all the second, and so on; and then all again, for the next part.
     """
     found = Found[Name, Column](contenders)
     for turn in range(plan.rounds):
@@ -110,7 +112,7 @@ def started_anew(
                             for column, value in measure().items():
                                 measured.setdefault(name, {}).setdefault(column, []).append(value)
         for name in measured.keys() - found.failed.keys():
-            found.add(name, {column: fmean(parts) for column, parts in measured[name].items()})
+            found.add(name, {column: summary(parts) for column, parts in measured[name].items()})
     return found
 
 

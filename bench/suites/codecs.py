@@ -35,10 +35,10 @@ COLUMNS = ["decode + encode", "decode", "encode", "reject"]
 QUICK_MESSAGES = ("tools-call", "tools-list-50")
 SIZES = (1, 10, 100, 1000)
 """How many tools are in the lists that show how the cost grows."""
-PART = 0.5
-"""How much of a turn's part one operation gets: there are many;"""
-ROUNDS = 4
-"""and at least so many rounds, so that ratios are steady in a hurry too."""
+SHARE = 0.5
+"""How much of a turn's part one operation gets: there are many."""
+ROUNDS, PARTS = 4, 3
+"""How many rounds there are at least, and in how many parts each is, so that ratios are steady in a hurry too."""
 
 Place: TypeAlias = tuple[str, str]
 """A message, and what is done with it."""
@@ -49,12 +49,14 @@ def tables(plan: Plan) -> Iterator[Table]:
     names = QUICK_MESSAGES if plan.quick else MESSAGES
     sizes = [] if plan.quick else [*map(_of_size, SIZES)]
     say(f"codecs: {', '.join(names)}")
-    each = replace(plan, rounds=max(plan.rounds, ROUNDS), parts=1)
+    each = replace(plan, rounds=max(plan.rounds, ROUNDS), parts=PARTS)
+    seconds = plan.seconds * SHARE / PARTS
     workers = {
-        who: partial(_measuring, who, module, dict.fromkeys([*names, *sizes]), plan.seconds * PART)
+        who: partial(_measuring, who, module, dict.fromkeys([*names, *sizes]), seconds)
         for who, module in CONTENDERS.items()
     }
-    found = started_anew(workers, each)
+    # A machine that is slower for some seconds would decide a round by whom it meets. All have the fastest part's time.
+    found = started_anew(workers, each, min)
     yield from (_table(name, found) for name in names)
     if sizes:
         yield _growth(found)

@@ -84,7 +84,7 @@ def clients(plan: Plan, revision: str) -> Iterator[Contender]:
     yield Contender(OFFICIAL_CLIENT, python(folder / "official.py", *given))
     if not plan.quick:
         yield Contender("fastmcp", python(folder / "with_fastmcp.py", *given))
-    if node := typescript(folder / "official.mjs"):
+    if not plan.quick and (node := typescript(folder / "official.mjs")):  # it takes seconds to get warm
         yield Contender("official TypeScript", [*node, *given, sys.executable], warm=WARM_NODE)
 
 
@@ -153,7 +153,7 @@ def _echoing(contender: Contender, revision: str, plan: Plan) -> Generator[Seque
 def _giving(contender: Contender, plan: Plan) -> Generator[Sequence[Measure[str]]]:
     """A server that is warm; megabytes a second."""
     with running(contender, LEGACY) as server:
-        server.large(3 * plan.seconds)
+        get_warm(contender, server.large, plan)
         yield [lambda: {"1 MB": server.large(plan.seconds)}]
 
 

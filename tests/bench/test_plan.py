@@ -49,6 +49,8 @@ def test_processes_are_started_for_each_round_and_measured_part_after_part() -> 
     assert log == [*first, "start b", "start a", *["b", "a"] * 3, "end a", "end b"]
     assert found["a"]["column 0"].rounds == [5, 16]  # the means of 3, 5 and 7, and of 14, 16 and 18
     assert found["b"]["column 0"].rounds == [6, 15]
+    fastest = started_anew({"a": log.contender("a"), "b": log.contender("b")}, replace(PLAN, rounds=1), min)
+    assert fastest["b"]["column 0"].rounds == [24]  # of 24, 26 and 28
 
 
 def test_what_is_measured_of_all_is_measured_of_one_after_the_other() -> None:

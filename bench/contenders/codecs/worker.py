@@ -19,8 +19,8 @@ from bench.contenders.codecs import Codec
 from bench.corpus import Message, message
 from mcpspec._support.objects import is_array, is_object
 
-PARTS, LEAST = 10, 3
-"""In how many parts the time of an operation is taken, or if it is slow, in how many at least."""
+RUNS, LEAST = 10, 3
+"""In how many runs the time of an operation is taken, or if it is slow, in how many at least."""
 
 
 @cache
@@ -56,18 +56,18 @@ def rejects(codec: Codec, wrong: bytes) -> Exception | None:
 
 
 def microseconds(statement: str, names: Mapping[str, Any], seconds: float) -> float:
-    """How long a statement takes, while the garbage collector works: the median of parts, of about so long together.
+    """How long a statement takes, while the garbage collector works: the median of runs, of about so long together.
 
-    What else the machine does meets some of the parts. It is the median for the slow and the fast, or stalls would be
+    What else the machine does meets some of the runs. It is the median for the slow and the fast, or stalls would be
     left out for some contenders and not for others.
     """
     timer = Timer(statement, "import gc; gc.enable()", globals=dict(names))
     count, took = 1, min(timer.repeat(3, 1))  # the first may have something to load, or meet with a stall
-    while took < seconds / PARTS / 2:
+    while took < seconds / RUNS / 2:
         count *= 2
         took = timer.timeit(count)
-    parts = min(max(round(seconds / took), LEAST), PARTS)
-    return median(timer.repeat(parts, count)) / count * 1e6
+    runs = min(max(round(seconds / took), LEAST), RUNS)
+    return median(timer.repeat(runs, count)) / count * 1e6
 
 
 def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:

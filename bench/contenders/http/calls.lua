@@ -1,10 +1,12 @@
 -- Calls for wrk, each with an id of its own: of as many digits always, so that only these change in the request.
 --
---     wrk … -s calls.lua URL -- BODY FIRST_ID [SESSION …]
+--     wrk … -s calls.lua URL -- BODY EXPECTED FIRST_ID [SESSION …]
 --
--- BODY has 000000000 wherever the id goes. The sessions take turns. What came of it is printed as JSON.
+-- BODY has 000000000 wherever the id goes, and every right answer has EXPECTED in its body. The sessions take turns.
+-- What came of it is printed as JSON.
 
-local id, requests, turn
+local id, expected, requests, turn
+local threads = {}
 
 local function split(whole)
     local parts, from = {}, 1
@@ -16,10 +18,15 @@ local function split(whole)
     end
 end
 
+function setup(thread)
+    threads[#threads + 1] = thread
+end
+
 function init(args)
     io.stderr:write("begun\n")
-    id, requests, turn = tonumber(args[2]), {}, 0
-    local sessions = { unpack(args, 3) }
+    expected, id, requests, turn = args[2], tonumber(args[3]), {}, 0
+    wrong = 0 -- a global, which `done` reads from outside the thread
+    local sessions = { unpack(args, 4) }
     for number = 1, math.max(1, #sessions) do
         wrk.headers["Mcp-Session-Id"] = sessions[number]
         requests[number] = split(wrk.format("POST", nil, nil, args[1]))
@@ -32,9 +39,15 @@ function request()
     return table.concat(requests[turn], string.format("%09d", id))
 end
 
+function response(status, headers, body)
+    if not body:find(expected, 1, true) then wrong = wrong + 1 end
+end
+
 function done(summary, latency)
     local errors = summary.errors
     local broken = errors.connect + errors.read + errors.write + errors.timeout
-    local format = '\n{"requests": %d, "bytes": %d, "seconds": %f, "not_2xx": %d, "broken": %d}\n'
-    io.write(format:format(summary.requests, summary.bytes, summary.duration / 1e6, errors.status, broken))
+    local wrong = 0
+    for _, thread in ipairs(threads) do wrong = wrong + thread:get("wrong") end
+    local format = '\n{"requests": %d, "seconds": %f, "not_2xx": %d, "wrong": %d, "broken": %d}\n'
+    io.write(format:format(summary.requests, summary.duration / 1e6, errors.status, wrong, broken))
 end

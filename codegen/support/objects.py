@@ -30,8 +30,9 @@ T = TypeVar("T")
 
 LARGE = 4096
 """From how many bytes of text on a look at the value may take less time than one at the text."""
-_WORTH = 256
-"""How many bytes can be looked through in the time that one value takes."""
+_WORTH = 1024
+"""How many bytes there have to be for each value that is looked at: some four times as many as can be looked through in
+the time that takes, or looking in vain would cost as much as it saves."""
 
 _REMEMBERED = 256
 """How many orders are remembered for a union, so that data that looks different each time does not fill memory,"""

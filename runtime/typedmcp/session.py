@@ -293,7 +293,7 @@ class ServerSession(Engine):
             if ctx.facts.is_modern:
                 encoded = self.service.named(encoded)
             _encode_into(Response("2.0", id, encoded), line)
-            is_lossy = line.find(b"null") >= 0 if len(line) <= LARGE else may_have_lost(line, encoded)
+            is_lossy = line.rfind(b"null") >= 0 if len(line) <= LARGE else may_have_lost(line, encoded)
             if is_lossy or line.find(b"\n") >= 0:  # for which `in` takes three times as long
                 raise ValueError("perhaps NaN, or JSON that was encoded already")
         except Exception:

@@ -45,6 +45,9 @@ def _processor() -> str:
         found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
         if found is not None:
             return re.sub(r"\((R|TM)\)", "", found[1], flags=re.IGNORECASE).strip()
+    with suppress(OSError, subprocess.CalledProcessError):  # on macOS
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603
     return platform.processor() or platform.machine()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.report.figures import cell, human, ratio, ratio_span, slug, when
+from bench.report.figures import cell, human, ratio, ratio_span, slug, warnings, when
 from bench.results import Results, load
 
 __all__ = ["DOCUMENTS", "Quoted", "Quotes", "block", "chosen", "main", "quoted"]
@@ -57,9 +57,17 @@ def chosen(path: Path = FILE) -> tuple[Results, Quotes]:
 
 
 def block(results: Results, quotes: Quotes, document: Path) -> str:
-    """The figures as a table in Markdown, with where they come from. Raises `ValueError` for what was not measured."""
+    """The figures as a table in Markdown, with where they come from, and why to trust them less, if there is a reason.
+
+    Raises `ValueError` for what was not measured, and for a run that is not to be quoted: a quick one, one that was
+    broken off, or one of code that no commit has.
+    """
+    if results.quick or results.broken or not results.environment.commit.isalnum():
+        raise ValueError("only a whole run of a commit is quoted: `make bench` where `git status` shows no change")
     rows = "".join(_row(results, line) for line in quotes.quoted)
-    origin = textwrap.fill(_origin(results), LINE, break_long_words=False, break_on_hyphens=False)
+    origin = textwrap.fill(
+        " ".join([_origin(results), *warnings(results)]), LINE, break_long_words=False, break_on_hyphens=False
+    )
     has_results = document.parent == ROOT  # beside it, as pages that are published have not
     chart = f"\n{_chart(results, quotes.chart)}\n" if has_results else ""
     return f"{chart}\n| | here | beside | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"

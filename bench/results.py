@@ -88,13 +88,14 @@ class Table(msgspec.Struct):
     def ratios(self, contender: str, column: str, against: str | None = None) -> list[float]:
         """How many times as good a contender is as another, round by round; empty where one did not take part.
 
-        Rounds are left out where one has nothing, or less: memory that a process has given back meanwhile.
+        And where one has nothing in a round, or less: memory that a process has given back meanwhile. Others of its
+        rounds then say nothing either.
         """
         mine, other = self.figures(contender, column), self.figures(against or self.reference, column)
-        if mine is None or other is None:
+        if mine is None or other is None or min(mine.rounds + other.rounds, default=0) <= 0:
             return []
         pairs = zip(mine.rounds, other.rounds, strict=False)
-        return [b / a if self.better == "lower" else a / b for a, b in pairs if a > 0 and b > 0]
+        return [b / a if self.better == "lower" else a / b for a, b in pairs]
 
 
 class Results(msgspec.Struct):

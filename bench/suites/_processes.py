@@ -238,19 +238,19 @@ def environ() -> dict[str, str]:
 def pinned(core: int, command: list[str]) -> list[str]:
     """A command that runs on one of the cores that there are, if there are several and this can be said."""
     taskset = shutil.which("taskset")
-    if taskset is None or sys.platform != "linux":
+    if taskset is None or sys.platform != "linux" or not shutil.which(command[0]):
         return command
     cores = sorted(os.sched_getaffinity(0))
     return command if len(cores) < 2 else [taskset, "-c", str(cores[core]), *command]
 
 
 @cache
-def typescript(script: Path) -> list[str] | None:
-    """The command that runs a script with the official TypeScript SDK; None, and a word why, if that is missing."""
+def typescript(script: Path) -> list[str]:
+    """The command that runs a script with the official TypeScript SDK; one that names what is missing, if that is."""
     node, packages = install.node() / "bin" / "node", install.INTEROP / "node" / "node_modules"
-    if not node.exists() or not packages.exists():
-        say("the official TypeScript SDK is not installed and left out: run `make interop`")
-        return None
+    if missing := next((path for path in (node, packages) if not path.exists()), None):
+        say("the official TypeScript SDK is not installed: run `make interop`")
+        return [str(missing)]
     copy = packages.parent / f"{script.parent.name}_{script.name}"  # Node.js looks for packages beside the script
     copy.write_bytes(script.read_bytes())
     return [str(node), "--no-warnings", str(copy)]

@@ -7,7 +7,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 from bench.plan import ContenderFailed, Plan, in_turns, say
@@ -18,11 +19,14 @@ from bench.suites._processes import (
     LEGACY,
     OFFICIAL,
     PATIENCE,
+    TEXT,
     Contender,
     Process,
     answer,
     ask,
+    call,
     environ,
+    is_answer,
     note,
     opening,
     python,
@@ -89,15 +93,16 @@ def tables(plan: Plan) -> Iterator[Table]:
         )
     say("import: first answer")
     servers = list(stdio.servers(plan, LEGACY))
-    answers = in_turns({one.name: partial(_answered, one.command) for one in servers}, rounds)
+    answers = in_turns({one.name: partial(_first_answers, one) for one in servers}, rounds)
     yield Table(
         name="import/first-answer",
-        title="From a server's start to its first answer",
-        about="How long after its process was started a server over stdio answers `initialize`.",
+        title="From a server's start to its first answers",
+        about="How long after its process was started a server over stdio answers `initialize`, and then the first "
+        "call of a tool.",
         unit="ms",
         better="lower",
         reference=OFFICIAL,
-        columns=["first answer"],
+        columns=["first answer", "first call"],
         rows=rows(answers, servers),
     )
     if not plan.quick:
@@ -117,15 +122,33 @@ def imported(modules: str) -> Mapping[str, float]:
     return {"ms": float(took), "MB": float(memory)}
 
 
-def first_answer(command: list[str], name: str = "") -> float:
-    """Milliseconds from the start of a server's process to its answer to `initialize`."""
+@contextmanager
+def _opened(command: list[str], name: str) -> Generator[tuple[Process, float, float]]:
+    """A server that has answered `initialize`: its process, when it was started, and how many seconds that took."""
     begun = time.perf_counter()
-    with started(name or command[-1], command) as process:
+    with started(name, command) as process:
         found = answer(process, opening()[0])
         took = time.perf_counter() - begun
         if "result" not in found:
             raise process.failure(f"answered {found}")
-    return took * 1e3
+        yield process, begun, took
+
+
+def first_answer(command: list[str], name: str = "") -> float:
+    """Milliseconds from the start of a server's process to its answer to `initialize`."""
+    with _opened(command, name or command[-1]) as (_, _, took):
+        return took * 1e3
+
+
+def _first_answers(server: Contender) -> Mapping[str, float]:
+    """The same, and to its answer to the first call of a tool, made at once."""
+    with _opened(server.command, server.name) as (process, begun, opened):
+        process.write(opening()[1].encode() + b"\n")
+        found = answer(process, call(1, LEGACY, "echo", {"text": TEXT}))
+        called = time.perf_counter() - begun
+        if not is_answer(found, 1, TEXT):
+            raise process.failure(f"answered {found}")
+    return {"first answer": opened * 1e3, "first call": called * 1e3}
 
 
 def many_tools(plan: Plan) -> Table:
@@ -176,7 +199,3 @@ def _listed(process: Process) -> float:
     if len(json.loads(answer).get("result", {}).get("tools", [])) != MANY:
         raise process.failure(f"answered {answer[:300]!r}")
     return took * 1e3
-
-
-def _answered(command: list[str]) -> Mapping[str, float]:
-    return {"first answer": first_answer(command)}

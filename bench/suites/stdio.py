@@ -69,8 +69,7 @@ def servers(plan: Plan, revision: str) -> Iterator[Contender]:
     if not plan.quick:
         yield Contender("official Python, MCPServer", python(folder / "official_mcpserver.py"))
         yield Contender("fastmcp", python(folder / "with_fastmcp.py"))
-    if node := typescript(folder / "official.mjs"):
-        yield Contender("official TypeScript, low level", node, warm=WARM_NODE)
+    yield Contender("official TypeScript, low level", typescript(folder / "official.mjs"), warm=WARM_NODE)
 
 
 def clients(plan: Plan, revision: str) -> Iterator[Contender]:
@@ -84,8 +83,9 @@ def clients(plan: Plan, revision: str) -> Iterator[Contender]:
     yield Contender(OFFICIAL_CLIENT, python(folder / "official.py", *given))
     if not plan.quick:
         yield Contender("fastmcp", python(folder / "with_fastmcp.py", *given))
-    if not plan.quick and (node := typescript(folder / "official.mjs")):  # it takes seconds to get warm
-        yield Contender("official TypeScript", [*node, *given, sys.executable], warm=WARM_NODE)
+    if not plan.quick:  # it takes seconds to get warm
+        node = [*typescript(folder / "official.mjs"), *given, sys.executable]
+        yield Contender("official TypeScript", node, warm=WARM_NODE)
 
 
 def echo(plan: Plan, revision: str) -> Table:

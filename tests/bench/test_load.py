@@ -34,6 +34,8 @@ async def serve(reader, writer):
                     answer = b'{{"jsonrpc":"2.0","id":%b,"error":{{"code":-1,"message":"busy"}}}}' % id
                 elif UNDER_LOAD == "refuses":
                     status = b"503 Busy"
+                elif UNDER_LOAD == "hangs up":
+                    break
                 elif UNDER_LOAD == "dies":
                     sys.exit("too much")
             head = b"HTTP/1.1 %b\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n"
@@ -60,6 +62,7 @@ asyncio.run(main())
         ("answers", None),
         ("busy", r"under load: .*'wrong': [1-9]"),
         ("refuses", r"under load: .*'not_2xx': [1-9]"),
+        ("hangs up", "under load"),
         ("dies", "under load"),
     ],
 )

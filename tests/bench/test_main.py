@@ -41,7 +41,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     def made(*arguments: str) -> tuple[int, Results]:
         options = ["--quick", "--out", str(tmp_path), "--machine", "vm", *arguments]
         monkeypatch.setattr(sys, "argv", ["bench", "stdio", "import", *options])
-        return __main__.main(), load(tmp_path / "vm-stdio-import-quick.json")
+        status = __main__.main()
+        (written,) = tmp_path.glob("*.json")
+        return status, load(written)
 
     monkeypatch.setattr(imports, "tables", gives(made_up.memory()))
     monkeypatch.setattr(stdio, "tables", gives(made_up.stdio()))
@@ -77,6 +79,47 @@ def test_what_was_measured_before_an_interruption_is_written(run: Run, monkeypat
     assert status == 1
     assert [table.name for table in results.tables] == [made_up.stdio().name]
     assert results.broken == ["import: interrupted"]
+
+
+def test_what_was_broken_off_is_not_written_over_a_whole_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(_plan: Plan) -> Iterator[Table]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(imports, "tables", interrupted)
+    run()
+    assert (tmp_path / "vm-stdio-import-quick-broken.json").exists()
+
+
+def test_a_check_writes_only_where_it_is_told_to(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(__main__, "OUT", tmp_path / "results")
+    monkeypatch.setattr(__main__, "budgets", list[Budget])
+    run("--check")
+    assert [*tmp_path.glob("*.json")] != []
+    monkeypatch.setattr(sys, "argv", ["bench", "stdio", "import", "--quick", "--check"])
+    assert __main__.main() == 0
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_cannot_be_measured_on_a_system_is_not_held_to_a_budget(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nothing(_plan: Plan) -> Iterator[Table]:
+        return iter(())
+
+    budgets = [
+        Budget(f"{suite}/x", "x", "typedmcp", REFERENCE, at_least=3, quick=True) for suite in ("stdio", "import")
+    ]
+    monkeypatch.setattr(__main__, "budgets", lambda: budgets)
+    monkeypatch.setattr(imports, "tables", nothing)
+    assert run("--check")[0] == 1
+    printed = capsys.readouterr()
+    assert "not measured here, and not held to a budget: import" in printed.err
+    assert [line for line in printed.out.splitlines() if "over budget" in line] == [
+        f"over budget: {budgets[0].name}: not measured"
+    ]
 
 
 @pytest.mark.parametrize(("contender", "status"), [("typedmcp, Server", 1), ("fastmcp", 0)])

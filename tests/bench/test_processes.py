@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.plan import ContenderFailed
 from bench.results import load
+from bench.suites._processes import pinned, started, typescript
+from tests.interop import install
 
 _RUN = """
 import sys, time
@@ -38,3 +41,18 @@ def test_contenders_end_with_a_run_that_is_told_to_end(tmp_path: Path) -> None:
         assert run.wait(20) == 1
     assert not contender.exists()
     assert [load(file).broken for file in tmp_path.glob("*.json")] == [["stdio: interrupted"]]
+
+
+@pytest.mark.parametrize("core", [None, 0])
+def test_a_contender_that_is_not_installed_is_left_out_with_what_is_missing(
+    core: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(install, "INTEROP", tmp_path)
+    typescript.cache_clear()
+    command = typescript(tmp_path / "official.mjs")
+    typescript.cache_clear()
+    with (
+        pytest.raises(ContenderFailed, match=r"TypeScript: it cannot be started: .*No such file.*"),
+        started("TypeScript", command if core is None else pinned(core, command)),
+    ):
+        pass

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from bench.quote import DOCUMENTS, ROOT, block, chosen, quoted
@@ -36,6 +38,21 @@ def test_the_run_is_a_full_one_of_a_commit_and_its_report_is_there() -> None:
     assert not results.broken
     assert re.fullmatch(r"[0-9a-f]{7,}", results.environment.commit), "of files that are in no commit"
     assert (ROOT / "bench" / "results" / f"{results.environment.machine}.html").exists()
+
+
+@pytest.mark.parametrize("run", [{"quick": True}, {"broken": ["memory: interrupted"]}, {"commit": "59a6719+"}], ids=str)
+def test_no_other_run_is_quoted(run: dict[str, Any]) -> None:
+    results, quotes = chosen()
+    if "commit" in run:
+        run = {"environment": msgspec.structs.replace(results.environment, **run)}
+    with pytest.raises(ValueError, match="only a whole run of a commit is quoted"):
+        block(msgspec.structs.replace(results, **run), quotes, DOCUMENTS[0])
+
+
+def test_a_busy_machine_is_told_of() -> None:
+    results, quotes = chosen()
+    busy = msgspec.structs.replace(results.environment, load=9.0)
+    assert "The machine was busy" in block(msgspec.structs.replace(results, environment=busy), quotes, DOCUMENTS[1])
 
 
 def test_the_readme_shows_a_chart_that_is_there() -> None:

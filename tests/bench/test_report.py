@@ -227,10 +227,19 @@ def test_a_ratio_is_the_reference_by_the_contender_where_lower_is_better() -> No
 
 
 def test_a_ratio_is_the_contender_by_the_reference_where_higher_is_better() -> None:
-    rows: dict[str, list[list[float] | None]] = {"x": [[10.0, 30.0, 0.0]], REFERENCE: [[5.0, 10.0, 10.0]], "y": [None]}
+    rows: dict[str, list[list[float] | None]] = {"x": [[10.0, 30.0, 5.0]], REFERENCE: [[5.0, 10.0, 10.0]], "y": [None]}
     table = made_up.table("a/b", ["c"], rows, unit="/s", better="higher")
-    assert table.ratios("x", "c") == [2, 3]
+    assert table.ratios("x", "c") == [2, 3, 0.5]
     assert table.ratios("y", "c") == table.ratios("nobody", "c") == []
+
+
+@pytest.mark.parametrize("measured", [0.0, -0.4])
+def test_there_is_no_ratio_where_a_round_has_found_nothing(measured: float) -> None:
+    table = made_up.table("a/b", ["c"], {"x": [[1.0, measured]], REFERENCE: [[2.0, 8.0]]})
+    assert table.ratios("x", "c") == table.ratios(REFERENCE, "c", "x") == []
+    found = cell(table, "x", "c")
+    assert found is not None
+    assert found.ratio is None
 
 
 def test_the_headline_is_the_first_of_ours_or_the_best_of_others_where_ours_is_the_reference() -> None:

@@ -12,7 +12,7 @@ import msgspec
 import mcpspec
 from bench.contenders.codecs import Codec, type_of
 from bench.corpus import Message
-from mcpspec._support.structs import OpenObject, dec_hook
+from mcpspec._support.structs import OpenObject, dec_hook, encode
 
 
 def _keep(kind: Any, value: Any) -> Any:
@@ -25,4 +25,4 @@ def _keep(kind: Any, value: Any) -> Any:
 
 def codec(message: Message) -> Codec:
     kind = type_of(message, mcpspec.revision(message.revision).structs)
-    return Codec(msgspec.json.Decoder(kind, dec_hook=_keep).decode, msgspec.json.Encoder().encode)
+    return Codec(msgspec.json.Decoder(kind, dec_hook=_keep).decode, encode)

@@ -5,7 +5,7 @@
 -- BODY has 000000000 wherever the id goes, and every right answer has EXPECTED in its body. The sessions take turns.
 -- What came of it is printed as JSON.
 
-local id, expected, requests, turn
+local expected, requests, turn, first
 local threads = {}
 
 local function split(whole)
@@ -24,8 +24,8 @@ end
 
 function init(args)
     io.stderr:write("begun\n")
-    expected, id, requests, turn = args[2], tonumber(args[3]), {}, 0
-    wrong = 0 -- a global, which `done` reads from outside the thread
+    expected, first, requests, turn = args[2], tonumber(args[3]), {}, 0
+    sent, wrong = 0, 0 -- globals, which `done` reads from outside the thread
     local sessions = { unpack(args, 4) }
     for number = 1, math.max(1, #sessions) do
         wrk.headers["Mcp-Session-Id"] = sessions[number]
@@ -34,9 +34,9 @@ function init(args)
 end
 
 function request()
-    id = id + 1
+    sent = sent + 1
     turn = turn % #requests + 1
-    return table.concat(requests[turn], string.format("%09d", id))
+    return table.concat(requests[turn], string.format("%09d", first + sent))
 end
 
 function response(status, headers, body)
@@ -46,8 +46,10 @@ end
 function done(summary, latency)
     local errors = summary.errors
     local broken = errors.connect + errors.read + errors.write + errors.timeout
-    local wrong = 0
-    for _, thread in ipairs(threads) do wrong = wrong + thread:get("wrong") end
-    local format = '\n{"requests": %d, "seconds": %f, "not_2xx": %d, "wrong": %d, "broken": %d}\n'
-    io.write(format:format(summary.requests, summary.duration / 1e6, errors.status, wrong, broken))
+    local sent, wrong = 0, 0
+    for _, thread in ipairs(threads) do
+        sent, wrong = sent + thread:get("sent"), wrong + thread:get("wrong")
+    end
+    local format = '\n{"sent": %d, "requests": %d, "seconds": %f, "not_2xx": %d, "wrong": %d, "broken": %d}\n'
+    io.write(format:format(sent, summary.requests, summary.duration / 1e6, errors.status, wrong, broken))
 end

@@ -13,14 +13,17 @@ async def call_tool(ctx, params):
 
 
 async def list_tools(ctx, params):
-    return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=SCHEMA) for name in ("echo", "report")])
+    return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=schema) for name, schema in TOOLS.items()])
 
 
 def server():
-    return Server("echo", version="1", on_call_tool=call_tool, on_list_tools=list_tools)
+    # Without the lookup of schemas it lists its tools for each call, to know which arguments headers repeat.
+    return Server(
+        "echo", version="1", on_call_tool=call_tool, on_list_tools=list_tools, get_tool_input_schema=TOOLS.get
+    )
 
 
-SCHEMA = {"type": "object"}
+TOOLS = {name: {"type": "object"} for name in ("echo", "report")}
 logging.disable(logging.INFO)
 app = server().streamable_http_app(json_response=True)
 streams = server().streamable_http_app()

@@ -3,8 +3,13 @@
 import typedmcp
 from typedmcp.dialect import handlers, structs
 
+TOOLS = [structs.Tool(name=name, input_schema={"type": "object"}) for name in ("echo", "report")]
+
 
 class Tools(handlers.ServerStub[typedmcp.Context]):
+    async def list_tools(self, params: object, ctx: typedmcp.Context) -> structs.ListToolsResult:
+        return structs.ListToolsResult(tools=TOOLS, result_type="complete", ttl_ms=0, cache_scope="private")
+
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
         if params.name == "report":
             await ctx.progress(1)

@@ -1,6 +1,6 @@
-// The official TypeScript SDK, low-level server over stdio.
+// The official TypeScript SDK, low-level server over stdio. It takes larger messages than it would by itself, 10 MB.
 import { Server } from '@modelcontextprotocol/server';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 
 serveStdio(() => {
     const server = new Server({ name: 'echo', version: '1' }, { capabilities: { tools: {} } });
@@ -12,4 +12,4 @@ serveStdio(() => {
         tools: ['echo', 'large', 'wait'].map(name => ({ name, inputSchema: { type: 'object' } }))
     }));
     return server;
-});
+}, { transport: new StdioServerTransport(process.stdin, process.stdout, { maxBufferSize: 64 << 20 }) });

@@ -37,8 +37,8 @@ SIZES = (1, 10, 100, 1000)
 """How many tools are in the lists that show how the cost grows."""
 SHARE = 0.5
 """How much of a turn's part one operation gets: there are many."""
-ROUNDS, PARTS = 3, 3
-"""How many rounds there are at least, and in how many parts each is, so that ratios are steady in a hurry too."""
+ROUNDS, PARTS = 3, 9
+"""How many rounds there are at least, and in how many short parts each is, so that ratios are steady in a hurry too."""
 
 Place: TypeAlias = tuple[str, str]
 """A message, and what is done with it."""

@@ -36,7 +36,7 @@ def main() -> int:
         for path in write(results, options.out, f"{options.only} {'broken' if results.broken else ''}"):
             say(f"written: {path}")
     print(terminal.text(results))
-    held = _check(results, options) if options.check else True
+    held = _check(results, options) if options.check and not results.broken else True
     return 0 if held and _is_whole(results) else 1
 
 

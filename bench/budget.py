@@ -52,7 +52,7 @@ def _verdict(results: Results, budget: Budget) -> str | None:
     table = results.table(budget.table)
     ratios = [] if table is None else table.ratios(budget.contender, budget.column, budget.against)
     if not ratios:
-        return "not measured"
+        return "not measured, or not in each round"
     if median(ratios) < budget.at_least:
         return f"{median(ratios):.2f} times as good, where it has to be {budget.at_least:g} times"
     return None

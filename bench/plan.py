@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TypeAlias, TypeVar
 
 from bench.results import Figures
@@ -31,7 +30,7 @@ class Plan:
     """and about how long such a part may be, for one figure."""
 
 
-FULL = Plan(quick=False, rounds=7, parts=3, seconds=0.1)
+FULL = Plan(quick=False, rounds=5, parts=5, seconds=0.1)
 QUICK = Plan(quick=True, rounds=2, parts=1, seconds=0.05)
 
 Name = TypeVar("Name", bound=Hashable)
@@ -90,12 +89,13 @@ def in_turns(contenders: Mapping[Name, Measure[Column]], rounds: int, *, warm: b
 def started_anew(
     contenders: Mapping[Name, Callable[[], AbstractContextManager[Sequence[Measure[Column]]]]],
     plan: Plan,
-    summary: Callable[[Sequence[float]], float] = fmean,
+    best: Callable[[Sequence[float]], float],
 ) -> Found[Name, Column]:
-    """Have each contender started for each round, and measured in parts, of which `summary` makes the round's figure.
+    """Have each contender started for each round, and measured in parts, of which the `best` one's figure counts.
 
     Two processes of one program are not equally fast, nor is a machine from second to second. So all contenders have
-    the first of their measures taken, then all the second, and so on; and then all again, for the next part.
+    the first of their measures taken, then all the second, and so on; and then all again, for the next part. A machine
+    that is slower for some seconds would decide a round by whom it meets, if it were not the best that counts.
     """
     found = Found[Name, Column](contenders)
     for turn in range(plan.rounds):
@@ -112,7 +112,7 @@ def started_anew(
                             for column, value in measure().items():
                                 measured.setdefault(name, {}).setdefault(column, []).append(value)
         for name in measured.keys() - found.failed.keys():
-            found.add(name, {column: summary(parts) for column, parts in measured[name].items()})
+            found.add(name, {column: best(parts) for column, parts in measured[name].items()})
     return found
 
 

@@ -62,7 +62,7 @@ def block(results: Results, quotes: Quotes, document: Path) -> str:
     Raises `ValueError` for what was not measured, and for a run that is not to be quoted: a quick one, one that was
     broken off, or one of code that no commit has.
     """
-    if results.quick or results.broken or not results.environment.commit.isalnum():
+    if results.quick or results.broken or not re.fullmatch("[0-9a-f]+", results.environment.commit):
         raise ValueError("only a whole run of a commit is quoted: `make bench` where `git status` shows no change")
     rows = "".join(_row(results, line) for line in quotes.quoted)
     origin = textwrap.fill(

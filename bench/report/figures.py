@@ -60,7 +60,7 @@ class Cell:
     figure: Spread
     """In the unit of the table."""
     ratio: Spread | None
-    """How many times as good as the reference; none where one of the two did not take part."""
+    """How many times as good as the reference; none where one of the two took no part, or had nothing in a round."""
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,7 @@ def _calling(contender: Contender, depths: Collection[int], plan: Plan) -> Gener
 
 def clients_in_turns(clients: Iterable[Contender], depths: Collection[int], plan: Plan) -> Found[str, str]:
     """What clients that have `pacing.py` reach."""
-    return started_anew({one.name: partial(_calling, one, depths, plan) for one in clients}, plan)
+    return started_anew({one.name: partial(_calling, one, depths, plan) for one in clients}, plan, max)
 
 
 def environ() -> dict[str, str]:

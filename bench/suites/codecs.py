@@ -55,7 +55,6 @@ def tables(plan: Plan) -> Iterator[Table]:
         who: partial(_measuring, who, module, dict.fromkeys([*names, *sizes]), seconds)
         for who, module in CONTENDERS.items()
     }
-    # A machine that is slower for some seconds would decide a round by whom it meets. All have the fastest part's time.
     found = started_anew(workers, each, min)
     yield from (_table(name, found) for name in names)
     if sizes:

@@ -93,7 +93,7 @@ def echo(plan: Plan, revision: str) -> Table:
     say(f"stdio: echo, {revision}")
     same = " All have the same `_meta`, as most of a client's calls do." if revision == MODERN else ""
     found = list(servers(plan, revision))
-    measured = started_anew({one.name: partial(_echoing, one, revision, plan) for one in found}, plan)
+    measured = started_anew({one.name: partial(_echoing, one, revision, plan) for one in found}, plan, max)
     return Table(
         name=f"stdio/echo-{revision}",
         title=f"Servers over stdio, {revision}",
@@ -111,7 +111,7 @@ def large(plan: Plan) -> Table:
     """Large results, one at a time."""
     say("stdio: large results")
     found = list(servers(plan, LEGACY))
-    measured = started_anew({one.name: partial(_giving, one, plan) for one in found}, plan)
+    measured = started_anew({one.name: partial(_giving, one, plan) for one in found}, plan, max)
     return Table(
         name="stdio/large",
         title="Large results over stdio",

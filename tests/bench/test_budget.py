@@ -38,7 +38,9 @@ def test_one_odd_round_does_not_matter() -> None:
 
 @pytest.mark.parametrize("changes", [{"table": "codecs/y"}, {"column": "encode"}, {"contender": "x"}, {"against": "x"}])
 def test_what_was_not_measured_is_no_success(changes: dict[str, str]) -> None:
-    assert [*over(results(ours=[1], theirs=[2]), [budget(1, changes)]).values()] == ["not measured"]
+    assert [*over(results(ours=[1], theirs=[2]), [budget(1, changes)]).values()] == [
+        "not measured, or not in each round"
+    ]
 
 
 @pytest.mark.parametrize(("quick", "held"), [(True, 1), (False, 0)])

@@ -62,7 +62,7 @@ asyncio.run(main())
         ("answers", None),
         ("busy", r"under load: .*'wrong': [1-9]"),
         ("refuses", r"under load: .*'not_2xx': [1-9]"),
-        ("hangs up", "under load"),
+        ("hangs up", r"under load: .*('requests': 0|'broken': [1-9])"),
         ("dies", "under load"),
     ],
 )
@@ -77,3 +77,13 @@ def test_a_server_is_measured_as_long_as_it_answers_rightly(tmp_path: Path, unde
         else:
             with pytest.raises(ContenderFailed, match=said):
                 server.rate(0.2, 8)
+
+
+def test_a_server_that_streams_has_to_report_progress_under_load(tmp_path: Path) -> None:
+    assert _WRK is not None
+    script = tmp_path / "server.py"
+    script.write_text(_SERVER.format(under_load="answers"), encoding="utf-8")
+    with http.listening(Contender("no stream", python(script))) as (process, port):
+        server = http.Server(process, http.Load(_WRK, MODERN, "report"), port)
+        with pytest.raises(ContenderFailed, match=r"under load: .*'wrong': [1-9]"):
+            server.rate(0.2, 8)

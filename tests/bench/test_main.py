@@ -93,6 +93,21 @@ def test_what_was_broken_off_is_not_written_over_a_whole_run(
     assert (tmp_path / "vm-stdio-import-quick-broken.json").exists()
 
 
+def test_what_was_interrupted_is_not_measured_again_for_a_check(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = 0
+
+    def interrupted(_plan: Plan) -> Iterator[Table]:
+        nonlocal begun
+        begun += 1
+        yield made_up.stdio()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stdio, "tables", interrupted)
+    monkeypatch.setattr(__main__, "budgets", lambda: [Budget("stdio/x", "x", "typedmcp", REFERENCE, 3, quick=True)])
+    assert run("--check")[0] == 1
+    assert begun == 1
+
+
 def test_a_check_writes_only_where_it_is_told_to(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(__main__, "OUT", tmp_path / "results")
     monkeypatch.setattr(__main__, "budgets", list[Budget])
@@ -118,7 +133,7 @@ def test_what_cannot_be_measured_on_a_system_is_not_held_to_a_budget(
     printed = capsys.readouterr()
     assert "not measured here, and not held to a budget: import" in printed.err
     assert [line for line in printed.out.splitlines() if "over budget" in line] == [
-        f"over budget: {budgets[0].name}: not measured"
+        f"over budget: {budgets[0].name}: not measured, or not in each round"
     ]
 
 

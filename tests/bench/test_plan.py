@@ -44,22 +44,22 @@ def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
 
 def test_processes_are_started_for_each_round_and_measured_part_after_part() -> None:
     log = Log()
-    found = started_anew({"a": log.contender("a"), "b": log.contender("b")}, PLAN)
+    found = started_anew({"a": log.contender("a"), "b": log.contender("b")}, PLAN, min)
     first = ["start a", "start b", *["a", "b"] * 3, "end b", "end a"]
     assert log == [*first, "start b", "start a", *["b", "a"] * 3, "end a", "end b"]
-    assert found["a"]["column 0"].rounds == [5, 16]  # the means of 3, 5 and 7, and of 14, 16 and 18
-    assert found["b"]["column 0"].rounds == [6, 15]
-    fastest = started_anew({"a": log.contender("a"), "b": log.contender("b")}, replace(PLAN, rounds=1), min)
-    assert fastest["b"]["column 0"].rounds == [24]  # of 24, 26 and 28
+    assert found["a"]["column 0"].rounds == [3, 14]  # of 3, 5 and 7, and of 14, 16 and 18
+    assert found["b"]["column 0"].rounds == [4, 13]
+    found = started_anew({"a": log.contender("a"), "b": log.contender("b")}, replace(PLAN, rounds=1), max)
+    assert found["b"]["column 0"].rounds == [28]  # of 24, 26 and 28
 
 
 def test_what_is_measured_of_all_is_measured_of_one_after_the_other() -> None:
     log = Log()
     contenders = {"ours": log.contender("ours, small", "ours, large"), "theirs": log.contender("small", "large")}
-    found = started_anew(contenders, replace(PLAN, rounds=1, parts=2))
+    found = started_anew(contenders, replace(PLAN, rounds=1, parts=2), max)
     assert log[2:-2] == ["ours, small", "small", "ours, large", "large"] * 2
-    assert found["theirs"]["column 0"].rounds == [6]  # of 4 and 8
-    assert found["theirs"]["column 1"].rounds == [8]  # of 6 and 10
+    assert found["theirs"]["column 0"].rounds == [8]  # of 4 and 8
+    assert found["theirs"]["column 1"].rounds == [10]  # of 6 and 10
 
 
 @pytest.mark.parametrize("when", ["at the start", "in the second part", "in the second round"])
@@ -79,7 +79,7 @@ def test_a_contender_that_fails_is_left_out_and_the_others_go_on(when: str, caps
             raise ContenderFailed("it went away")
         yield [fails]
 
-    found = started_anew({"bad": start, "good": log.contender("good")}, PLAN)
+    found = started_anew({"bad": start, "good": log.contender("good")}, PLAN, min)
     assert found["bad"] == {}
     assert found.failed == {"bad": "it went away"}
     assert len(found["good"]["column 0"].rounds) == PLAN.rounds

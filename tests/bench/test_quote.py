@@ -40,7 +40,11 @@ def test_the_run_is_a_full_one_of_a_commit_and_its_report_is_there() -> None:
     assert (ROOT / "bench" / "results" / f"{results.environment.machine}.html").exists()
 
 
-@pytest.mark.parametrize("run", [{"quick": True}, {"broken": ["memory: interrupted"]}, {"commit": "59a6719+"}], ids=str)
+@pytest.mark.parametrize(
+    "run",
+    [{"quick": True}, {"broken": ["memory: interrupted"]}, {"commit": "59a6719+"}, {"commit": "unknown"}],
+    ids=str,
+)
 def test_no_other_run_is_quoted(run: dict[str, Any]) -> None:
     results, quotes = chosen()
     if "commit" in run:

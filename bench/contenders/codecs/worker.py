@@ -58,8 +58,7 @@ def rejects(codec: Codec, wrong: bytes) -> Exception | None:
 def microseconds(statement: str, names: Mapping[str, Any], seconds: float) -> float:
     """How long a statement takes, while the garbage collector works: the median of runs, of about so long together.
 
-    What else the machine does meets some of the runs. It is the median for the slow and the fast, or stalls would be
-    left out for some contenders and not for others.
+    The median, since what else the machine does meets some of the runs.
     """
     timer = Timer(statement, "import gc; gc.enable()", globals=dict(names))
     count, took = 1, min(timer.repeat(3, 1))  # the first may have something to load, or meet with a stall

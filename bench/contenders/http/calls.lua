@@ -2,10 +2,10 @@
 --
 --     wrk … -s calls.lua URL -- BODY EXPECTED FIRST_ID [SESSION …]
 --
--- BODY has 000000000 wherever the id goes, and every right answer has EXPECTED in its body. The sessions take turns.
--- What came of it is printed as JSON.
+-- BODY has 000000000 wherever the id goes, and every right answer has each line of EXPECTED in its body. The sessions
+-- take turns. What came of it is printed as JSON.
 
-local expected, requests, turn, first
+local id, expected, requests, turn
 local threads = {}
 
 local function split(whole)
@@ -24,8 +24,9 @@ end
 
 function init(args)
     io.stderr:write("begun\n")
-    expected, first, requests, turn = args[2], tonumber(args[3]), {}, 0
-    sent, wrong = 0, 0 -- globals, which `done` reads from outside the thread
+    expected, id, requests, turn = {}, tonumber(args[3]), {}, 0
+    for line in args[2]:gmatch("[^\n]+") do expected[#expected + 1] = line end
+    wrong = 0 -- a global, which `done` reads from outside the thread
     local sessions = { unpack(args, 4) }
     for number = 1, math.max(1, #sessions) do
         wrk.headers["Mcp-Session-Id"] = sessions[number]
@@ -34,22 +35,25 @@ function init(args)
 end
 
 function request()
-    sent = sent + 1
+    id = id + 1
     turn = turn % #requests + 1
-    return table.concat(requests[turn], string.format("%09d", first + sent))
+    return table.concat(requests[turn], string.format("%09d", id))
 end
 
 function response(status, headers, body)
-    if not body:find(expected, 1, true) then wrong = wrong + 1 end
+    for _, line in ipairs(expected) do
+        if not body:find(line, 1, true) then
+            wrong = wrong + 1
+            return
+        end
+    end
 end
 
 function done(summary, latency)
     local errors = summary.errors
     local broken = errors.connect + errors.read + errors.write + errors.timeout
-    local sent, wrong = 0, 0
-    for _, thread in ipairs(threads) do
-        sent, wrong = sent + thread:get("sent"), wrong + thread:get("wrong")
-    end
-    local format = '\n{"sent": %d, "requests": %d, "seconds": %f, "not_2xx": %d, "wrong": %d, "broken": %d}\n'
-    io.write(format:format(sent, summary.requests, summary.duration / 1e6, errors.status, wrong, broken))
+    local wrong = 0
+    for _, thread in ipairs(threads) do wrong = wrong + thread:get("wrong") end
+    local format = '\n{"requests": %d, "seconds": %f, "not_2xx": %d, "wrong": %d, "broken": %d}\n'
+    io.write(format:format(summary.requests, summary.duration / 1e6, errors.status, wrong, broken))
 end

@@ -18,7 +18,7 @@ from mcpspec._support.structs import OpenObject, dec_hook, encode
 def _keep(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, OpenObject):
         kept = kind.__new__(kind)
-        kept.update(value)
+        kept |= value
         return kept
     return dec_hook(kind, value)
 

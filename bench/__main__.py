@@ -73,8 +73,12 @@ def _check(results: Results, options: argparse.Namespace) -> bool:
         if worse:
             say(f"over budget, and measured again, since machines are shared: {'; '.join(worse)}")
             options.suites = [suite for suite in options.suites if suite in {*map(_suite, worse)}]
-            again = over(_measured(options), held)
-            worse = {name: line for name, line in again.items() if name in worse}
+            again = _measured(options)
+            if again.broken:
+                print(f"broken off: {'; '.join(again.broken)}")
+                return False
+            found = over(again, held)
+            worse = {name: line for name, line in found.items() if name in worse}
     for name, line in worse.items():
         print(f"over budget: {name}: {line}")
     if not worse:

@@ -1,7 +1,8 @@
 """Whether runs agree: `python -m bench.agree FILE FILE …` compares the ratios in results files, run by run.
 
 A median of one run should lie within the spread that another states, which is the range of its rounds. What does not is
-printed. Where rounds differ by chance alone, 7 in a hundred lie outside if there are seven rounds, and more if fewer.
+printed. Where rounds differ by chance alone, 17 in a hundred lie outside if there are five rounds, and 40 if there
+are three.
 """
 
 from __future__ import annotations

@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 
+BESIDE = ("mcp", "fastmcp", "@modelcontextprotocol/server", "@modelcontextprotocol/client")
+"""The packages whose versions are told."""
+
 LINE = 120
 """Characters in a line of the documents."""
 
@@ -70,7 +73,7 @@ def block(results: Results, quotes: Quotes, document: Path) -> str:
     )
     has_results = document.parent == ROOT  # beside it, as pages that are published have not
     chart = f"\n{_chart(results, quotes.chart)}\n" if has_results else ""
-    return f"{chart}\n| | here | beside | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"
+    return f"{chart}\n| | typedmcp | beside | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"
 
 
 def _chart(results: Results, name: str) -> str:
@@ -83,10 +86,13 @@ def _chart(results: Results, name: str) -> str:
 
 def _origin(results: Results) -> str:
     environment = results.environment
+    versions = ", ".join(f"{name} {environment.versions[name]}" for name in BESIDE if name in environment.versions)
+    rounds = {len(figures.rounds) for table in results.tables for row in table.rows for figures in row.figures.values()}
     return (
         f"`{results.command}` on {environment.processor}, {environment.cores} cores, Python {environment.python}, "
-        f"commit {environment.commit}, {when(environment)}: medians of rounds in which all took turns, and the range "
-        f"of the ratios. All of it is in `bench/results/{environment.machine}.html`."
+        f"commit {environment.commit}, {when(environment)}, beside {versions}: medians of "
+        f"{' or '.join(map(str, sorted(rounds)))} rounds in which all took turns, and the range of the ratios. All of "
+        f"it is in `bench/results/{environment.machine}.html`."
     )
 
 

@@ -94,7 +94,7 @@ class Table(msgspec.Struct):
         mine, other = self.figures(contender, column), self.figures(against or self.reference, column)
         if mine is None or other is None or min(mine.rounds + other.rounds, default=0) <= 0:
             return []
-        pairs = zip(mine.rounds, other.rounds, strict=False)
+        pairs = zip(mine.rounds, other.rounds, strict=True)
         return [b / a if self.better == "lower" else a / b for a, b in pairs]
 
 

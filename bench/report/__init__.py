@@ -21,7 +21,7 @@ def write(results: Results, folder: Path, only: str = "") -> list[Path]:
     run = slug(f"{results.environment.machine} {only}")
     data = folder / f"{run}.json"
     kept.save(results, data)
-    texts = {f"{run}.html": page(results)}
+    texts = {f"{run}.html": page(results, data.name)}
     texts |= {f"{run}-{slug(table.name)}.svg": _chart(table) for table in results.tables if table.columns}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -99,7 +99,7 @@ def yardstick(table: Table, column: str) -> str | None:
 
 
 def headline(table: Table) -> Headline | None:
-    """The first of ours, which most will use, against the reference, in the column that tells most.
+    """The first of ours against the reference, in the column that tells most.
 
     Where the reference is ours: against the best of the others, so that nothing looks better than it is.
     """
@@ -184,7 +184,7 @@ def _step(value: float, unit: str) -> tuple[float, str]:
             step, suffix = fitting[-1] if fitting else scale[0]
             return step / factors[unit], suffix
     if unit.endswith("/s"):
-        return 1.0, "/s"
+        return 1.0, f" {unit}" if unit.removesuffix("/s") in _BYTES else "/s"  # what is counted is said elsewhere
     return 1.0, f" {unit}" if unit else ""
 
 

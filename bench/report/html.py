@@ -39,9 +39,12 @@ class _Suite:
     shown: list[_Shown]
 
 
-def page(results: Results) -> str:
-    """A run as one page of HTML, with its style and charts inside; it loads nothing and runs no script."""
-    return render("page.html.jinja", results=results, suites=_suites(results), warnings=warnings(results))
+def page(results: Results, data: str) -> str:
+    """A run as one page of HTML, with its style and charts inside; it loads nothing and runs no script.
+
+    `data` is the name of the file beside it that has all its rounds.
+    """
+    return render("page.html.jinja", results=results, data=data, suites=_suites(results), warnings=warnings(results))
 
 
 def _suites(results: Results) -> list[_Suite]:

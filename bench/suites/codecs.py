@@ -36,7 +36,7 @@ QUICK_MESSAGES = ("tools-call", "tools-list-50")
 SIZES = (1, 10, 100, 1000)
 """How many tools are in the lists that show how the cost grows."""
 SHARE = 0.5
-"""How much of a turn's part one operation gets: there are many."""
+"""How much of the time for one figure an operation gets, in all parts together: there are many."""
 ROUNDS, PARTS = 3, 9
 """How many rounds there are at least, and in how many short parts each is, so that ratios are steady in a hurry too."""
 

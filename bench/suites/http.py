@@ -137,7 +137,9 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
     say(name.replace("/", ": "))
     found = list(servers(plan, load.kind))
     measured = started_anew({one.name: partial(_serving, one, load, connections, plan) for one in found}, plan, max)
-    same = " Each has the same `_meta`, as most of a client's calls do." if load.kind == "app" else ""
+    same = (
+        " Each has the same `_meta` and the same headers, as most of a client's calls do." if load.kind == "app" else ""
+    )
     sessions = " There are as many sessions as connections, and they take turns." if load.revision == LEGACY else same
     worker = " One worker each, and on Linux one core; the Python servers run in uvicorn, with uvloop and httptools."
     return Table(

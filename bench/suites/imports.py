@@ -73,9 +73,8 @@ print(took * 1e3, (memory() - before) / 1e6)
 def tables(plan: Plan) -> Iterator[Table]:
     """What importing costs, and how soon a server answers."""
     say("import: modules")
-    rounds = 2 if plan.quick else plan.rounds
     modules = {who: module for who, module in MODULES.items() if not (plan.quick and who in SLOW)}
-    costs = in_turns({who: partial(imported, module) for who, module in modules.items()}, rounds)
+    costs = in_turns({who: partial(imported, module) for who, module in modules.items()}, plan.rounds)
     for column, unit, what in (("ms", "ms", "Time"), ("MB", "MB", "Memory")):
         yield Table(
             name=f"import/{'time' if column == 'ms' else 'memory'}",
@@ -93,7 +92,7 @@ def tables(plan: Plan) -> Iterator[Table]:
         )
     say("import: first answer")
     servers = list(stdio.servers(plan, LEGACY))
-    answers = in_turns({one.name: partial(_first_answers, one) for one in servers}, rounds)
+    answers = in_turns({one.name: partial(_first_answers, one) for one in servers}, plan.rounds)
     yield Table(
         name="import/first-answer",
         title="From a server's start to its first answers",

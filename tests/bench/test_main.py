@@ -108,6 +108,25 @@ def test_what_was_interrupted_is_not_measured_again_for_a_check(run: Run, monkey
     assert begun == 1
 
 
+def test_a_second_measurement_that_is_interrupted_ends_a_check(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = 0
+
+    def tables(_plan: Plan) -> Iterator[Table]:
+        nonlocal begun
+        begun += 1
+        yield made_up.stdio()
+        if begun == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(stdio, "tables", tables)
+    monkeypatch.setattr(__main__, "budgets", lambda: [Budget("stdio/x", "x", "typedmcp", REFERENCE, 3, quick=True)])
+    assert run("--check")[0] == 1
+    assert begun == 2
+    assert "broken off: stdio: interrupted" in capsys.readouterr().out
+
+
 def test_a_check_writes_only_where_it_is_told_to(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(__main__, "OUT", tmp_path / "results")
     monkeypatch.setattr(__main__, "budgets", list[Budget])

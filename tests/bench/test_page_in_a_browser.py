@@ -95,7 +95,7 @@ def browser(width: int, height: int, profile: Path) -> Generator[Browser]:
 def test_the_page_fits_the_window_and_everything_on_it_is_drawn_without_complaints(width: int, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     results = made_up.results(quick=True)
-    path.write_text(page(results), encoding="utf-8")
+    path.write_text(page(results, "vm.json"), encoding="utf-8")
     with browser(width, 800, tmp_path / "profile") as opened:
         opened.ask("url", url=path.as_uri())
         found = opened.ask("execute/sync", script=_MEASURE, args=[])

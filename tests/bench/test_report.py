@@ -31,6 +31,7 @@ from tests.bench import made_up
 from tests.bench.made_up import HOSTILE, REFERENCE
 
 _SVG = "{http://www.w3.org/2000/svg}"
+DATA = "vm-codecs.json"
 _VOID = {"meta", "link", "br", "rect", "path", "circle", "polyline"}
 
 
@@ -72,9 +73,15 @@ def _words(report: str) -> str:
     return " ".join(report.split())
 
 
+def test_a_page_names_the_file_beside_it(tmp_path: Path) -> None:
+    for only in ("", "codecs quick"):
+        data, shown, *_ = write(made_up.results(), tmp_path, only)
+        assert f"<code>{data.name}</code>" in shown.read_text(encoding="utf-8")
+
+
 def test_text_and_page_hold_every_contender_column_note_figure_and_ratio() -> None:
     results = made_up.results()
-    in_text, in_page = _words(text(results)), _words(html.unescape(page(results)))
+    in_text, in_page = _words(text(results)), _words(html.unescape(page(results, DATA)))
     for known in (known for table in results.tables for known in _known(table)):
         assert known in in_text
         assert known in in_page
@@ -84,13 +91,13 @@ def test_where_a_contender_takes_no_part_there_is_a_dash() -> None:
     results = made_up.results([made_up.codecs()])
     rows = [line.split() for line in text(results).splitlines() if line.startswith("fastmcp")]
     assert [part for row in rows for part in row if part == "–"] == ["–"] * 4
-    assert page(results).count('<td class="missing">–</td>') == 2
+    assert page(results, DATA).count('<td class="missing">–</td>') == 2
 
 
 def test_the_reference_is_marked() -> None:
     results = made_up.results([made_up.stdio()])
     assert f"{REFERENCE} (reference)" in text(results)
-    assert re.search(rf'{REFERENCE} <span class="badge">reference</span>', page(results))
+    assert re.search(rf'{REFERENCE} <span class="badge">reference</span>', page(results, DATA))
     assert ">reference</tspan>" in bars(made_up.stdio(), "one at a time")
 
 
@@ -111,7 +118,7 @@ def test_a_quick_run_and_a_busy_machine_are_warned_of(quick: bool, busy: float, 
     results = made_up.results(quick=quick, load=busy)
     assert len(warnings(results)) == expected
     assert text(results).count("WARNING: ") == expected
-    assert page(results).count('class="warning"') == expected
+    assert page(results, DATA).count('class="warning"') == expected
 
 
 def test_what_names_say_is_never_markup() -> None:
@@ -120,7 +127,7 @@ def test_what_names_say_is_never_markup() -> None:
     results.environment.versions[HOSTILE] = HOSTILE
     for row in results.tables[2].rows:
         row.note = HOSTILE
-    source = page(results)
+    source = page(results, DATA)
     assert "script" not in {tag for tag, _ in _Page(source).tags}
     assert "<script" not in source
 
@@ -128,13 +135,13 @@ def test_what_names_say_is_never_markup() -> None:
 def test_control_characters_reach_neither_a_terminal_nor_xml() -> None:
     table = made_up.table("a/b", ["c"], {"evil \x1b[31m\x00\x07\x9b name": [[1.0]], REFERENCE: [[1.0]]})
     results = made_up.results([table])
-    for report in (text(results), page(results), bars(table, "c", standalone=True)):
+    for report in (text(results), page(results, DATA), bars(table, "c", standalone=True)):
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", report)
     ElementTree.fromstring(bars(table, "c", standalone=True))  # noqa: S314
 
 
 def test_the_page_is_accessible_and_needs_nothing_else() -> None:
-    parsed = _Page(page(made_up.results()))
+    parsed = _Page(page(made_up.results(), DATA))
     tags = [tag for tag, _ in parsed.tags]
     assert parsed.open == []
     assert ("html", {"lang": "en"}) in parsed.tags
@@ -144,7 +151,7 @@ def test_the_page_is_accessible_and_needs_nothing_else() -> None:
 
 
 def test_headings_are_in_order_and_links_lead_somewhere() -> None:
-    parsed = _Page(page(made_up.results()))
+    parsed = _Page(page(made_up.results(), DATA))
     levels = [int(tag[1]) for tag, _ in parsed.tags if re.fullmatch("h[1-6]", tag)]
     ids = parsed.every("id")
     assert levels[0] == 1
@@ -211,7 +218,7 @@ def test_nothing_zero_and_less_can_be_reported(
     for tables in ([], [table]):
         results = made_up.results(tables)
         assert text(results)
-        assert _Page(page(results)).open == []
+        assert _Page(page(results, DATA)).open == []
         assert write(results, tmp_path)
     ElementTree.fromstring(bars(table, "10"))  # noqa: S314
     ElementTree.fromstring(lines(table))  # noqa: S314
@@ -268,7 +275,7 @@ def test_the_headline_is_of_the_column_that_tells_most() -> None:
 def test_a_suite_that_broke_off_is_warned_of() -> None:
     results = made_up.results()
     results.broken.append("http: no load generator")
-    for report in (text(results), page(results)):
+    for report in (text(results), page(results, DATA)):
         assert "Broken off, so that figures are missing: http: no load generator" in _words(report)
 
 
@@ -300,6 +307,7 @@ def test_a_figure_is_the_median_and_the_range_of_all_rounds(
         (1234567, "/s", "1,230,000/s"),
         (0.5, "/s", "0.500/s"),
         (48.234, "MB", "48.2 MB"),
+        (347.2, "MB/s", "347 MB/s"),
         (6840, "MB", "6.84 GB"),
         (999.4, "KB", "999 KB"),
         (999.96, "KB", "1.00 MB"),

@@ -107,6 +107,11 @@ def _options() -> argparse.Namespace:
     if unknown:
         parser.error(f"no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
     options.out = options.out or (None if options.check else OUT)
+    try:  # now, rather than after all has been measured
+        if options.out:
+            options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"nothing can be written to {options.out}: {error.strerror}")
     given = bool(options.suites)
     options.suites = options.suites or [*(IN_A_HURRY if options.quick else SUITES)]
     options.command = _command(options, given=given)

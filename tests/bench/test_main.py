@@ -108,6 +108,20 @@ def test_what_was_interrupted_is_not_measured_again_for_a_check(run: Run, monkey
     assert begun == 1
 
 
+def test_a_folder_that_cannot_be_written_to_is_told_of_before_anything_is_measured(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(_plan: Plan) -> Iterator[Table]:
+        pytest.fail("measured")
+        yield
+
+    monkeypatch.setattr(stdio, "tables", measured)
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match="2"):
+        run("--out", str(tmp_path / "file"))
+    assert f"nothing can be written to {tmp_path / 'file'}: File exists" in capsys.readouterr().err
+
+
 def test_a_second_measurement_that_is_interrupted_ends_a_check(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

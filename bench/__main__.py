@@ -29,7 +29,7 @@ OUT = Path(__file__).parent / "results"
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # contenders end, and what was measured is written
+    end_well()
     options = _options()
     results = _measured(options)
     if options.out:  # first of all, lest anything that was measured gets lost
@@ -38,6 +38,13 @@ def main() -> int:
     print(terminal.text(results))
     held = _check(results, options) if options.check and not results.broken else True
     return 0 if held and _is_whole(results) else 1
+
+
+def end_well() -> None:
+    """Take the signals that end a run for Ctrl-C: contenders end, and what was measured is written."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which `nohup` sets
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 def _measured(options: argparse.Namespace) -> Results:

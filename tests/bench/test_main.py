@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -106,6 +106,22 @@ def test_what_was_interrupted_is_not_measured_again_for_a_check(run: Run, monkey
     monkeypatch.setattr(__main__, "budgets", lambda: [Budget("stdio/x", "x", "typedmcp", REFERENCE, 3, quick=True)])
     assert run("--check")[0] == 1
     assert begun == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(signal.SIG_DFL, signal.default_int_handler), (signal.SIG_IGN, signal.SIG_IGN)],
+    ids=["which interrupts it", "unless under nohup"],
+)
+def test_a_run_hears_of_a_closed_terminal(before: Any, after: Any) -> None:
+    kept = signal.signal(signal.SIGHUP, before), signal.getsignal(signal.SIGTERM)
+    try:
+        __main__.end_well()
+        assert signal.getsignal(signal.SIGHUP) is after
+    finally:
+        signal.signal(signal.SIGHUP, kept[0])
+        signal.signal(signal.SIGTERM, kept[1])
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_of_before_anything_is_measured(

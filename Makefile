@@ -1,4 +1,4 @@
-# Every target does its own set-up on a machine with Python >= 3.11, git and make.
+# Every target sets up what it needs, on a machine with Python >= 3.11, git and make.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -11,11 +11,11 @@ PROJECT := $(VENV)/.project
 BENCH := $(VENV)-bench/.project
 DOCS := $(VENV)-docs/.dependencies
 
-# What a target needs to be told.
+# Fail unless the variables that a target requires are set.
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test check bump diff schema-check dist-check import-budget interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-all check bump diff schema-check dist-check import-budget figures interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,21 +24,25 @@ generate: $(DEPS) ## Compile schema/ into generated/mcpspec, and leave a ready .
 	$(RUN) -m codegen generate
 	@$(SYNC) && touch $(PROJECT)
 
-test: $(PROJECT) ## Run the tests (FAST=1 leaves out the long ones, ARGS="…" goes to pytest)
-	$(RUN) -m pytest -n auto $(if $(FAST),-m "not long") $(ARGS)
+test: $(PROJECT) ## Run all tests that are not marked `long`: two to three minutes on two cores (ARGS="…" goes to pytest)
+	$(RUN) -m pytest -n auto -m "not long" $(ARGS)
 
-check: $(PROJECT) ## Lint, formats, types (mypy and pyright, strict), and drift of the generated code
+test-all: test ## Run `make test`, then the long tests: fuzzing, load, type checkers, other implementations
+	$(RUN) -m pytest -n auto -m long $(ARGS)
+
+check: $(PROJECT) ## Lint, formats, import contracts, types (mypy and pyright, strict), and drift of the generated code
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+	$(VENV)/bin/lint-imports --no-logo
 	$(RUN) -m mypy
 	$(RUN) -m pyright
 	$(RUN) -m codegen check
 
-bump: $(PROJECT) ## Take in a schema: VERSION=2026-07-28 FROM=<path or https URL> [COMMIT=…] [REPIN=1]
+bump: $(PROJECT) ## Import a schema: VERSION=2026-07-28 FROM=<path or https URL> [COMMIT=…] [REPIN=1]
 	@$(call needs,VERSION FROM)
 	$(RUN) -m codegen bump $(VERSION) $(FROM) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
 
-diff: $(PROJECT) ## Say what changed between two pinned versions: OLD=2025-11-25 NEW=2026-07-28
+diff: $(PROJECT) ## Print the changes between two pinned versions: OLD=2025-11-25 NEW=2026-07-28
 	@$(call needs,OLD NEW)
 	@$(RUN) -m codegen diff $(OLD) $(NEW)
 
@@ -46,13 +50,16 @@ schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose
 	@$(call needs,FROM)
 	$(RUN) -m codegen schema-check $(FROM)
 
-dist-check: $(PROJECT) ## Build wheel and sdist, and try the wheel in an empty environment
+dist-check: $(PROJECT) ## Build wheel and sdist, and test the wheel in an empty environment
 	$(RUN) tools/dist_check.py $(UV)
 
-import-budget: $(PROJECT) ## Print what importing and starting cost; fails over budget
+import-budget: $(PROJECT) ## Measure imports and the start of a server; fails over budget
 	$(RUN) -m tools.import_budget
 
-interop: $(PROJECT) ## Install the clients and servers of others into .interop, and have them talk to ours
+figures: $(PROJECT) ## Print figures of the code: lengths of functions, lines of the core, bare `Any`, suppressed warnings
+	@$(RUN) -m tools.code_figures
+
+interop: $(PROJECT) ## Install clients and servers of others into .interop, and test them with ours
 	$(RUN) -m tests.interop.install
 	$(RUN) -m pytest tests/interop $(ARGS)
 
@@ -64,26 +71,26 @@ bench: $(BENCH) ## Measure against contenders, and write a report: QUICK=1 for u
 	@$(RUN) -m tests.interop.install py2 node || echo "Node.js and its packages cannot be installed: no TypeScript"
 	$(VENV)-bench/bin/python -m bench $(SUITES) $(if $(QUICK),--quick) $(ARGS)
 
-bench-codecs bench-stdio bench-http bench-import bench-memory: ## The same for one of them
+bench-codecs bench-stdio bench-http bench-import bench-memory: ## Run one suite of the benchmarks
 	@$(MAKE) --no-print-directory bench SUITES=$(@:bench-%=%)
 
-bench-check: ## Fail where a ratio is worse than bench/budget.toml (QUICK=1 for those that are steady)
+bench-check: ## Fail if a ratio is worse than in bench/budget.toml (QUICK=1: only the ratios that are stable in a quick run)
 	@$(MAKE) --no-print-directory bench ARGS="--check $(ARGS)"
 
-bench-quote: $(PROJECT) ## Put the figures of the run that bench/quoted.toml names into README and docs
+bench-quote: $(PROJECT) ## Write the figures of the run in bench/quoted.toml into README and docs
 	$(RUN) -m bench.quote
 
-docs: $(DOCS) ## Build the documentation as web pages into site/; fails on a broken link
+docs: $(DOCS) ## Build the documentation as web pages in site/; fails for broken links
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
-	@! grep -rl '<script src="http' site # pages load nothing from elsewhere
+	@! grep -rl '<script src="http' site # pages load no scripts from other hosts
 
-docs-serve: $(DOCS) ## Serve these pages at http://127.0.0.1:8000, and build them again where a file changes
+docs-serve: $(DOCS) ## Serve these pages at http://127.0.0.1:8000, and rebuild them when a file changes
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs serve
 
-clean: ## Remove the environments, caches and pages that the other targets made
-	rm -rf .venv .venv-* .tools .interop dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean: ## Remove the environments, caches and pages of the other targets
+	rm -rf .venv .venv-* .tools .interop dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
-# An editable install made while generated/ is missing would leave `mcpspec` out: dependencies come first.
+# Dependencies are installed first: an editable install without generated/ would lack `mcpspec`.
 $(PROJECT): $(DEPS)
 	@test -d generated/mcpspec || $(RUN) -m codegen generate
 	@$(SYNC) && touch $@
@@ -91,12 +98,12 @@ $(PROJECT): $(DEPS)
 $(DEPS): pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
 	@$(SYNC) --no-install-project && touch $@
 
-# The contenders have an environment of their own, with the same versions of what they share with ours.
+# The contenders have an environment of their own, with the same versions of shared packages.
 $(BENCH): $(PROJECT)
 	@UV_PROJECT_ENVIRONMENT=$(VENV)-bench UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --all-extras \
 		--no-default-groups --group bench --python $(PYTHON) && touch $@
 
-# What builds the pages reads the code, and does not run it: this needs nothing of ours installed.
+# The pages are built from the source without running it, so this environment has none of our packages.
 $(DOCS): pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
 	@UV_PROJECT_ENVIRONMENT=$(VENV)-docs UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --only-group docs \
 		--python $(PYTHON) && touch $@

@@ -1,1 +1,1 @@
-"""Benchmarks that anyone can run: `make bench`, or `make bench QUICK=1` for under a minute."""
+"""Benchmarks: typedmcp compared with other libraries. See `docs/benchmarks.md`."""

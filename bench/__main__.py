@@ -1,4 +1,4 @@
-"""The command line of the benchmarks; `make bench` calls it in the contenders' environment.
+"""The command line of the benchmarks. `make bench` runs it in the environment of the contenders.
 
 python -m bench [SUITE …] [--quick] [--check] [--out FOLDER] [--machine NAME]
 """
@@ -12,85 +12,85 @@ import traceback
 from importlib import import_module
 from pathlib import Path
 
-from bench.budget import budgets, over
-from bench.environment import environment
-from bench.plan import FULL, QUICK, say
-from bench.report import terminal, write
-from bench.report.figures import is_ours
+from bench.budget import find_violations, load_budgets
+from bench.environment import read_environment
+from bench.plan import FULL, QUICK, log
+from bench.report import terminal, write_report
+from bench.report.figures import is_typedmcp
 from bench.results import FORMAT, Results
 
 SUITES = {"codecs": "codecs", "stdio": "stdio", "http": "http", "import": "imports", "memory": "memory"}
-"""The suites, as tables are named, and their modules."""
-IN_A_HURRY = ("codecs", "stdio", "http", "import")
-"""Those of a quick run, if none are named: memory takes its time."""
+"""Suites by the first part of their table names, with their modules."""
+QUICK_SUITES = ("codecs", "stdio", "http", "import")
+"""The default suites of a quick run. Memory takes too long."""
 RETRIES = 2
-"""How often a run that is over budget is made again."""
+"""Repetitions of a suite that is over budget."""
 OUT = Path(__file__).parent / "results"
 
 
 def main() -> int:
-    end_well()
+    treat_signals_as_interrupts()
     options = _options()
-    results = _measured(options)
-    if options.out:  # first of all, lest anything that was measured gets lost
-        for path in write(results, options.out, f"{options.only} {'broken' if results.broken else ''}"):
-            say(f"written: {path}")
-    print(terminal.text(results))
-    held = _check(results, options) if options.check and not results.broken else True
-    return 0 if held and _is_whole(results) else 1
+    results = _measure(options)
+    if options.out:  # first, so that no figures get lost
+        for path in write_report(results, options.out, f"{options.only} {'broken' if results.broken else ''}"):
+            log(f"written: {path}")
+    print(terminal.render_text(results))
+    is_within_budget = _check_budget(results, options) if options.check and not results.broken else True
+    return 0 if is_within_budget and _is_complete(results) else 1
 
 
-def end_well() -> None:
-    """Take the signals that end a run for Ctrl-C: contenders end, and what was measured is written."""
+def treat_signals_as_interrupts() -> None:
+    """Treat the signals that end a run like Ctrl-C: the contenders end, and finished tables are written."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which `nohup` sets
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` ignores it
         signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
-def _measured(options: argparse.Namespace) -> Results:
+def _measure(options: argparse.Namespace) -> Results:
     plan = QUICK if options.quick else FULL
-    results = Results(FORMAT, options.command, plan.quick, environment(options.machine), [])
+    results = Results(FORMAT, options.command, plan.quick, read_environment(options.machine), [])
     for suite in options.suites:
         try:
-            for table in import_module(f"bench.suites.{SUITES[suite]}").tables(plan):
+            for table in import_module(f"bench.suites.{SUITES[suite]}").measure_tables(plan):
                 results.tables.append(table)
         except KeyboardInterrupt:
             results.broken.append(f"{suite}: interrupted")
             break
         except Exception as error:
-            say(f"{suite}: broken off\n{traceback.format_exc()}")
+            log(f"{suite}: failed\n{traceback.format_exc()}")
             results.broken.append(f"{suite}: {error}")
     return results
 
 
-def _is_whole(results: Results) -> bool:
-    """Whether nothing of ours is missing. That others are, the tables say."""
-    ours = [row for table in results.tables for row in table.rows if is_ours(row.contender)]
+def _is_complete(results: Results) -> bool:
+    """Return whether all of typedmcp's contenders have figures. The tables list other contenders without figures."""
+    ours = [row for table in results.tables for row in table.rows if is_typedmcp(row.contender)]
     return not results.broken and all(row.figures for row in ours)
 
 
-def _check(results: Results, options: argparse.Namespace) -> bool:
-    """Whether results hold the budget, as far as their suites were run. What is worse has to be so each time."""
+def _check_budget(results: Results, options: argparse.Namespace) -> bool:
+    """Return whether the measured suites are within budget. A violation counts if it occurs in every run."""
     measured = {_suite(table.name) for table in results.tables}
     for suite in [suite for suite in options.suites if suite not in measured]:
-        say(f"not measured here, and not held to a budget: {suite}")
-    held = [budget for budget in budgets() if _suite(budget.table) in measured]
-    worse = over(results, held)
+        log(f"not measured, so not checked: {suite}")
+    checked = [budget for budget in load_budgets() if _suite(budget.table) in measured]
+    violations = find_violations(results, checked)
     for _ in range(RETRIES):
-        if worse:
-            say(f"over budget, and measured again, since machines are shared: {'; '.join(worse)}")
-            options.suites = [suite for suite in options.suites if suite in {*map(_suite, worse)}]
-            again = _measured(options)
+        if violations:
+            log(f"over budget, measuring again: {'; '.join(violations)}")
+            options.suites = [suite for suite in options.suites if suite in {*map(_suite, violations)}]
+            again = _measure(options)
             if again.broken:
-                print(f"broken off: {'; '.join(again.broken)}")
+                print(f"failed: {'; '.join(again.broken)}")
                 return False
-            found = over(again, held)
-            worse = {name: line for name, line in found.items() if name in worse}
-    for name, line in worse.items():
+            found = find_violations(again, checked)
+            violations = {name: line for name, line in found.items() if name in violations}
+    for name, line in violations.items():
         print(f"over budget: {name}: {line}")
-    if not worse:
-        print(f"within budget: {sum(budget.quick or not results.quick for budget in held)} ratios")
-    return not worse
+    if not violations:
+        print(f"within budget: {sum(budget.quick or not results.quick for budget in checked)} ratios")
+    return not violations
 
 
 def _suite(table: str) -> str:
@@ -98,37 +98,39 @@ def _suite(table: str) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure typedmcp beside its contenders.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Compare typedmcp with other libraries.")
     parser.add_argument(
         "suites",
         nargs="*",
         metavar="SUITE",
-        help=f"of {', '.join(SUITES)}; all without one, and quickly all but memory",
+        help=f"one of {', '.join(SUITES)}; the default is all, or all but memory with --quick",
     )
-    parser.add_argument("--quick", action="store_true", help="under a minute, and rougher")
-    parser.add_argument("--check", action="store_true", help="fail where a ratio is worse than bench/budget.toml")
-    parser.add_argument("--out", type=Path, help=f"where results and report go: {OUT} without, or nowhere to --check")
-    parser.add_argument("--machine", help="a name for this machine, which its files get")
+    parser.add_argument("--quick", action="store_true", help="a rough run of under a minute")
+    parser.add_argument("--check", action="store_true", help="fail if a ratio is worse than in bench/budget.toml")
+    parser.add_argument(
+        "--out", type=Path, help=f"folder for results and report; the default is {OUT}, or none with --check"
+    )
+    parser.add_argument("--machine", help="the name of this machine, for file names")
     options = parser.parse_args()
     unknown = set(options.suites) - set(SUITES)
     if unknown:
-        parser.error(f"no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
+        parser.error(f"unknown suite {', '.join(sorted(unknown))}; known: {', '.join(SUITES)}")
     options.out = options.out or (None if options.check else OUT)
-    try:  # now, rather than after all has been measured
+    try:  # now, not after an hour of measuring
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        parser.error(f"nothing can be written to {options.out}: {error.strerror}")
-    given = bool(options.suites)
-    options.suites = options.suites or [*(IN_A_HURRY if options.quick else SUITES)]
-    options.command = _command(options, given=given)
-    options.only = " ".join([*(options.suites if given else []), *(["quick"] if options.quick else [])])
+        parser.error(f"cannot write to {options.out}: {error.strerror}")
+    has_suites = bool(options.suites)
+    options.suites = options.suites or [*(QUICK_SUITES if options.quick else SUITES)]
+    options.command = _command(options, has_suites=has_suites)
+    options.only = " ".join([*(options.suites if has_suites else []), *(["quick"] if options.quick else [])])
     return options
 
 
-def _command(options: argparse.Namespace, *, given: bool) -> str:
-    """By which anybody can run the same again."""
-    only = f' SUITES="{" ".join(options.suites)}"' if given else ""
+def _command(options: argparse.Namespace, *, has_suites: bool) -> str:
+    """Return the command that repeats this run."""
+    only = f' SUITES="{" ".join(options.suites)}"' if has_suites else ""
     return f"make bench{only}{' QUICK=1' if options.quick else ''}"
 
 

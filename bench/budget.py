@@ -1,4 +1,4 @@
-"""The committed budget: ratios that must not get worse."""
+"""The committed budget: ratios that must not fall below a value."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 
 from bench.results import Results
 
-__all__ = ["Budget", "budgets", "over"]
+__all__ = ["Budget", "find_violations", "load_budgets"]
 
 FILE = Path(__file__).parent / "budget.toml"
 
 
 class Budget(msgspec.Struct, forbid_unknown_fields=True):
-    """How many times as good one contender has to be as another."""
+    """The least ratio of one contender to another."""
 
     table: str
     column: str
@@ -23,36 +23,36 @@ class Budget(msgspec.Struct, forbid_unknown_fields=True):
     against: str
     at_least: float
     quick: bool = False
-    """Whether a quick run is held to it too."""
+    """True if quick runs are checked, too."""
 
     @property
     def name(self) -> str:
         return f"{self.table}, {self.column}: {self.contender} against {self.against}"
 
 
-class _File(msgspec.Struct):
+class _BudgetFile(msgspec.Struct):
     budget: list[Budget]
 
 
-def budgets(path: Path = FILE) -> list[Budget]:
-    """All of a file. Raises `ValueError` for a file that is wrong."""
+def load_budgets(path: Path = FILE) -> list[Budget]:
+    """Load the budgets of a file. Raises `ValueError` for an invalid file."""
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=_File).budget
+        return msgspec.toml.decode(path.read_bytes(), type=_BudgetFile).budget
     except msgspec.DecodeError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def over(results: Results, held: list[Budget]) -> dict[str, str]:
-    """What is worse than its budget, by name, and how; also what a run that should have measured it did not measure."""
-    found = {budget.name: _verdict(results, budget) for budget in held if budget.quick or not results.quick}
+def find_violations(results: Results, budgets: list[Budget]) -> dict[str, str]:
+    """Return descriptions of the ratios that are below their budget or missing, by name."""
+    found = {budget.name: _violation(results, budget) for budget in budgets if budget.quick or not results.quick}
     return {name: line for name, line in found.items() if line is not None}
 
 
-def _verdict(results: Results, budget: Budget) -> str | None:
+def _violation(results: Results, budget: Budget) -> str | None:
     table = results.table(budget.table)
     ratios = [] if table is None else table.ratios(budget.contender, budget.column, budget.against)
     if not ratios:
-        return "not measured, or not in each round"
+        return "not measured, or not in every round"
     if median(ratios) < budget.at_least:
-        return f"{median(ratios):.2f} times as good, where it has to be {budget.at_least:g} times"
+        return f"{median(ratios):.2f} times as good, expected at least {budget.at_least:g} times"
     return None

@@ -1,6 +1,6 @@
-"""Puts the figures of a kept run into README and documents, where nobody has to copy them: `make bench-quote`.
+"""Writes the figures of a kept run into README and documentation: `make bench-quote`.
 
-What is quoted, and from which run, stands in `bench/quoted.toml`; where, is between two comments in each document.
+`bench/quoted.toml` names the run and the ratios. Each document has a place for them between two comments.
 """
 
 from __future__ import annotations
@@ -12,26 +12,34 @@ from pathlib import Path
 
 import msgspec
 
-from bench.report.figures import cell, human, ratio, ratio_span, slug, warnings, when
+from bench.report.figures import (
+    find_cell,
+    format_figure,
+    format_ratio,
+    format_ratio_span,
+    format_start,
+    list_warnings,
+    slugify,
+)
 from bench.results import Results, load
 
-__all__ = ["DOCUMENTS", "Quoted", "Quotes", "block", "chosen", "main", "quoted"]
+__all__ = ["DOCUMENTS", "QuoteConfig", "QuotedRatio", "insert_block", "load_quotes", "main", "render_block"]
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 
-BESIDE = ("mcp", "fastmcp", "@modelcontextprotocol/server", "@modelcontextprotocol/client")
-"""The packages whose versions are told."""
+QUOTED_PACKAGES = ("mcp", "fastmcp", "@modelcontextprotocol/server", "@modelcontextprotocol/client")
+"""The packages whose versions are quoted."""
 
-LINE = 120
+LINE_LENGTH = 120
 """Characters in a line of the documents."""
 
 _BLOCK = re.compile(r"(?<=<!-- figures: make bench-quote -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
 
 
-class Quoted(msgspec.Struct, forbid_unknown_fields=True):
-    """A ratio that is worth to be told."""
+class QuotedRatio(msgspec.Struct, forbid_unknown_fields=True):
+    """A ratio to quote."""
 
     what: str
     table: str
@@ -40,86 +48,91 @@ class Quoted(msgspec.Struct, forbid_unknown_fields=True):
     against: str
 
 
-class Quotes(msgspec.Struct, forbid_unknown_fields=True):
-    """What is told of a run."""
+class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
+    """The run and its ratios to quote."""
 
     run: str
-    """The file of results, beside the others of its run."""
+    """The results file in `bench/results`."""
     chart: str
-    """The table that is shown as a chart."""
-    quoted: list[Quoted]
+    """The table that the README shows as a chart."""
+    quoted: list[QuotedRatio]
 
 
-def chosen(path: Path = FILE) -> tuple[Results, Quotes]:
-    """The run, and what is quoted of it. Raises `ValueError` for files that are wrong."""
+def load_quotes(path: Path = FILE) -> tuple[Results, QuoteConfig]:
+    """Load the run and the ratios to quote. Raises `ValueError` for invalid files."""
     try:
-        found = msgspec.toml.decode(path.read_bytes(), type=Quotes)
+        found = msgspec.toml.decode(path.read_bytes(), type=QuoteConfig)
     except msgspec.DecodeError as error:
         raise ValueError(f"{path}: {error}") from error
     return load(path.parent / "results" / found.run), found
 
 
-def block(results: Results, quotes: Quotes, document: Path) -> str:
-    """The figures as a table in Markdown, with where they come from, and why to trust them less, if there is a reason.
+def render_block(results: Results, quotes: QuoteConfig, document: Path) -> str:
+    """Render the ratios as a Markdown table with their origin, and with warnings about the run.
 
-    Raises `ValueError` for what was not measured, and for a run that is not to be quoted: a quick one, one that was
-    broken off, or one of code that no commit has.
+    Raises `ValueError` for a missing ratio, and for a run that must not be quoted: a quick or incomplete one, or one of
+    uncommitted code.
     """
     if results.quick or results.broken or not re.fullmatch("[0-9a-f]+", results.environment.commit):
-        raise ValueError("only a whole run of a commit is quoted: `make bench` where `git status` shows no change")
-    rows = "".join(_row(results, line) for line in quotes.quoted)
+        raise ValueError("only a complete run of a commit can be quoted: run `make bench` without uncommitted changes")
+    rows = "".join(_row(results, quote) for quote in quotes.quoted)
     origin = textwrap.fill(
-        " ".join([_origin(results), *warnings(results)]), LINE, break_long_words=False, break_on_hyphens=False
+        " ".join([_origin(results), *list_warnings(results)]),
+        LINE_LENGTH,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    has_results = document.parent == ROOT  # beside it, as pages that are published have not
-    chart = f"\n{_chart(results, quotes.chart)}\n" if has_results else ""
-    return f"{chart}\n| | typedmcp | beside | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"
+    # Published pages have no `bench` folder beside them, so only the README shows the chart.
+    chart = f"\n{_chart(results, quotes.chart)}\n" if document.parent == ROOT else ""
+    return f"{chart}\n| | typedmcp | compared with | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"
 
 
 def _chart(results: Results, name: str) -> str:
     table = results.table(name)
     if table is None:
         raise ValueError(f"{name}: not measured")
-    file = f"{results.environment.machine}-{slug(name)}.svg"
+    file = f"{results.environment.machine}-{slugify(name)}.svg"
     return f"![{table.title}: {table.leading}](bench/results/{file})"
 
 
 def _origin(results: Results) -> str:
     environment = results.environment
-    versions = ", ".join(f"{name} {environment.versions[name]}" for name in BESIDE if name in environment.versions)
+    versions = ", ".join(
+        f"{name} {environment.versions[name]}" for name in QUOTED_PACKAGES if name in environment.versions
+    )
     rounds = {len(figures.rounds) for table in results.tables for row in table.rows for figures in row.figures.values()}
     return (
         f"`{results.command}` on {environment.processor}, {environment.cores} cores, Python {environment.python}, "
-        f"commit {environment.commit}, {when(environment)}, beside {versions}: medians of "
-        f"{' or '.join(map(str, sorted(rounds)))} rounds in which all took turns, and the range of the ratios. All of "
-        f"it is in `bench/results/{environment.machine}.html`."
+        f"commit {environment.commit}, {format_start(environment)}, with {versions}. Medians of "
+        f"{' or '.join(map(str, sorted(rounds)))} rounds in which all contenders took turns; in brackets the range of "
+        f"the ratios. All figures are in `bench/results/{environment.machine}.json`."
     )
 
 
-def _row(results: Results, line: Quoted) -> str:
-    table = results.table(line.table)
-    mine = None if table is None else cell(table, line.contender, line.column, line.against)
-    other = None if table is None else cell(table, line.against, line.column)
+def _row(results: Results, quote: QuotedRatio) -> str:
+    table = results.table(quote.table)
+    mine = None if table is None else find_cell(table, quote.contender, quote.column, quote.against)
+    other = None if table is None else find_cell(table, quote.against, quote.column)
     if table is None or mine is None or other is None or mine.ratio is None:
-        raise ValueError(f"{line.table}, {line.column}: {line.contender} against {line.against}: not measured")
-    here, beside = human(mine.figure.median, table.unit), human(other.figure.median, table.unit)
-    times = f"**{ratio(mine.ratio.median)}** ({ratio_span(mine.ratio)})"
-    return f"| {line.what} | {here} | {line.against}: {beside} | {times} |\n"
+        raise ValueError(f"{quote.table}, {quote.column}: {quote.contender} against {quote.against}: not measured")
+    figure, compared = format_figure(mine.figure.median, table.unit), format_figure(other.figure.median, table.unit)
+    times = f"**{format_ratio(mine.ratio.median)}** ({format_ratio_span(mine.ratio)})"
+    return f"| {quote.what} | {figure} | {quote.against}: {compared} | {times} |\n"
 
 
-def quoted(text: str, figures: str) -> str:
-    """A document with the figures in their place. Raises `ValueError` for one that has no place for them."""
-    made, places = _BLOCK.subn(lambda _: figures, text)
+def insert_block(text: str, figures: str) -> str:
+    """Insert the figures into a document. Raises `ValueError` unless it has exactly one place for them."""
+    document, places = _BLOCK.subn(lambda _: figures, text)
     if places != 1:
-        raise ValueError(f"{places} places for figures, where there has to be one")
-    return made
+        raise ValueError(f"expected one place for figures, found {places}")
+    return document
 
 
 def main() -> int:
-    """Write the documents."""
-    results, quotes = chosen()
+    """Write the figures into all documents."""
+    results, quotes = load_quotes()
     for document in DOCUMENTS:
-        text = quoted(document.read_text(encoding="utf-8"), block(results, quotes, document))
+        text = insert_block(document.read_text(encoding="utf-8"), render_block(results, quotes, document))
         document.write_text(text, encoding="utf-8")
     return 0
 

@@ -1,9 +1,8 @@
-"""What a run of the benchmarks has found, as it is kept in a file.
+"""The results of a run, and their file.
 
-A table compares contenders: a row for each, a column for each thing that was measured. Contenders take turns in rounds,
-so that whatever else the machine does meets all of them, and the figures of all rounds are kept. A ratio is worked out
-round by round, between two contenders in the same round, and then the median is taken: it holds on machines whose speed
-changes meanwhile, where the figures themselves do not.
+A table compares contenders, with a row for each and a column for each measurement. Contenders take turns in rounds, so
+that other load on the machine affects all of them. The figures of all rounds are kept. A ratio is computed within each
+round, and then the median is taken. So ratios stay valid if the speed of the machine changes, unlike the figures.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ FORMAT = 1
 
 
 class Environment(msgspec.Struct):
-    """The machine, and what ran on it."""
+    """The machine and its software."""
 
     machine: str
-    """A short name, of which the results file has its own."""
+    """A short name, also used for file names."""
     processor: str
     cores: int
     memory_gb: float
@@ -31,14 +30,14 @@ class Environment(msgspec.Struct):
     python: str
     commit: str
     load: float
-    """The average load over the minute before the run: much more than 0 makes figures worse, and ratios less so."""
+    """The load average of the minute before the run. A high load makes figures worse; ratios suffer less."""
     began: str
     """Date and time, in UTC."""
     versions: dict[str, str]
 
 
 class Figures(msgspec.Struct):
-    """What was measured in one column for one contender, round by round."""
+    """The figures of one contender in one column, by round."""
 
     rounds: list[float]
 
@@ -52,18 +51,18 @@ class Row(msgspec.Struct):
 
     contender: str
     figures: dict[str, Figures]
-    """By column; one that a contender does not take part in is missing."""
+    """By column. A column that the contender does not support is missing."""
     note: str = ""
 
 
 class Table(msgspec.Struct):
-    """One comparison."""
+    """A comparison of contenders."""
 
     name: str
-    """Such as `codecs/tools-call`: budgets and documents refer to it."""
+    """Such as `codecs/tools-call`. Budgets and documents refer to it."""
     title: str
     about: str
-    """What is measured, for somebody who has not read the code."""
+    """Description of the measurement, for readers of the report."""
     unit: str
     better: Literal["lower", "higher"]
     reference: str
@@ -71,25 +70,25 @@ class Table(msgspec.Struct):
     columns: list[str]
     rows: list[Row]
     kind: Literal["bars", "lines"] = "bars"
-    """How it is drawn: lines where the columns are sizes, on logarithmic scales."""
+    """The kind of chart. Lines need columns that are sizes, and have logarithmic scales."""
     headline: str = ""
-    """The column that tells most; without it the first, and where they are sizes the last."""
+    """The most important column. The default is the first, or the last if columns are sizes."""
 
     @property
     def leading(self) -> str:
-        """The column that tells most, of a table that has some."""
+        """The most important column: `headline`, or its default."""
         return self.headline or self.columns[-1 if self.kind == "lines" else 0]
 
     def figures(self, contender: str, column: str) -> Figures | None:
-        """What was measured, if it was."""
+        """Return the figures of a contender in a column, or None."""
         row = next((row for row in self.rows if row.contender == contender), None)
         return None if row is None else row.figures.get(column)
 
     def ratios(self, contender: str, column: str, against: str | None = None) -> list[float]:
-        """How many times as good a contender is as another, round by round; empty where one did not take part.
+        """Return the ratios of one contender to another, by round: above 1 is better.
 
-        And where one has nothing in a round, or less: memory that a process has given back meanwhile. Others of its
-        rounds then say nothing either.
+        There are no ratios if one has no figures, or a figure of 0 or less in some round: a process may have freed
+        memory, and then its other rounds mean nothing either.
         """
         mine, other = self.figures(contender, column), self.figures(against or self.reference, column)
         if mine is None or other is None or min(mine.rounds + other.rounds, default=0) <= 0:
@@ -99,34 +98,34 @@ class Table(msgspec.Struct):
 
 
 class Results(msgspec.Struct):
-    """One run."""
+    """The results of a run."""
 
     format: int
     command: str
-    """What was run, by which anybody can run it again."""
+    """The command that repeats the run."""
     quick: bool
     environment: Environment
     tables: list[Table]
     broken: list[str] = []
-    """Suites that broke off, with why; what they had measured by then is there."""
+    """Suites that failed, with the reason. Their finished tables are included."""
 
     def table(self, name: str) -> Table | None:
-        """One by its name."""
+        """Return the table with a name, or None."""
         return next((table for table in self.tables if table.name == name), None)
 
 
 def save(results: Results, path: Path) -> None:
-    """Write a file of results, to be read by people too."""
+    """Write a results file as indented JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
 
 
 def load(path: Path) -> Results:
-    """Read one. Raises `ValueError` for what is none."""
+    """Read a results file. Raises `ValueError` for an invalid one."""
     try:
         results = msgspec.json.decode(path.read_bytes(), type=Results)
     except msgspec.DecodeError as error:
         raise ValueError(f"{path}: {error}") from error
     if results.format != FORMAT:
-        raise ValueError(f"{path}: format {results.format}, where {FORMAT} is known: measure again")
+        raise ValueError(f"{path}: unknown format {results.format}, expected {FORMAT}; measure again")
     return results

@@ -1,6 +1,6 @@
-"""`python -m codegen`: generate, check, bump, schema-check, diff.
+"""The command `python -m codegen`: generate, check, bump, schema-check, diff.
 
-Exit status: 0 all is well, 1 something differs, 2 the input cannot be compiled (nothing is written then).
+Exit status: 0 for success, 1 for differences, 2 for input that cannot be compiled; nothing is written then.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from codegen.bump import bump, schema_check
-from codegen.diff import changes
+from codegen.bump import bump, find_differences
+from codegen.diff import describe_changes
 from codegen.errors import SchemaError
-from codegen.output import check_folder, compare, write
-from codegen.pipeline import compile_all, interface
+from codegen.output import check_is_folder, compare, write
+from codegen.pipeline import compile_all, load_interface
 
 __all__ = ["main"]
 
@@ -38,16 +38,16 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     commands.add_parser("generate", help="write the package").set_defaults(run=_generate)
     commands.add_parser("check", help="compare the package with what would be written").set_defaults(run=_check)
-    take_in = commands.add_parser("bump", help="take in an upstream schema, regenerate, say what changed")
-    take_in.add_argument("version", help="a date, or ext/<name>")
-    take_in.add_argument("origin", help="path or https URL of upstream's schema.json")
-    take_in.add_argument("--commit", help="upstream's commit, where the origin does not tell")
-    take_in.add_argument("--repin", action="store_true", help="accept a file with another hash than the pinned one")
-    take_in.set_defaults(run=_bump)
-    official = commands.add_parser("schema-check", help="prove that ours are upstream's files without prose")
+    bumped = commands.add_parser("bump", help="import an upstream schema, regenerate, report the changes")
+    bumped.add_argument("version", help="a date, or ext/<name>")
+    bumped.add_argument("origin", help="path or https URL of upstream's schema.json")
+    bumped.add_argument("--commit", help="upstream's commit, if the origin does not contain it")
+    bumped.add_argument("--repin", action="store_true", help="accept a file whose hash is not the pinned one")
+    bumped.set_defaults(run=_bump)
+    official = commands.add_parser("schema-check", help="prove that our schemas are upstream's without prose")
     official.add_argument("official", type=Path, help="folder with <version>/schema.json")
     official.set_defaults(run=_schema_check)
-    compared = commands.add_parser("diff", help="what changed between two pinned versions")
+    compared = commands.add_parser("diff", help="print the changes between two pinned versions")
     compared.add_argument("old")
     compared.add_argument("new")
     compared.set_defaults(run=_diff)
@@ -58,18 +58,18 @@ def _generate(options: argparse.Namespace) -> int:
     files, missing = compile_all(options.schema)
     write(files, options.output)
     for name in missing:
-        print(f"no words in docs.toml: {name}")
+        print(f"no description in docs.toml: {name}")
     print(f"{len(files)} files in {options.output}")
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
     files, _ = compile_all(options.schema)
-    return _tell(compare(files, options.output), "run `make generate` and commit what it writes")
+    return _print_differences(compare(files, options.output), "run `make generate` and commit what it writes")
 
 
 def _bump(options: argparse.Namespace) -> int:
-    check_folder(options.output)
+    check_is_folder(options.output)
     files, report = bump(options.version, options.origin, options.schema, commit=options.commit, repin=options.repin)
     write(files, options.output)
     print(report)
@@ -77,15 +77,18 @@ def _bump(options: argparse.Namespace) -> int:
 
 
 def _schema_check(options: argparse.Namespace) -> int:
-    return _tell(schema_check(options.schema, options.official), "run `make bump` for it")
+    return _print_differences(find_differences(options.schema, options.official), "run `make bump` for it")
 
 
 def _diff(options: argparse.Namespace) -> int:
-    print(changes(interface(options.schema, options.old), interface(options.schema, options.new)), end="")
+    print(
+        describe_changes(load_interface(options.schema, options.old), load_interface(options.schema, options.new)),
+        end="",
+    )
     return 0
 
 
-def _tell(differences: list[str], remedy: str) -> int:
+def _print_differences(differences: list[str], remedy: str) -> int:
     for line in differences:
         print(line)
     if differences:

@@ -1,4 +1,4 @@
-"""Taking in a schema file of upstream's, and comparing ours with upstream's."""
+"""Import a schema file of upstream, and compare our files with upstream's."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from http.client import HTTPException
 from pathlib import Path
 
 from codegen import errata
-from codegen.diff import changes
+from codegen.diff import describe_changes
 from codegen.errors import SchemaError
 from codegen.nodes import Schema
-from codegen.pipeline import compile_all, interface
-from codegen.source import EXTENSION, Pinned, check_version, interface_text, load, load_pinned, parse, sha256
+from codegen.pipeline import compile_all, load_interface
+from codegen.source import EXTENSION, Pinned, check_version, format_interface, load, load_pinned, parse, sha256
 
-__all__ = ["bump", "schema_check"]
+__all__ = ["bump", "find_differences"]
 
 _UPSTREAM = re.compile(r"https://[^/]+/(?P<repository>[^/]+/[^/]+)/(?P<commit>[0-9a-f]{40})/(?P<path>.+)")
 _REFERENCE = "https://modelcontextprotocol.io/specification/{version}/schema#{{anchor}}"
@@ -26,10 +26,10 @@ _LIMIT_BYTES = 64 << 20
 
 
 def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: bool) -> tuple[dict[str, str], str]:
-    """Take a schema in: returns the regenerated files and a report, after updating the schema folder.
+    """Import a schema into the schema folder, and return the regenerated files and a report.
 
     Raises `SchemaError` for a file whose hash is not the pinned one (unless `repin`), or that cannot be
-    compiled; nothing has been written then.
+    compiled; nothing is written then.
     """
     check_version(version, "VERSION")
     data = _read(origin)
@@ -37,9 +37,11 @@ def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: 
     entry = pinned.get(version, {})
     same = entry.get("upstream_sha256") == sha256(data)
     if entry and not same and not repin:
-        raise SchemaError(origin, "", f"sha256 {sha256(data)} is not the one pinned for {version}; REPIN=1 accepts it")
+        raise SchemaError(
+            origin, "", f"sha256 {sha256(data)} differs from the one pinned for {version}; REPIN=1 accepts it"
+        )
     schema = parse(data, origin)
-    text = interface_text(schema)
+    text = format_interface(schema)
     with tempfile.TemporaryDirectory() as scratch:
         draft = Path(scratch) / "schema"
         shutil.copytree(folder, draft)
@@ -53,14 +55,14 @@ def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: 
         try:
             files, missing = compile_all(draft)
         except SchemaError as error:
-            raise _told_of_origin(error, draft, version, origin, schema) from error
+            raise _with_origin(error, draft, version, origin, schema) from error
         report = _report(version, folder, draft, missing)
         shutil.copytree(draft, folder, dirs_exist_ok=True)
     return files, report
 
 
-def _told_of_origin(error: SchemaError, draft: Path, version: str, origin: str, schema: Schema) -> SchemaError:
-    """An error of the draft as one of the file it was made from, with the errata that may be what is missing."""
+def _with_origin(error: SchemaError, draft: Path, version: str, origin: str, schema: Schema) -> SchemaError:
+    """Return an error of the draft as one of the original file, with the errata that might fix it."""
     file = origin if error.file == str(draft / f"{version}.json") else error.file
     proposed = "\n".join(_proposals(schema, draft, version))
     return SchemaError(file, error.pointer, error.reason + (f"\n{proposed}" if proposed else ""))
@@ -69,7 +71,7 @@ def _told_of_origin(error: SchemaError, draft: Path, version: str, origin: str, 
 def _proposals(schema: Schema, folder: Path, version: str) -> list[str]:
     lines: list[str] = []
     for entry in errata.carry_over(schema, errata.load(folder), version):
-        lines.append(f"errata: {entry['pointer']} has the defect of an older revision; consider adding:")
+        lines.append(f"errata: {entry['pointer']} has the same defect as in an older revision; consider adding:")
         lines.append(json.dumps(entry, indent=2))
     return lines
 
@@ -95,7 +97,7 @@ def _read(origin: str) -> bytes:
 def _entry(
     version: str, origin: str, known: dict[str, str], commit: str | None, *, same: bool = True
 ) -> dict[str, str]:
-    """Where a schema comes from: read off its URL, else as stated, else as known."""
+    """Describe the origin of a schema: from its URL, else as given, else as pinned before."""
     if found := _UPSTREAM.fullmatch(origin):
         source = found.groupdict()
     else:
@@ -115,19 +117,19 @@ def _write_pinned(folder: Path, pinned: Pinned) -> None:
 
 
 def _report(version: str, before: Path, after: Path, missing: list[str]) -> str:
-    """What changed against the newest earlier revision, or against what this version was."""
+    """Report the changes against the newest earlier revision, and against the same version as pinned before."""
     older = _predecessor(version, before)
     lines: list[str] = []
-    new = interface(after, version)
+    new = load_interface(after, version)
     if older is not None:
         lines.append(f"{version} against {older}:")
-        lines.append(changes(interface(before, older), new) or "nothing changed\n")
+        lines.append(describe_changes(load_interface(before, older), new) or "no changes\n")
     if version in load_pinned(before):
-        lines.append(f"{version} against what it was:")
-        lines.append(changes(interface(before, version), new) or "nothing changed\n")
+        lines.append(f"{version} against its previous file:")
+        lines.append(describe_changes(load_interface(before, version), new) or "no changes\n")
     schema = next(source.schema for source in load(after) if source.version == version)
     lines += _proposals(schema, after, version)
-    lines += [f"no words in docs.toml: {name}" for name in missing]
+    lines += [f"no description in docs.toml: {name}" for name in missing]
     return "\n".join(lines)
 
 
@@ -138,8 +140,8 @@ def _predecessor(version: str, folder: Path) -> str | None:
     return max((other for other in known if not other.startswith(EXTENSION) and other < version), default=None)
 
 
-def schema_check(folder: Path, official: Path) -> list[str]:
-    """Proof that our files are upstream's without prose: what differs, a line each."""
+def find_differences(folder: Path, official: Path) -> list[str]:
+    """List the differences between our schemas and upstream's without prose, one line each; also apply the errata."""
     differences: list[str] = []
     for version, entry in load_pinned(folder).items():
         path = official / version.replace("/", "-") / "schema.json"
@@ -148,9 +150,9 @@ def schema_check(folder: Path, official: Path) -> list[str]:
             continue
         data = path.read_bytes()
         if sha256(data) != entry["upstream_sha256"]:
-            differences.append(f"{version}: upstream's file has another sha256 than PINNED.json says")
-        elif interface_text(parse(data, str(path))) != (folder / f"{version}.json").read_text(encoding="utf-8"):
-            differences.append(f"{version}: our file is not upstream's without prose")
+            differences.append(f"{version}: the sha256 of upstream's file differs from the one in PINNED.json")
+        elif format_interface(parse(data, str(path))) != (folder / f"{version}.json").read_text(encoding="utf-8"):
+            differences.append(f"{version}: our file differs from upstream's without prose")
     for source in load(folder):
         errata.apply(source.schema, errata.load(folder), source.version, source.file)
     return differences

@@ -1,4 +1,4 @@
-"""What changed between two schemas, in the terms a maintainer thinks in."""
+"""The changes between two schemas, as definitions, fields, methods and constants."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codegen.methods import Method
+from codegen.methods import MethodDefinition
 from codegen.nodes import Schema, ref_name, type_names
 
-__all__ = ["Interface", "changes", "read_interface"]
+__all__ = ["InterfaceTables", "describe_changes", "read_interface"]
 
 _NAMES: Mapping[str, str] = {"array": "list", "object": "map"}
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
-    """A schema as tables of name → text, one for each kind of thing that may change."""
+class InterfaceTables:
+    """A schema as tables, name → text: one table for each kind of change."""
 
     definitions: dict[str, str]
     fields: dict[str, str]
@@ -25,10 +25,11 @@ class Interface:
     constants: dict[str, str]
 
 
-def read_interface(document: Schema, methods: list[Method], codes: dict[str, int]) -> Interface:
+def read_interface(document: Schema, methods: list[MethodDefinition], codes: dict[str, int]) -> InterfaceTables:
+    """Read the tables off a normalised schema, its methods and its error codes."""
     defs = document["$defs"]
     objects = {name: node for name, node in defs.items() if "properties" in node}
-    return Interface(
+    return InterfaceTables(
         definitions={name: _object_text(node) if name in objects else _type_text(node) for name, node in defs.items()},
         fields={
             f"{name}.{key}": _type_text(child) + ("" if key in node.get("required", []) else ", optional")
@@ -49,10 +50,10 @@ def read_interface(document: Schema, methods: list[Method], codes: dict[str, int
     )
 
 
-def changes(old: Interface, new: Interface) -> str:
-    """A text of what was added, removed and changed; empty where nothing was.
+def describe_changes(old: InterfaceTables, new: InterfaceTables) -> str:
+    """Describe additions, removals and changes; the text is empty without any.
 
-    The fields of a definition that is new or gone are not told one by one.
+    The fields of a definition that was added or removed are not listed.
     """
     touched = old.definitions.keys() ^ new.definitions.keys()
     known: Callable[[str], bool] = lambda name: name.partition(".")[0] not in touched  # noqa: E731
@@ -79,7 +80,7 @@ def _colon(text: str) -> str:
     return f": {text}" if text else ""
 
 
-def _method_text(method: Method) -> str:
+def _method_text(method: MethodDefinition) -> str:
     result = f" -> {method.result}" if method.result else ""
     return f"{method.kind} of {method.sender}, {method.params or 'no params'}{result}"
 

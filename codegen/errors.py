@@ -1,4 +1,4 @@
-"""The one error the compiler raises for bad input."""
+"""The error that the compiler raises for bad input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["SchemaError"]
 class SchemaError(Exception):
     """Input that cannot be compiled.
 
-    `file` and `pointer` (a JSON pointer, RFC 6901) name the place, `reason` the cause.
+    `file` and `pointer` (a JSON pointer, RFC 6901) give the place, `reason` gives the cause.
     """
 
     def __init__(self, file: str, pointer: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Objects that the schema writes in place: each gets a definition."""
+"""Hoisting of inline objects: each gets a definition of its own."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["hoist_objects"]
 
 
 def hoist_objects(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
-    """Every inline object gets a definition: that of an equal named one, or one named by its place.
+    """Replace every inline object by a reference: to an equal definition, or to a new one named by its place.
 
-    An object that stands at several places under one property name is one type of that name, but
-    for `params`, which belong to their method.
+    Equal objects under one property name become one definition of that name. `params` are an
+    exception, since they belong to their method.
     """
     return _Hoister(defs, file).run()
 
@@ -33,16 +33,16 @@ class _Hoister:
 
     def run(self) -> dict[str, Schema]:
         for name, node in self.official.items():
-            self.out[name] = {}  # holds the definition's place before those hoisted out of it
+            self.out[name] = {}  # a definition stands before those that are hoisted out of it
             self.out[name] = self._inside(node, name, name)
         return self.out
 
     def _inside(self, node: Schema, place: str, owner: str, key: str = "") -> Schema:
-        """A schema with the schemas below it flattened."""
+        """Return a copy of a schema in which the schemas below it are flat."""
         node = dict(node)
         if "properties" in node:
             node["properties"] = {
-                name: self._flat(child, place + names.pascal(name), owner, name)
+                name: self._flat(child, place + names.to_pascal(name), owner, name)
                 for name, child in node["properties"].items()
             }
         if "items" in node:
@@ -65,14 +65,18 @@ class _Hoister:
     def _flat(self, node: Schema, place: str, owner: str, key: str, *, below: bool = False) -> Schema:
         if "anyOf" in node and (twin := self.twins.get(_shape(node))) is not None:
             return {"$ref": f"#/$defs/{twin}"}
-        # Constraints are written on members and definitions: what is constrained below them gets a definition.
+        # Templates write constraints on members and definitions, so a constrained type below them gets a definition.
         is_constrained = below and not BOUNDS.isdisjoint(node)
         if "properties" not in node and node.get("additionalProperties") is not False and not is_constrained:
             return self._inside(node, place, owner, key)
         shared = self.shared.get((_shape(node), key))
         name = shared or place
         if name in self.official or (name in self.out and not shared):
-            raise SchemaError(self.file, f"/$defs/{owner}", f"the inline type {name} would hide another one")
+            raise SchemaError(
+                self.file,
+                f"/$defs/{owner}",
+                f"the inline type would be named `{name}`, which another definition is named already",
+            )
         if name not in self.out:
             self.out[name] = {}
             self.out[name] = {**self._inside(node, name, name), "x": {"origin": [owner, key]}}
@@ -80,10 +84,10 @@ class _Hoister:
 
 
 def _variant_suffix(member: Schema, index: int) -> str:
-    """What tells an inline union member apart: its constant, else its number."""
+    """Name the variant of an inline union: by its constant, else by its number."""
     properties = member.get("properties", {})
     consts = [node["const"] for node in properties.values() if isinstance(node.get("const"), str)]
-    return names.pascal(consts[-1]) if consts else f"Variant{index + 1}"
+    return names.to_pascal(consts[-1]) if consts else f"Variant{index + 1}"
 
 
 def _shape(node: Schema) -> str:
@@ -91,9 +95,9 @@ def _shape(node: Schema) -> str:
 
 
 def _shared_names(defs: dict[str, Schema]) -> dict[tuple[str, str], str]:
-    """Names for the inline objects that stand in several definitions: shape and property → name.
+    """Name the inline objects that several definitions contain: shape and property → name.
 
-    Named by the property alone, or by the shortest place where that is taken or generic (`_meta`).
+    The name is that of the property, or of the shortest place if the property's is taken or generic (`_meta`).
     """
     places: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for name, node in defs.items():
@@ -102,7 +106,7 @@ def _shared_names(defs: dict[str, Schema]) -> dict[tuple[str, str], str]:
     shared: dict[tuple[str, str], str] = {}
     for (shape, key), found in places.items():
         if len({name for name, _ in found}) > 1:
-            bare = names.pascal(key)
+            bare = names.to_pascal(key)
             shortest = min((place for _, place in found), key=lambda place: (len(place), place))
             taken = key.startswith("_") or bare in defs or bare in shared.values()
             shared[shape, key] = shortest if taken else bare
@@ -110,12 +114,12 @@ def _shared_names(defs: dict[str, Schema]) -> dict[tuple[str, str], str]:
 
 
 def _inline_objects(node: Schema, place: str) -> Iterator[tuple[str, Schema, str]]:
-    """Property name, schema and place of each object written in place, but for `params`."""
+    """Yield property name, schema and place of each inline object except `params`."""
     for pointer, child in children(node):
         if not is_schema(child):
             continue
         key = str(pointer[-1]) if pointer[0] == "properties" else ""
-        below = place + names.pascal(key)
+        below = place + names.to_pascal(key)
         if "properties" in child and key not in ("", "params"):
             yield key, child, below
         yield from _inline_objects(child, below)

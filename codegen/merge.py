@@ -1,6 +1,6 @@
-"""`allOf`: one object out of several.
+"""Merge the parts of `allOf` into one object.
 
-Only what MCP's schemas mean by it: parts that are objects, or unions of objects (which multiply out).
+Supports only the forms that MCP's schemas use: parts that are objects, or unions of objects, which are multiplied out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["merge_all_of"]
 
 
 def merge_all_of(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
-    """Definitions without `allOf`."""
+    """Return the definitions without `allOf`."""
     merger = _Merger(defs, file)
     return {name: merger.inside(node, name) for name, node in defs.items()}
 
@@ -48,13 +48,13 @@ class _Merger:
         return branches
 
     def _both(self, left: Schema, right: Schema, place: str) -> Schema:
-        """The object that satisfies both."""
+        """Return the object schema that combines both."""
         if not left:
             return right
         merged = {**left, **right}
         for key in left.keys() & right.keys():
             merged[key] = self._keyword(key, left[key], right[key], place)
-        # Open only where every part that has members is: a base type's openness is room for its heirs.
+        # The result is open only if every part with members is: a base type is open for the sake of its subtypes.
         if any("properties" in part and "additionalProperties" not in part for part in (left, right)):
             merged.pop("additionalProperties", None)
         return merged
@@ -70,7 +70,7 @@ class _Merger:
             }
         if key == "required":
             return [*left, *(name for name in right if name not in left)]
-        raise SchemaError(self.file, pointer_text(("$defs", place)), f"`allOf` parts differ in `{key}`")
+        raise SchemaError(self.file, pointer_text(("$defs", place)), f"the parts of `allOf` differ in `{key}`")
 
     def _member(self, left: Schema, right: Schema, place: str) -> Schema:
         if not left or left == right:
@@ -84,4 +84,4 @@ class _Merger:
             return right
         if right.items() <= left.items():
             return left
-        raise SchemaError(self.file, pointer_text(("$defs", place)), "`allOf` parts give one property two types")
+        raise SchemaError(self.file, pointer_text(("$defs", place)), "the parts of `allOf` give one property two types")

@@ -1,4 +1,4 @@
-"""Requests and notifications: who sends them, and what they inherit from their base types."""
+"""Requests and notifications: their senders, and the members that they inherit from base types."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ __all__ = [
     "REQUEST",
     "SERVER",
     "add_alternatives",
-    "alternative_name",
-    "direct_members",
     "inherit_envelope",
-    "single_member_unions",
+    "list_direct_members",
+    "name_alternatives",
+    "reference_single_members",
 ]
 
 CLIENT, SERVER = "Client", "Server"
 REQUEST, NOTIFICATION = "Request", "Notification"
 INPUT_REQUEST = "InputRequest"
-"""The names by which upstream's schemas say who sends what: `ClientRequest`, `ServerNotification`, …"""
+"""Parts of the names of the unions that list messages by sender: `ClientRequest`, `ServerNotification`, …"""
 
 _DIRECTIONS = [side + kind for kind in (REQUEST, NOTIFICATION) for side in (CLIENT, SERVER)]
 _META = "_meta"
 
 
-def single_member_unions(defs: dict[str, Schema]) -> dict[str, Schema]:
-    """A direction union of one message that upstream wrote out in place becomes a reference to the message."""
+def reference_single_members(defs: dict[str, Schema]) -> dict[str, Schema]:
+    """Replace a direction union of a single message, which upstream writes out, by a reference to the message."""
     defs = dict(defs)
     for union in _DIRECTIONS:
         node = defs.get(union, {})
@@ -38,19 +38,19 @@ def single_member_unions(defs: dict[str, Schema]) -> dict[str, Schema]:
 
 
 def inherit_envelope(defs: dict[str, Schema]) -> dict[str, Schema]:
-    """Older messages leave `jsonrpc`, `id` and `_meta` to their base types: write them out, optional as there."""
+    """Write out `jsonrpc`, `id` and `_meta`, which older messages leave to their base types, as optional members."""
     defs = dict(defs)
     for union in _DIRECTIONS:
         kind = REQUEST if union.endswith(REQUEST) else NOTIFICATION
         envelope = defs.get("JSONRPC" + kind)
-        for name in direct_members(defs, union):
+        for name in list_direct_members(defs, union):
             if envelope and "jsonrpc" not in defs.get(name, {}).get("properties", {"jsonrpc": {}}):
                 defs[name] = _with_envelope(defs[name], envelope)
     return defs
 
 
-def direct_members(defs: dict[str, Schema], union: str) -> list[str]:
-    """The definitions that a direction union names; none where a revision has no such union."""
+def list_direct_members(defs: dict[str, Schema], union: str) -> list[str]:
+    """List the definitions that a direction union names; none if a revision has no such union."""
     node = defs.get(union, {})
     return [ref_name(member["$ref"]) for member in node.get("anyOf", [node]) if "$ref" in member]
 
@@ -65,17 +65,17 @@ def _with_envelope(message: Schema, envelope: Schema) -> Schema:
     return {**message, "properties": properties}
 
 
-def alternative_name(base: str) -> str:
-    """The union of a request's own result and its alternatives: `CallTool` → `CallToolRequestResult`."""
+def name_alternatives(base: str) -> str:
+    """Name the union of a request's own result and its alternatives: `CallTool` → `CallToolRequestResult`."""
     return f"{base}{REQUEST}Result"
 
 
 def add_alternatives(defs: dict[str, Schema], alternatives: dict[str, list[str]]) -> dict[str, Schema]:
-    """Unions for the requests that may have other results than their own."""
+    """Add a union for each request that has alternative results."""
     unions = {}
     for name, node in defs.items():
         if others := alternatives.get(node.get("properties", {}).get("method", {}).get("const")):
             base = name.removesuffix(REQUEST)
             members = [f"{base}Result", *others]
-            unions[alternative_name(base)] = {"anyOf": [{"$ref": f"#/$defs/{member}"} for member in members]}
+            unions[name_alternatives(base)] = {"anyOf": [{"$ref": f"#/$defs/{member}"} for member in members]}
     return {**defs, **unions}

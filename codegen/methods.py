@@ -1,8 +1,8 @@
 """The method table, read off a normalised schema.
 
-Three rules: the unions `ClientRequest`, `ServerNotification`, … say who sends a message; the message's
-`method` constant and `params` give name and parameters; the result of `XRequest` is what `XResultResponse`
-carries, else `XResult`, else `EmptyResult`.
+Three rules: the unions `ClientRequest`, `ServerNotification`, … give the sender of a message; the message's
+`method` constant and `params` give name and parameters; the result of `XRequest` is that of `XResultResponse`,
+else `XResult`, else `EmptyResult`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,27 @@ from typing import Any
 
 from codegen import names
 from codegen.errors import SchemaError
-from codegen.messages import CLIENT, INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER, alternative_name, direct_members
+from codegen.messages import (
+    CLIENT,
+    INPUT_REQUEST,
+    NOTIFICATION,
+    REQUEST,
+    SERVER,
+    list_direct_members,
+    name_alternatives,
+)
 from codegen.nodes import Schema, ref_name
-from codegen.unions import members
+from codegen.unions import list_members
 
-__all__ = ["Method", "check_constants", "error_codes", "read_methods"]
+__all__ = ["MethodDefinition", "check_constants", "read_error_codes", "read_methods"]
 
 _INPUT = "input"
 _METHOD = re.compile(r"[\w./:$-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """One method of a revision; types are names of definitions."""
+class MethodDefinition:
+    """A method of a revision. Types are names of definitions."""
 
     name: str
     sender: str
@@ -38,29 +46,29 @@ class Method:
 
     @property
     def constant(self) -> str:
-        return names.constant_name(self.name)
+        return names.name_constant(self.name)
 
     @property
     def handler(self) -> str:
-        return names.snake(_base(self.message))
+        return names.to_snake(_base(self.message))
 
     @property
     def group(self) -> str:
-        """The capability it belongs to: the first part of its name, or `core`."""
+        """The capability that the method belongs to: the first part of its name, or `core`."""
         first, slash, _ = self.name.removeprefix("notifications/").partition("/")
         return first if slash and first not in (CLIENT.lower(), SERVER.lower()) else "core"
 
-    def sent_by(self, side: str) -> bool:
+    def is_sent_by(self, side: str) -> bool:
         return self.sender in (side, "both")
 
 
-def read_methods(document: Schema, directions: dict[str, list[str]], file: str) -> list[Method]:
-    """The methods of a schema in the order of their names.
+def read_methods(document: Schema, directions: dict[str, list[str]], file: str) -> list[MethodDefinition]:
+    """Read the methods of a schema, sorted by name.
 
-    `directions` says who sends what where the schema, as that of an extension, has no unions that do.
+    `directions` lists the messages of each sender for a schema without direction unions, such as that of an extension.
     """
     defs = document["$defs"]
-    found: dict[str, Method] = {}
+    found: dict[str, MethodDefinition] = {}
     for side in (CLIENT, SERVER):
         for message, kind in _messages(defs, side, directions.get(side, [])):
             method = _method(defs, message, kind, side.lower(), file)
@@ -86,24 +94,24 @@ def _messages(defs: dict[str, Schema], side: str, extra: list[str]) -> list[tupl
 
 
 def _members(defs: dict[str, Schema], union: str) -> list[str]:
-    """The messages of a union, unions in it spread; what is no object stays as it is, to be refused by its name."""
+    """List the messages of a union and of the unions in it. Other types are listed, too, to be rejected by name."""
     found: list[str] = []
-    for name in direct_members(defs, union):
-        spread = [ref_name(member["$ref"]) for member in members({"$ref": name}, defs) if "$ref" in member]
+    for name in list_direct_members(defs, union):
+        spread = [ref_name(member["$ref"]) for member in list_members({"$ref": name}, defs) if "$ref" in member]
         found += spread or [name]
     return found
 
 
-def _method(defs: dict[str, Schema], message: str, kind: str, sender: str, file: str) -> Method:
+def _method(defs: dict[str, Schema], message: str, kind: str, sender: str, file: str) -> MethodDefinition:
     node = defs.get(message, {})
     properties = node.get("properties", {})
     name = properties.get("method", {}).get("const")
     if not isinstance(name, str):
-        raise SchemaError(file, f"/$defs/{message}", "a message needs a `method` that is one constant text")
-    if not (_METHOD.fullmatch(name) and names.constant_name(name).isidentifier()):
-        raise SchemaError(file, f"/$defs/{message}", f"no Python name can be made of the method {name!r}")
+        raise SchemaError(file, f"/$defs/{message}", "expected a message with a `method` that is a constant string")
+    if not (_METHOD.fullmatch(name) and names.name_constant(name).isidentifier()):
+        raise SchemaError(file, f"/$defs/{message}", f"the method {name!r} has no Python name")
     params: Any = properties.get("params")
-    return Method(
+    return MethodDefinition(
         name=name,
         sender=sender,
         kind=kind,
@@ -120,7 +128,7 @@ def _base(message: str) -> str:
 
 def _result(defs: dict[str, Schema], base: str, file: str) -> str:
     response = defs.get(f"{base}ResultResponse", {}).get("properties", {}).get("result", {})
-    candidates = [alternative_name(base), ref_name(response.get("$ref", "")), f"{base}Result", "EmptyResult"]
+    candidates = [name_alternatives(base), ref_name(response.get("$ref", "")), f"{base}Result", "EmptyResult"]
     for name in candidates:
         if name in defs:
             return name
@@ -129,12 +137,12 @@ def _result(defs: dict[str, Schema], base: str, file: str) -> str:
     )
 
 
-def _check_handlers(found: dict[str, Method], file: str) -> None:
-    """Two methods of one name on one handler would hide each other."""
+def _check_handlers(found: dict[str, MethodDefinition], file: str) -> None:
+    """Raise `SchemaError` if two methods would have the same name on a handler."""
     for side in (CLIENT.lower(), SERVER.lower()):
         seen: dict[str, str] = {}
         for method in found.values():
-            if method.sent_by(side) and (other := seen.setdefault(method.handler, method.name)) != method.name:
+            if method.is_sent_by(side) and (other := seen.setdefault(method.handler, method.name)) != method.name:
                 reason = f"{other!r} and {method.name!r} would both be handled by `{method.handler}`"
                 raise SchemaError(file, f"/$defs/{method.message}", reason)
 
@@ -142,8 +150,8 @@ def _check_handlers(found: dict[str, Method], file: str) -> None:
 _TABLES = frozenset(f"{side}_{kind}S" for side in ("CLIENT", "SERVER") for kind in ("REQUEST", "NOTIFICATION"))
 
 
-def check_constants(methods: list[Method], codes: dict[str, int], file: str) -> None:
-    """The names of a `methods` module are all different, or `SchemaError`."""
+def check_constants(methods: list[MethodDefinition], codes: dict[str, int], file: str) -> None:
+    """Raise `SchemaError` if two constants of a `methods` module would have the same name."""
     taken = dict.fromkeys({*codes, *_TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID"}, "another constant")
     for method in methods:
         if (other := taken.setdefault(method.constant, repr(method.name))) != repr(method.name):
@@ -151,8 +159,8 @@ def check_constants(methods: list[Method], codes: dict[str, int], file: str) -> 
             raise SchemaError(file, f"/$defs/{method.message}", reason)
 
 
-def error_codes(document: Schema, known: dict[str, int]) -> dict[str, int]:
-    """JSON-RPC error codes by constant name: those we know, and those that the schema states."""
+def read_error_codes(document: Schema, known: dict[str, int]) -> dict[str, int]:
+    """Collect JSON-RPC error codes by constant name: the known ones, and those in the schema."""
     codes = dict(known)
     for name, node in document["$defs"].items():
         code = node.get("properties", {}).get("code", {}).get("const")
@@ -163,7 +171,7 @@ def error_codes(document: Schema, known: dict[str, int]) -> dict[str, int]:
 
 
 def _code_name(definition: str) -> str:
-    """`HeaderMismatchError` → `HEADER_MISMATCH`; a single word keeps its `_ERROR`."""
-    name = names.constant_name(definition)
+    """Name an error code: `HeaderMismatchError` → `HEADER_MISMATCH`; a single word keeps its `_ERROR`."""
+    name = names.name_constant(definition)
     short = name.removesuffix("_ERROR")
     return short if "_" in short else name

@@ -1,7 +1,7 @@
-"""Model classes of both backends, by datamodel-code-generator. Its only caller.
+"""Generate the model classes of both backends with datamodel-code-generator. No other module calls it.
 
-It is given a schema in which nothing is left to decide: every type has its final name, and its
-templates (`templates/structs`, `templates/models`) read what they need from the definition's `x`.
+It gets a schema in which every type has its final name. The templates (`templates/structs`,
+`templates/models`) read everything else from the definition's `x`.
 """
 
 from __future__ import annotations
@@ -18,33 +18,42 @@ from datamodel_code_generator.config import GenerateConfig
 from datamodel_code_generator.enums import DataModelType, TargetPydanticVersion
 
 from codegen.nodes import Schema, is_schema, map_children, type_names
-from codegen.source import Words
+from codegen.source import Descriptions
 
-__all__ = ["MODELS", "STRUCTS", "Backend", "class_source", "unnamed"]
+__all__ = ["MODELS", "STRUCTS", "Backend", "find_undocumented", "generate_classes"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One of the two model libraries."""
+    """A model library: msgspec or Pydantic."""
 
     module: str
-    """The module of a revision that holds its types: `structs` or `models`."""
+    """The module of a revision that contains its types: `structs` or `models`."""
     library: str
     output: DataModelType
     base: str
     annotation: str
-    """The call that carries constraints in `Annotated`."""
+    """The function that takes the constraints in `Annotated`."""
     imports: tuple[str, ...]
 
     @property
     def prefix(self) -> str:
-        """What the names of the modules on these types begin with."""
+        """Prefix of the names of the modules that use these types."""
         return "" if self is STRUCTS else self.module + "_"
 
 
-_FACE = ("DecodeError", "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "to_builtins", "untagged")
+_COMMON_IMPORTS = (
+    "DecodeError",
+    "TypingAnnotated",
+    "constant",
+    "decode",
+    "encode",
+    "from_builtins",
+    "to_builtins",
+    "untagged",
+)
 
 STRUCTS = Backend(
     module="structs",
@@ -55,7 +64,7 @@ STRUCTS = Backend(
     imports=(
         *("typing." + name for name in ("TYPE_CHECKING", "ClassVar", "Literal", "TypeAlias")),
         *("msgspec." + name for name in ("UNSET", "Meta", "UnsetType", "field")),
-        *("mcpspec._support.structs." + name for name in (*_FACE, "ConstantStruct", "OpenObject", "member")),
+        *("mcpspec._support.structs." + name for name in (*_COMMON_IMPORTS, "ConstantStruct", "OpenObject", "member")),
     ),
 )
 MODELS = Backend(
@@ -67,22 +76,22 @@ MODELS = Backend(
     imports=(
         "pydantic.Field",
         "pydantic.MISSING",
-        *("mcpspec._support.models." + name for name in (*_FACE, "ClosedModel")),
+        *("mcpspec._support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel")),
     ),
 )
-"""Imports that a module turns out not to use are left out of it in the end."""
+"""Ruff removes the imports that a module does not use."""
 
 
-def class_source(document: Schema, backend: Backend, words: Words, reference: str, title: str) -> str:
-    """The source of a revision's classes and aliases."""
+def generate_classes(document: Schema, backend: Backend, descriptions: Descriptions, reference: str, title: str) -> str:
+    """Generate the source of a revision's classes and aliases."""
     defs = document["$defs"]
-    data = defaultdict(dict, {name: _template_data(name, defs, backend, words, reference) for name in defs})
+    data = defaultdict(dict, {name: _template_data(name, defs, backend, descriptions, reference) for name in defs})
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    shown = {name: _shown(node, backend) for name, node in defs.items()}
+    visible = {name: _without_template_data(node, backend) for name, node in defs.items()}
     with warnings.catch_warnings():
-        # It warns of unions that msgspec cannot decode; those are what `untagged` is for.
+        # It warns of unions that msgspec cannot decode; the templates make `untagged` unions of them.
         warnings.simplefilter("ignore", UserWarning)
-        source = generate({**schema, "$defs": shown}, config=_config(backend, defs, data, title))
+        source = generate({**schema, "$defs": visible}, config=_config(backend, defs, data, title))
     assert isinstance(source, str)
     return source
 
@@ -124,8 +133,8 @@ def _config(backend: Backend, defs: Schema, data: defaultdict[str, dict[str, Any
     )
 
 
-def _shown(node: Schema, backend: Backend) -> Schema:
-    """A definition as datamodel-code-generator gets to see it: without what the templates write."""
+def _without_template_data(node: Schema, backend: Backend) -> Schema:
+    """Return a definition without the parts that the templates write themselves."""
     extra = node["x"]
     node = _exact_numbers(_plain({key: value for key, value in node.items() if key != "x"}))
     if "const" in node:
@@ -142,7 +151,7 @@ def _plain(node: Schema) -> Schema:
 
 
 def _exact_numbers(node: Any) -> Any:
-    """JSON tells 1 from 1.0 and so does Python: a number keeps the form in which it came."""
+    """Make `number` mean `int | float`, so that a number keeps its form: `1` is not `1.0`."""
     if not is_schema(node):
         return node
     node = map_children(node, _exact_numbers)
@@ -160,9 +169,9 @@ _ARGUMENTS = {
 
 
 def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | None = None) -> dict[str, str | None]:
-    """What the templates write around a type: arguments that its keywords and its name on the wire ask for.
+    """Return the code around a type: `Annotated[` and the arguments for its keywords and its name on the wire.
 
-    `hint` stands instead of the type where msgspec wants the bounds of a number on each numeric type.
+    `hint` replaces the type if msgspec needs the bounds of a number on each numeric type.
     """
     arguments = {name: node[key] for key, name in _ARGUMENTS.items() if key in node}
     if backend is MODELS:
@@ -184,7 +193,7 @@ _LENGTHS = ("minLength", "maxLength")
 
 
 def _bounded_scalar(node: Schema, annotated: str) -> str:
-    """A scalar type for msgspec, which takes bounds on one type at a time, and whole ones on integers."""
+    """Write a scalar type for msgspec, which takes bounds on one type at a time, and integers as bounds of integers."""
     numbers = {name: node[key] for key, name in _ARGUMENTS.items() if key in node and key.lower().endswith("imum")}
     lengths = {_ARGUMENTS[key]: node[key] for key in _LENGTHS if key in node}
     names = [name for name in ("string", "integer", "number", "boolean", "null") if name in type_names(node)]
@@ -201,15 +210,19 @@ _PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 
 def _whole(bounds: dict[str, float]) -> dict[str, float]:
-    """Bounds of numbers as bounds of integers."""
+    """Convert bounds of numbers to bounds of integers."""
     rounded = {"ge": math.ceil, "gt": math.floor, "le": math.floor, "lt": math.ceil}
     return {name: rounded[name](value) for name, value in bounds.items()}
 
 
-def _template_data(name: str, defs: Schema, backend: Backend, words: Words, reference: str) -> dict[str, Any]:
+def _template_data(
+    name: str, defs: Schema, backend: Backend, descriptions: Descriptions, reference: str
+) -> dict[str, Any]:
     node, extra = defs[name], defs[name]["x"]
     owners = _owners(name, defs)
-    doc = words.of_definition(name) or (words.of_property(owners, extra["origin"][1]) if "origin" in extra else None)
+    doc = descriptions.of_definition(name) or (
+        descriptions.of_property(owners, extra["origin"][1]) if "origin" in extra else None
+    )
     tag = _tag(extra)
     annotated = _CLASHING if "Annotated" in defs else "Annotated"
     return {
@@ -226,7 +239,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, words: Words, refe
             attribute: {
                 "attribute": attribute,
                 "wire": wire,
-                "doc": words.of_property(owners, wire),
+                "doc": descriptions.of_property(owners, wire),
                 "required": wire in node.get("required", []),
                 "constant": repr(extra["constants"][wire]) if wire in extra["constants"] else None,
                 **_annotation(node["properties"][wire], backend, annotated, wire if wire != attribute else None),
@@ -237,7 +250,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, words: Words, refe
 
 
 _CLASHING = "TypingAnnotated"
-"""What `typing.Annotated` is called where a definition has its name."""
+"""The name of `typing.Annotated` in a module with a definition called `Annotated`."""
 
 
 def _tag(extra: Schema) -> dict[str, Any] | None:
@@ -248,19 +261,21 @@ def _tag(extra: Schema) -> dict[str, Any] | None:
 
 
 def _owners(name: str, defs: Schema) -> list[str]:
-    """A definition and the ones in which it was found, innermost first."""
+    """List a definition and the definitions that it was hoisted out of, innermost first."""
     owners = [name]
     while "origin" in defs[owners[-1]]["x"]:
         owners.append(defs[owners[-1]]["x"]["origin"][0])
     return owners
 
 
-def unnamed(defs: Schema, words: Words) -> list[str]:
-    """The definitions and properties that have no words yet."""
+def find_undocumented(defs: Schema, descriptions: Descriptions) -> list[str]:
+    """List the definitions and properties that have no description yet."""
     missing: list[str] = []
     for name, node in defs.items():
         owners = _owners(name, defs)
-        if "origin" not in node["x"] and words.of_definition(name) is None:
+        if "origin" not in node["x"] and descriptions.of_definition(name) is None:
             missing.append(name)
-        missing += [f"{name}.{key}" for key in node["x"].get("names", {}) if words.of_property(owners, key) is None]
+        missing += [
+            f"{name}.{key}" for key in node["x"].get("names", {}) if descriptions.of_property(owners, key) is None
+        ]
     return missing

@@ -1,4 +1,4 @@
-"""Python names for what the schema names."""
+"""Convert names of the schema to Python names."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ import re
 
 from pydantic import BaseModel
 
-__all__ = ["attribute_name", "constant_name", "pascal", "snake"]
+__all__ = ["name_attribute", "name_constant", "to_pascal", "to_snake"]
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 _MODEL_NAMES = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | {"mro"}
-"""Attributes of `pydantic.BaseModel`, and of classes, that a field must not hide."""
+"""Attributes of `pydantic.BaseModel`, and of classes, that a field must not shadow."""
 
 _TYPE_NAMES = frozenset({"bool", "dict", "float", "int", "list", "str"})
-"""Names that the annotations after a field use."""
+"""Names that the annotations of later fields use."""
 
 _DICT_NAMES = frozenset(name for name in dir(dict) if not name.startswith("_"))
-"""Methods that a member of an open object (a `dict`) must not hide."""
+"""Methods that a member of an open object (a `dict`) must not shadow."""
 
 
-def snake(text: str) -> str:
-    """`CallToolRequest`, `callTool` → `call_tool_request`, `call_tool`."""
+def to_snake(text: str) -> str:
+    """Convert to snake case: `CallToolRequest`, `callTool` → `call_tool_request`, `call_tool`."""
     return re.sub(r"\W+", "_", _CAMEL.sub("_", text)).strip("_").lower()
 
 
-def pascal(text: str) -> str:
-    """`inputSchema`, `_meta`, `notifications/progress` → `InputSchema`, `Meta`, `NotificationsProgress`."""
+def to_pascal(text: str) -> str:
+    """Convert to Pascal case: `inputSchema`, `notifications/progress` → `InputSchema`, `NotificationsProgress`."""
     parts = [part for part in re.split(r"[\W_]+", text) if part]
     return "".join(part[0].upper() + part[1:] for part in parts)
 
 
-def constant_name(text: str) -> str:
-    """`tools/call`, `logging/setLevel` → `TOOLS_CALL`, `LOGGING_SET_LEVEL`."""
-    return snake(text).upper()
+def name_constant(text: str) -> str:
+    """Name a constant: `tools/call`, `logging/setLevel` → `TOOLS_CALL`, `LOGGING_SET_LEVEL`."""
+    return to_snake(text).upper()
 
 
-def attribute_name(wire: str, *, in_dict: bool = False) -> str:
-    """`mimeType`, `_meta`, `x.y/clientInfo`, `class` → `mime_type`, `meta`, `client_info`, `class_`."""
-    name = snake(wire.rpartition("/")[2])
+def name_attribute(wire: str, *, in_dict: bool = False) -> str:
+    """Name an attribute: `mimeType`, `x.y/clientInfo`, `class` → `mime_type`, `client_info`, `class_`."""
+    name = to_snake(wire.rpartition("/")[2])
     taken = keyword.iskeyword(name) or name in _MODEL_NAMES | _TYPE_NAMES or (in_dict and name in _DICT_NAMES)
     return name + "_" if taken else name

@@ -1,7 +1,7 @@
-"""Walking JSON Schema: which keywords hold schemas, and which hold values.
+"""Walk and check JSON Schema: some keywords contain schemas, others contain values.
 
-MCP has *properties* named `type`, `title`, `description`, `enum`, …: a walk has to know whether it
-stands on a schema or on a map of properties. Every other module walks through these functions.
+MCP has *properties* named `type`, `title`, `description`, `enum`, …, so a walk has to distinguish a
+schema from a map of properties. All other modules walk with these functions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Schema: TypeAlias = dict[str, Any]
 Pointer: TypeAlias = tuple[str | int, ...]
 
 ANNOTATIONS = frozenset({"description", "title", "examples", "$comment"})
-"""Keywords that carry upstream's prose and examples: not part of the interface."""
+"""Keywords with upstream's prose and examples, which are not part of the interface."""
 
 _MAPS = frozenset({"properties", "$defs", "definitions"})
 _LISTS = frozenset({"anyOf", "oneOf", "allOf"})
@@ -50,18 +50,18 @@ _TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "
 
 
 def is_schema(node: object) -> TypeIs[Schema]:
-    """Whether a node is a schema, and not one of the booleans that may stand for one."""
+    """Return whether a node is a schema, and not a boolean in place of one."""
     return isinstance(node, dict)
 
 
 def type_names(node: Schema) -> list[str]:
-    """The types a schema names: none, one or several."""
+    """List the types that a schema names: none, one or several."""
     types: str | list[str] = node.get("type", [])
     return [types] if isinstance(types, str) else types
 
 
 def children(node: Schema) -> Iterator[tuple[Pointer, Any]]:
-    """The schemas directly below a schema, each with its pointer from there."""
+    """Yield the schemas directly below a schema, each with its pointer from there."""
     for key, value in node.items():
         if key in _MAPS:
             yield from (((key, name), child) for name, child in value.items())
@@ -72,7 +72,7 @@ def children(node: Schema) -> Iterator[tuple[Pointer, Any]]:
 
 
 def map_children(node: Schema, change: Callable[[Any], Any]) -> Schema:
-    """A copy of a schema with `change` applied to each schema directly below it."""
+    """Return a copy of a schema with `change` applied to each schema directly below it."""
     copy: Schema = {}
     for key, value in node.items():
         if key in _MAPS:
@@ -85,24 +85,24 @@ def map_children(node: Schema, change: Callable[[Any], Any]) -> Schema:
 
 
 def definitions_key(document: Schema) -> str:
-    """The keyword under which a document keeps its definitions: draft-07 or 2020-12."""
+    """Return the keyword of a document's definitions, which differs between draft-07 and 2020-12."""
     return "definitions" if "definitions" in document else "$defs"
 
 
 def ref_name(ref: str) -> str:
-    """The definition that a local reference names."""
+    """Return the name of the definition that a local reference leads to."""
     return ref.rpartition("/")[2]
 
 
 def pointer_text(pointer: Pointer) -> str:
-    """A pointer as RFC 6901 text."""
+    """Return a pointer as text (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
 
 
 def resolve_pointer(document: Any, text: str) -> tuple[Any, Any]:
-    """The container that holds the place a JSON pointer names, and the key in it.
+    """Return the container of the value that a JSON pointer leads to, and the key of the value in it.
 
-    Raises `LookupError` where there is no such place.
+    Raises `LookupError` if there is no such value.
     """
     parts = [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
     holder: Any = document
@@ -118,7 +118,7 @@ def _key(holder: object, part: str) -> str | int:
 
 
 def check(document: Any, file: str) -> None:
-    """Prove that a document is a schema of the kind this compiler knows, or raise `SchemaError`."""
+    """Raise `SchemaError` unless the compiler knows everything in a document."""
     if not is_schema(document):
         raise SchemaError(file, "", "expected a JSON object")
     definitions: object = document.get(definitions_key(document))
@@ -150,20 +150,20 @@ Fail: TypeAlias = Callable[..., SchemaError]
 
 
 def _check_shape(keyword: str, value: object, fail: Fail) -> None:
-    """A keyword that holds schemas is known and holds a map, a list or one of them."""
+    """Raise an error unless a keyword is one that contains schemas, and contains a map, a list or one of them."""
     if keyword not in _MAPS | _LISTS | _SINGLE or keyword == "oneOf":
         raise fail(f"unknown keyword `{keyword}`", keyword)
     if not isinstance(value, dict if keyword in _MAPS else list if keyword in _LISTS else dict | bool):
-        raise fail(f"`{keyword}` has the wrong shape", keyword)
+        raise fail(f"`{keyword}` has the wrong type", keyword)
     if keyword in _LISTS and not value:
-        raise fail(f"`{keyword}` of nothing", keyword)
+        raise fail(f"`{keyword}` is empty; expected at least one schema", keyword)
 
 
 def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
-    """Each keyword has a value of its kind."""
+    """Raise an error if a keyword has a value of the wrong type."""
     ref, prefix = node.get("$ref"), f"#/{key}/"
     if ref is not None and not (isinstance(ref, str) and ref.startswith(prefix) and ref.removeprefix(prefix) in names):
-        raise fail(f"`$ref` names nothing: {ref!r}", "$ref")
+        raise fail(f"`$ref` leads to no definition: {ref!r}", "$ref")
     types: object = node.get("type", "string")
     if not _are_names([types] if isinstance(types, str) else types) or any(t not in _TYPES for t in type_names(node)):
         raise fail(f"unknown type {types!r}", "type")
@@ -174,7 +174,7 @@ def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
     if not (isinstance(enum, list) and enum):
         raise fail("`enum` must be a non-empty list", "enum")
     if any(isinstance(value, bool | float | list | dict) for value in cast("list[object]", enum)):
-        raise fail("a constant must be a text, an integer or null", "enum" if "enum" in node else "const")
+        raise fail("a constant must be a string, an integer or null", "enum" if "enum" in node else "const")
     for keyword in BOUNDS & node.keys():
         if isinstance(node[keyword], bool) or not isinstance(node[keyword], int | float):
             raise fail(f"`{keyword}` must be a number", keyword)
@@ -187,23 +187,23 @@ def _are_names(value: object) -> bool:
 BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) | {
     "minLength", "maxLength", "minItems", "maxItems",
 }  # fmt: skip
-"""Keywords that bound a value."""
+"""Keywords that limit a value."""
 
-_SILENT = ANNOTATIONS | {"$schema", "$id", "default", "format"}
+_IGNORED = ANNOTATIONS | {"$schema", "$id", "default", "format"}
 
 
 def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
-    """Keywords that would be dropped silently beside others are refused."""
-    said = node.keys() - _SILENT
-    if "$ref" in said and len(said) > 1:
-        raise fail(f"`{min(said - {'$ref'})}` beside `$ref` is not supported", "$ref")
-    if "anyOf" in said and said - {"anyOf", "type", "$defs", "definitions"}:
-        raise fail(f"`{min(said - {'anyOf', 'type'})}` beside `anyOf` is not supported", "anyOf")
-    if "not" in said and at[-1:] != ("additionalProperties",):
+    """Raise an error for combinations in which the compiler would ignore one keyword."""
+    keywords = node.keys() - _IGNORED
+    if "$ref" in keywords and len(keywords) > 1:
+        raise fail(f"`{min(keywords - {'$ref'})}` beside `$ref` is not supported", "$ref")
+    if "anyOf" in keywords and keywords - {"anyOf", "type", "$defs", "definitions"}:
+        raise fail(f"`{min(keywords - {'anyOf', 'type'})}` beside `anyOf` is not supported", "anyOf")
+    if "not" in keywords and at[-1:] != ("additionalProperties",):
         raise fail("`not` is supported as `additionalProperties: {not: {}}` only", "not")
     if unknown := [name for name in node.get("required", []) if name not in node.get("properties", {})]:
-        raise fail(f"`required` names no property: {unknown[0]!r}", "required")
+        raise fail(f"`required` names an unknown property: {unknown[0]!r}", "required")
     others: object = node.get("additionalProperties", {})
-    others = {key: value for key, value in others.items() if key not in _SILENT} if is_schema(others) else others
+    others = {key: value for key, value in others.items() if key not in _IGNORED} if is_schema(others) else others
     if node.get("properties") and others not in (True, False, {}, {"not": {}}):
         raise fail("a type for `additionalProperties` beside `properties` is not supported", "additionalProperties")

@@ -1,14 +1,13 @@
-"""From upstream's schema to the form that both backends compile.
+"""Normalise a schema: from upstream's spelling to the form that both backends compile.
 
-A chain of pure steps over plain dicts. What comes out is again a JSON Schema document, all of whose
-definitions stand under `$defs` and are flat (a property holds a reference, a scalar, or a list, map or
-union of these), with one extra member `x` on each definition:
+A chain of pure steps over plain dicts. The result is a JSON Schema document, too. Its definitions are
+flat (a property is a reference, a scalar, or a list, map or union of these), and each has a member `x`:
 
-- `kind`: `record` (an object), `open` (an object that keeps members it does not declare), `union`
-  (decoded by trying its members) or `alias` (everything else);
-- `tag`: the constant property by which unions find a record, `[name, value]`;
+- `kind`: `record` (an object), `open` (an object that keeps undeclared members), `union` (decoded by
+  trying its members) or `alias` (everything else);
+- `tag`: the constant property by which unions recognise a record, `[name, value]`;
 - `names`: property → attribute name; `constants`: property → value; `closed`: no other members allowed;
-- `origin`: the `[definition, property]` that an inline type was found at.
+- `origin`: the `[definition, property]` at which an inline type occurs.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from codegen import names
 from codegen.errors import SchemaError
 from codegen.inline import hoist_objects
 from codegen.merge import merge_all_of
-from codegen.messages import add_alternatives, inherit_envelope, single_member_unions
+from codegen.messages import add_alternatives, inherit_envelope, reference_single_members
 from codegen.nodes import (
     ANNOTATIONS,
     Schema,
@@ -35,21 +34,21 @@ from codegen.nodes import (
 )
 from codegen.unions import mark_unions
 
-__all__ = ["canonical", "json_values", "normalise"]
+__all__ = ["canonicalise", "normalise", "replace_json_values"]
 
 _META = "_meta"
 
 
 def normalise(schema: Schema, file: str, alternatives: dict[str, list[str]] | None = None) -> Schema:
-    """The flat form of a checked schema. Raises `SchemaError` for what cannot be compiled.
+    """Return the flat form of a checked schema. Raises `SchemaError` if it cannot be compiled.
 
-    `alternatives` are results that a request may have beside its own: method → definitions.
+    `alternatives` are further results that a request may have: method → definitions.
     """
-    defs = canonical(schema)
+    defs = canonicalise(schema)
     defs = add_alternatives(defs, alternatives or {})
-    defs = json_values(defs, file)
+    defs = replace_json_values(defs, file)
     defs = merge_all_of(defs, file)
-    defs = single_member_unions(defs)
+    defs = reference_single_members(defs)
     defs = inherit_envelope(defs)
     defs = hoist_objects(defs, file)
     mark_kinds(defs)
@@ -60,34 +59,38 @@ def normalise(schema: Schema, file: str, alternatives: dict[str, list[str]] | No
 
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
-_TAKEN = frozenset(
+_RESERVED = frozenset(
     {
         "Any", "ClassVar", "Literal", "TypeAlias", "TYPE_CHECKING", "TypeAliasType", "TypingAnnotated",
         "ClosedModel", "ConstantStruct", "DecodeError", "Field", "MISSING", "Meta", "Model", "OpenObject",
         "Struct", "UNSET", "UnsetType",
     }
 )  # fmt: skip
-"""What the generated modules import; `Annotated` is there too, but may be a definition."""
+"""Names that the generated modules import. `Annotated` is imported, too, but may be a definition."""
 
 
 def check_names(defs: dict[str, Schema], file: str) -> None:
-    """Definitions become classes and aliases: their names must be free and look like it."""
+    """Raise `SchemaError` for a definition whose name cannot be that of a class."""
     for name in defs:
         if not _NAME.fullmatch(name):
-            raise SchemaError(file, pointer_text(("$defs", name)), "a definition's name must look like `ToolResult`")
-        if name in _TAKEN or keyword.iskeyword(name):
-            raise SchemaError(file, pointer_text(("$defs", name)), f"`{name}` is a name that is taken")
+            raise SchemaError(
+                file,
+                pointer_text(("$defs", name)),
+                "expected the name of a definition in Pascal case, such as `ToolResult`",
+            )
+        if name in _RESERVED or keyword.iskeyword(name):
+            raise SchemaError(file, pointer_text(("$defs", name)), f"`{name}` is a reserved name")
 
 
-def canonical(schema: Schema) -> dict[str, Schema]:
-    """Definitions in one spelling, whatever the draft; without formats, since a wire type changes nothing."""
-    return {name: _canonical(node) for name, node in schema[definitions_key(schema)].items()}
+def canonicalise(schema: Schema) -> dict[str, Schema]:
+    """Return the definitions in one spelling for all drafts. Formats are removed, since they do not change the type."""
+    return {name: _canonicalise_node(node) for name, node in schema[definitions_key(schema)].items()}
 
 
-def _canonical(node: Any) -> Any:
+def _canonicalise_node(node: Any) -> Any:
     if isinstance(node, bool):
         return {} if node else False
-    node = map_children({key: value for key, value in node.items() if key not in _DROPPED}, _canonical)
+    node = map_children({key: value for key, value in node.items() if key not in _DROPPED}, _canonicalise_node)
     if "$ref" in node:
         return {"$ref": "#/$defs/" + ref_name(node["$ref"])}
     if node.get("additionalProperties") == {"not": {}}:
@@ -106,7 +109,7 @@ def _canonical(node: Any) -> Any:
 
 
 def _nullable(members: list[Schema]) -> Schema | None:
-    """`anyOf` of a scalar and null as one scalar that may be null: bounds do not concern null."""
+    """Convert `anyOf` of a scalar and null to one scalar that may be null, since bounds do not apply to null."""
     null = {"type": "null"}
     others = [member for member in members if member != null]
     if len(others) != 1 or len(members) != 2 or others[0].get("type") not in ("string", "integer", "number", "boolean"):
@@ -119,17 +122,19 @@ def _nullable(members: list[Schema]) -> Schema | None:
 _DROPPED = ANNOTATIONS | {"$schema", "$id", "format", "default"}
 
 
-def json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
-    """The definitions that spell out "any JSON" by recursion, replaced by what they mean.
+def replace_json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
+    """Replace the definitions that describe any JSON value by recursion.
 
-    Any other recursion has no exact type in msgspec and is an error.
+    Raises `SchemaError` for any other recursion, which has no exact type in msgspec.
     """
     defs = dict(defs)
     for name in list(defs):
         if name not in (cycle := _reachable(defs, name)):
             continue
         if any("properties" in node for member in cycle for node in _nodes(defs[member])):
-            raise SchemaError(file, f"/$defs/{name}", "a recursion other than that of JSON values")
+            raise SchemaError(
+                file, f"/$defs/{name}", "a definition may be recursive only if it describes any JSON value"
+            )
         defs[name] = _any_json(defs[name], name, file)
     return defs
 
@@ -141,7 +146,9 @@ def _any_json(node: Schema, name: str, file: str) -> Schema:
         return {"type": "array", "items": {}}
     scalars = {kind for member in node.get("anyOf", []) for kind in type_names(member)}
     if not {"string", "boolean", "number", "null"} <= scalars:
-        raise SchemaError(file, f"/$defs/{name}", "a recursive definition that leaves out some JSON values")
+        raise SchemaError(
+            file, f"/$defs/{name}", "a recursive definition that excludes some JSON values is not supported"
+        )
     return {}
 
 
@@ -167,7 +174,7 @@ def _reachable(defs: dict[str, Schema], start: str) -> set[str]:
 
 
 def mark_kinds(defs: dict[str, Schema]) -> None:
-    """Sort definitions into records, open objects and the rest."""
+    """Mark each definition as record, open object or alias."""
     meta = {
         ref_name(node["properties"][_META]["$ref"])
         for node in defs.values()
@@ -185,20 +192,20 @@ def mark_kinds(defs: dict[str, Schema]) -> None:
 
 
 def _describes_schema(node: Schema) -> bool:
-    """Whether instances are themselves JSON Schemas of objects, which may use any keyword."""
+    """Return whether the values of a definition are JSON Schemas, which may have any keyword."""
     properties = node["properties"]
     return "const" in properties.get("type", {}) and "properties" in properties
 
 
 def mark_members(defs: dict[str, Schema], file: str) -> None:
-    """Name the attributes and find the constants of every object."""
+    """Name the attributes of every object, and collect its constants."""
     for name, node in defs.items():
         extra = node["x"]
         if extra["kind"] not in ("record", "open"):
             continue
         properties = node.setdefault("properties", {})
         in_dict = extra["kind"] == "open"
-        extra["names"] = {key: names.attribute_name(key, in_dict=in_dict) for key in properties}
+        extra["names"] = {key: names.name_attribute(key, in_dict=in_dict) for key in properties}
         by_name: dict[str, str] = {}
         for key, attribute in extra["names"].items():
             if not attribute.isidentifier() or attribute in by_name:

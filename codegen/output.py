@@ -1,4 +1,4 @@
-"""Output as data: `{path: text}`, which is either written or compared."""
+"""The output as data, `{path: text}`, which is either written or compared."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from codegen.errors import SchemaError
 
-__all__ = ["check_folder", "compare", "formatted", "write"]
+__all__ = ["check_is_folder", "compare", "format_files", "write"]
 
 _RUFF = [sys.executable, "-m", "ruff"]
 _STYLE = ["--isolated", "--line-length", "120", "--target-version", "py311", "--quiet", "--no-cache"]
 
 
-def formatted(files: dict[str, str]) -> dict[str, str]:
-    """Python files in the house's format: imports sorted and those unused left out, lines broken."""
+def format_files(files: dict[str, str]) -> dict[str, str]:
+    """Format Python files with ruff: lines wrapped, imports sorted, unused imports removed."""
     with tempfile.TemporaryDirectory() as folder:
         write(files, Path(folder))
         subprocess.run([*_RUFF, "check", "--fix", "--select", "I,F401", *_STYLE, folder], check=True)  # noqa: S603  # our own arguments
@@ -27,8 +27,8 @@ def formatted(files: dict[str, str]) -> dict[str, str]:
 
 
 def write(files: dict[str, str], folder: Path) -> None:
-    """Make the packages that these files are in hold exactly them; what else is in the folder stays."""
-    check_folder(folder)
+    """Write files, and delete all other files of the same packages. Other packages in the folder stay."""
+    check_is_folder(folder)
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text.encode())
@@ -37,21 +37,21 @@ def write(files: dict[str, str], folder: Path) -> None:
         _remove_empty((folder / stale).parent, folder)
 
 
-def check_folder(folder: Path) -> None:
-    """What is to be written to may be missing, but must not be a file, or `SchemaError`."""
+def check_is_folder(folder: Path) -> None:
+    """Raise `SchemaError` if the path is a file. It may be missing."""
     if folder.exists() and not folder.is_dir():
-        raise SchemaError(str(folder), "", "is not a folder")
+        raise SchemaError(str(folder), "", "expected a folder, found a file")
 
 
 def _remove_empty(folder: Path, root: Path) -> None:
-    """Remove a folder and those above it that hold no file any more."""
+    """Remove a folder that has no files left, and then its parents in the same way."""
     while folder != root and not any(path.is_file() and path.suffix != ".pyc" for path in folder.rglob("*")):
         shutil.rmtree(folder)
         folder = folder.parent
 
 
 def compare(files: dict[str, str], folder: Path) -> list[str]:
-    """What differs between these files and a folder, a line each."""
+    """List the differences between files and a folder, one line each."""
     present = _present(files, folder)
     differences = [f"missing: {path}" for path in sorted(files.keys() - present)]
     differences += [f"stale: {path}" for path in sorted(present - files.keys())]
@@ -62,7 +62,7 @@ def compare(files: dict[str, str], folder: Path) -> list[str]:
 
 
 def _present(files: Iterable[str], folder: Path) -> set[str]:
-    """The files that are there in the packages to which `files` belong."""
+    """List the files of a folder that are in the same packages as `files`."""
     packages = {path.partition("/")[0] for path in files}
     found = (path.relative_to(folder) for package in packages for path in (folder / package).rglob("*"))
     return {path.as_posix() for path in found if (folder / path).is_file() and "__pycache__" not in path.parts}

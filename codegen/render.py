@@ -1,4 +1,4 @@
-"""Everything that is not a model class, by Jinja2: the tails of the type modules, methods, handlers, faces."""
+"""Render all modules but the model classes with Jinja2: type modules, methods, handlers, packages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from codegen import names
-from codegen.methods import Method
+from codegen.methods import MethodDefinition
 from codegen.models import Backend
 from codegen.nodes import Schema, ref_name
 from codegen.source import Source
 
-__all__ = ["extensions", "face", "handlers_module", "methods_module", "root", "types_module"]
+__all__ = ["extensions", "features_module", "handlers_module", "methods_module", "package", "root", "types_module"]
 
 _environment = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -25,7 +25,7 @@ _environment = Environment(
     autoescape=False,  # noqa: S701  # the output is Python, not HTML
 )
 
-_environment.filters["pascal"] = names.pascal
+_environment.filters["pascal"] = names.to_pascal
 
 _SIDES = {"client": "Client", "server": "Server"}
 
@@ -35,14 +35,19 @@ def _render(template: str, **context: Any) -> str:
 
 
 def types_module(classes: str, document: Schema, backend: Backend) -> str:
-    """`structs.py` or `models.py`: the model classes, and what the module exports."""
+    """Render `structs.py` or `models.py`: the model classes and `__all__`."""
     return _render("types.py.jinja2", classes=classes, names=list(document["$defs"]), backend=backend)
 
 
 def methods_module(
-    source: Source, identity: str, methods: list[Method], codes: dict[str, int], document: Schema, backend: Backend
+    source: Source,
+    identity: str,
+    methods: list[MethodDefinition],
+    codes: dict[str, int],
+    document: Schema,
+    backend: Backend,
 ) -> str:
-    """`methods.py`: a record per method, lookup tables, and constants."""
+    """Render `methods.py`: a record per method, lookup tables, and constants."""
     return _render(
         "methods.py.jinja2",
         title=source.title,
@@ -56,10 +61,10 @@ def methods_module(
     )
 
 
-def handlers_module(source: Source, methods: list[Method], document: Schema, backend: Backend) -> str:
-    """`handlers.py`: Protocols by capability for each side, and stubs."""
+def handlers_module(source: Source, methods: list[MethodDefinition], document: Schema, backend: Backend) -> str:
+    """Render `handlers.py`: Protocols by capability for each side, and stubs."""
     sides = {
-        side: _groups([method for method in methods if method.sent_by(sender)])
+        side: _groups([method for method in methods if method.is_sent_by(sender)])
         for sender, side in (("client", "Server"), ("server", "Client"))
     }
     return _render(
@@ -72,33 +77,40 @@ def handlers_module(source: Source, methods: list[Method], document: Schema, bac
     )
 
 
-def face(source: Source, modules: list[str]) -> str:
-    """The `__init__.py` of a revision or extension."""
-    return _render("face.py.jinja2", title=source.title, modules=modules)
+def package(source: Source, modules: list[str]) -> str:
+    """Render the `__init__.py` of a revision or extension."""
+    return _render("package.py.jinja2", title=source.title, modules=modules)
 
 
 def root(sources: list[Source]) -> str:
-    """The `__init__.py` of `mcpspec`: the revisions, and the packages in it."""
+    """Render the `__init__.py` of `mcpspec`: the revisions, and the packages in it."""
     modules = dict.fromkeys(source.package.partition("/")[0] for source in sources)
     versions = [source.version for source in sources if not source.is_extension]
     return _render("root.py.jinja2", versions=versions, modules=list(modules))
 
 
+def features_module(
+    revisions: dict[str, tuple[dict[str, bool], dict[str, int]]], name_params: dict[str, str], log_levels: list[str]
+) -> str:
+    """Render `features.py`: a record per revision, given its boolean members and error codes, and two tables."""
+    return _render("features.py.jinja2", revisions=revisions, name_params=name_params, log_levels=log_levels)
+
+
 def extensions(sources: list[Source]) -> str:
-    """The `__init__.py` of `mcpspec.ext`: the packages of the extensions."""
+    """Render the `__init__.py` of `mcpspec.ext`: the packages of the extensions."""
     modules = [source.package.rpartition("/")[2] for source in sources if source.is_extension]
-    return _render("face.py.jinja2", title="Official extensions of the protocol", modules=modules)
+    return _render("package.py.jinja2", title="Official extensions of the protocol", modules=modules)
 
 
-def _params_hint(method: Method, backend: Backend) -> str:
-    """The type of the parameters; a method may have none, or none that a definition describes."""
+def _params_hint(method: MethodDefinition, backend: Backend) -> str:
+    """Return the type of the parameters, which may be None, or a plain `dict` if no definition describes them."""
     if method.params is None:
         return "None"
     return f"{backend.module}.{method.params}" if method.params.isidentifier() else method.params
 
 
-def _result_hint(method: Method, document: Schema, backend: Backend) -> str:
-    """The result type as people read it: the members of a union that was found in place."""
+def _result_hint(method: MethodDefinition, document: Schema, backend: Backend) -> str:
+    """Return the result type; an inline union is written as its members."""
     if method.result is None:
         return "None"
     node = document["$defs"][method.result]
@@ -107,17 +119,17 @@ def _result_hint(method: Method, document: Schema, backend: Backend) -> str:
     return " | ".join(f"{backend.module}.{part}" for part in parts)
 
 
-def _tables(methods: list[Method]) -> dict[str, list[Method]]:
-    """Lookup tables: name → the methods in it, by who sends them and what they are."""
+def _tables(methods: list[MethodDefinition]) -> dict[str, list[MethodDefinition]]:
+    """Group methods into lookup tables by sender and kind: name of the table → methods."""
     return {
-        f"{sender}_{kind}s".upper(): [m for m in methods if m.sent_by(sender) and m.kind in kinds]
+        f"{sender}_{kind}s".upper(): [m for m in methods if m.is_sent_by(sender) and m.kind in kinds]
         for kind, kinds in (("request", ("request", "input")), ("notification", ("notification",)))
         for sender in _SIDES
     }
 
 
-def _groups(methods: list[Method]) -> dict[str, list[Method]]:
-    groups: dict[str, list[Method]] = {}
+def _groups(methods: list[MethodDefinition]) -> dict[str, list[MethodDefinition]]:
+    groups: dict[str, list[MethodDefinition]] = {}
     for method in methods:
         groups.setdefault(method.group, []).append(method)
     return dict(sorted(groups.items()))

@@ -1,4 +1,4 @@
-"""Reading `schema/`: the pinned interface files, and upstream's files that they come from."""
+"""Read `schema/`: the pinned interface files, errata, supplement and descriptions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from codegen.errors import SchemaError
 from codegen.nodes import ANNOTATIONS, Schema, check, map_children, pointer_text
 
 __all__ = [
-    "EXTENSION", "Pin", "Pinned", "Source", "Words",
-    "check_version", "interface_text", "load", "load_pinned", "load_words",
+    "EXTENSION", "Descriptions", "Pin", "Pinned", "Source",
+    "check_version", "format_interface", "load", "load_descriptions", "load_pinned",
     "parse", "read_json", "read_text", "sha256", "strip",
 ]  # fmt: skip
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 EXTENSION = "ext/"
-"""What the versions of extensions begin with; all others are dates."""
+"""Prefix of the versions of extensions; all other versions are dates."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EXTENSION_VERSION = re.compile(re.escape(EXTENSION) + r"[a-z][a-z0-9_]*")
 
 
 class Pin(TypedDict):
-    """Where a schema comes from, and what it was."""
+    """The origin of a schema, and the hashes of its files."""
 
     repository: str
     commit: str
     path: str
     upstream_sha256: str
-    """Of upstream's file."""
+    """The hash of upstream's file."""
     sha256: str
-    """Of ours."""
+    """The hash of our file, which has no prose."""
     reference: str
-    """URL of a definition in the published specification, with `{anchor}` for its name."""
+    """URL of a definition in the published specification, with `{anchor}` in place of its name."""
 
 
 Pinned: TypeAlias = dict[str, dict[str, str]]
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One schema that is compiled: a protocol revision, or an extension (`ext/<name>`)."""
+    """A schema to compile: a protocol revision, or an extension (`ext/<name>`)."""
 
     version: str
     schema: Schema
@@ -65,7 +65,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The name for people, such as `MCP 2026-07-28`."""
         return (
             f"the MCP extension `{self.version.removeprefix(EXTENSION)}`"
             if self.is_extension
@@ -74,7 +74,7 @@ class Source:
 
     @property
     def package(self) -> str:
-        """Its package below `mcpspec`, with slashes."""
+        """The package below `mcpspec`, with slashes."""
         return self.version if self.is_extension else "v" + self.version.replace("-", "_")
 
 
@@ -83,7 +83,7 @@ def sha256(data: bytes) -> str:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; `SchemaError` where it cannot be read."""
+    """Read a text file. Raises `SchemaError` if it cannot be read."""
     try:
         return _read(path).decode()
     except UnicodeDecodeError as error:
@@ -98,7 +98,7 @@ def _read(path: Path) -> bytes:
 
 
 def read_json(path: Path, type: TypeForm[T]) -> T:
-    """The JSON in a file as a type; `SchemaError` for anything else."""
+    """Decode a JSON file as a type. Raises `SchemaError` if it does not fit."""
     try:
         return cast(T, msgspec.json.decode(read_text(path), type=type))
     except (msgspec.DecodeError, RecursionError) as error:
@@ -106,7 +106,7 @@ def read_json(path: Path, type: TypeForm[T]) -> T:
 
 
 def check_version(version: str, file: str) -> None:
-    """A version is a date or the name of an extension, or `SchemaError`."""
+    """Raise `SchemaError` for a version that is neither a date nor the name of an extension."""
     if _EXTENSION_VERSION.fullmatch(version):
         return
     try:
@@ -114,12 +114,12 @@ def check_version(version: str, file: str) -> None:
             raise ValueError(version)
         date.fromisoformat(version)
     except ValueError as error:
-        reason = f"{version!r} is no version: expected a date such as 2026-07-28, or `{EXTENSION}<name>`"
+        reason = f"{version!r} is not a version; expected a date such as 2026-07-28, or `{EXTENSION}<name>`"
         raise SchemaError(file, "", reason) from error
 
 
 def parse(data: bytes, file: str) -> Schema:
-    """A checked schema from the bytes of a file."""
+    """Parse and check a schema. Raises `SchemaError` for anything that the compiler does not know."""
     try:
         document = json.loads(data)
         check(document, file)
@@ -132,19 +132,19 @@ def parse(data: bytes, file: str) -> Schema:
 
 
 def strip(node: Any) -> Any:
-    """A schema without prose and examples; everything else stays, in upstream's order."""
+    """Remove prose and examples from a schema; everything else stays, in upstream's order."""
     if isinstance(node, bool):
         return node
     return map_children({key: value for key, value in node.items() if key not in ANNOTATIONS}, strip)
 
 
-def interface_text(schema: Schema) -> str:
-    """The text of an interface file."""
+def format_interface(schema: Schema) -> str:
+    """Return a schema as the text of an interface file."""
     return json.dumps(strip(schema), indent=2, ensure_ascii=False) + "\n"
 
 
 def load_pinned(folder: Path) -> Pinned:
-    """`PINNED.json`: for each version where its schema comes from, and both hashes."""
+    """Read `PINNED.json`: the origin and the hashes of each version's schema."""
     path = folder / "PINNED.json"
     pinned = cast(Pinned, read_json(path, dict[str, Pin]))
     for version, entry in pinned.items():
@@ -154,13 +154,13 @@ def load_pinned(folder: Path) -> Pinned:
 
 
 def _check_prose(text: str, file: str, *at: str) -> None:
-    """Text that will stand in a docstring must not be able to end it."""
+    """Raise `SchemaError` for text that could end the docstring that it becomes part of."""
     if not text.isprintable() or "\\" in text or '"""' in text:
         raise SchemaError(file, pointer_text(at), "expected one line of text, without backslash or triple quotes")
 
 
 def load(folder: Path) -> list[Source]:
-    """Every pinned schema, its hash verified, revisions in order of time before extensions."""
+    """Read every pinned schema and verify its hash. Revisions come first, oldest first, then extensions."""
     sources: list[Source] = []
     for version, entry in load_pinned(folder).items():
         path = folder / f"{version}.json"
@@ -171,8 +171,8 @@ def load(folder: Path) -> list[Source]:
     return sorted(sources, key=lambda source: (source.is_extension, source.version))
 
 
-class Words(msgspec.Struct, frozen=True):
-    """Our own words for definitions and properties (`docs.toml`)."""
+class Descriptions(msgspec.Struct, frozen=True):
+    """Our descriptions of definitions and properties (`docs.toml`), which become docstrings."""
 
     definitions: dict[str, str]
     properties: dict[str, str]
@@ -182,18 +182,19 @@ class Words(msgspec.Struct, frozen=True):
         return self.definitions.get(name)
 
     def of_property(self, owners: list[str], name: str) -> str | None:
-        """Words for a property of a definition, or of the definitions in which that stands."""
+        """Find the description of a property: that of one of its definitions, or the general one of its name."""
         particular = (self.particular.get(owner, {}).get(name) for owner in owners)
-        return next((words for words in particular if words), self.properties.get(name))
+        return next((text for text in particular if text), self.properties.get(name))
 
 
-def load_words(folder: Path) -> Words:
+def load_descriptions(folder: Path) -> Descriptions:
+    """Read `docs.toml`."""
     path = folder / "docs.toml"
     try:
-        words = msgspec.toml.decode(read_text(path), type=Words)
+        descriptions = msgspec.toml.decode(read_text(path), type=Descriptions)
     except msgspec.DecodeError as error:
         raise SchemaError(str(path), "", str(error)) from error
-    for table in (words.definitions, words.properties, *words.particular.values()):
+    for table in (descriptions.definitions, descriptions.properties, *descriptions.particular.values()):
         for name, text in table.items():
             _check_prose(text, str(path), name)
-    return words
+    return descriptions

@@ -1,8 +1,8 @@
-"""Which unions msgspec can decode by itself, and what it needs for that.
+"""Choose tags for unions, and mark the unions that msgspec cannot decode by itself.
 
-msgspec tells the members of a union apart by JSON type, and several objects by one *tag*: a constant
-member that all of them have. Unions that cannot be told apart so are `union` definitions: both
-backends decode them by trying their members, best match first.
+msgspec distinguishes the members of a union by JSON type, and several objects by a *tag*: a constant
+member that all of them have. Other unions become `union` definitions: both backends decode them by
+trying their members, best match first.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from codegen import names
 from codegen.errors import SchemaError
 from codegen.nodes import Schema, children, is_schema, ref_name, type_names
 
-__all__ = ["mark_unions", "members"]
+__all__ = ["list_members", "mark_unions"]
 
 _STRING, _LIST, _OBJECT, _CUSTOM, _ANY = "string", "list", "object", "custom", "any"
 
 
 def mark_unions(defs: dict[str, Schema], file: str) -> None:
-    """Choose tags, mark the unions that need trying, and give those written in place a definition."""
+    """Choose tags, mark the unions without one, and give the inline ones of these a definition."""
     _choose_tags(defs)
     for name in list(defs):
         if "anyOf" in defs[name] and not _is_native(defs[name], defs):
@@ -36,19 +36,19 @@ def mark_unions(defs: dict[str, Schema], file: str) -> None:
             node["discriminator"] = {"propertyName": tag}
 
 
-def members(node: Schema, defs: dict[str, Schema]) -> list[Schema]:
-    """The members of a union, unions among them spread; a definition that is no union is its own member."""
+def list_members(node: Schema, defs: dict[str, Schema]) -> list[Schema]:
+    """List the members of a union and of the unions in it. A definition that is not a union is its own member."""
     if "$ref" in node:
         target = defs[ref_name(node["$ref"])]
         is_object = target.get("x", {}).get("kind") in ("record", "open")
-        return [node] if is_object else members(target, defs)
+        return [node] if is_object else list_members(target, defs)
     if "anyOf" in node:
-        return [leaf for member in node["anyOf"] for leaf in members(member, defs)]
+        return [leaf for member in node["anyOf"] for leaf in list_members(member, defs)]
     return [node]
 
 
 def _records(node: Schema, defs: dict[str, Schema]) -> list[str]:
-    return [ref_name(member["$ref"]) for member in members(node, defs) if "$ref" in member]
+    return [ref_name(member["$ref"]) for member in list_members(node, defs) if "$ref" in member]
 
 
 def _all_unions(node: Any) -> list[Schema]:
@@ -82,15 +82,15 @@ def _choose_tags(defs: dict[str, Schema]) -> None:
 
 
 def _distinguishing(records: list[str], defs: dict[str, Schema]) -> list[str]:
-    """The constant members that all records have, with a value of each its own."""
+    """List the constant members that all records have, each with a different value."""
     constants = [_string_constants(defs[name]) for name in records]
     shared = [key for key in constants[0] if all(key in found for found in constants)]
     return sorted(key for key in shared if len({found[key] for found in constants}) == len(records))
 
 
 def _common_tag(node: Schema, defs: dict[str, Schema]) -> str | None:
-    """The tag by which pydantic can tell the members apart, where all are tagged objects."""
-    leaves = members(node, defs)
+    """Return the tag by which Pydantic can distinguish the members, or None unless all are tagged objects."""
+    leaves = list_members(node, defs)
     if len(leaves) < 2 or any("$ref" not in leaf for leaf in leaves):
         return None
     tags = {tuple(defs[ref_name(leaf["$ref"])]["x"].get("tag", ["", ""])[:1]) for leaf in leaves}
@@ -99,8 +99,8 @@ def _common_tag(node: Schema, defs: dict[str, Schema]) -> str | None:
 
 
 def _is_native(node: Schema, defs: dict[str, Schema]) -> bool:
-    """Whether msgspec decodes a union by itself, with its tags enforced."""
-    leaves = members(node, defs)
+    """Return whether msgspec can decode a union by itself, with its tags enforced."""
+    leaves = list_members(node, defs)
     kinds = Counter(kind for leaf in leaves for kind in _kinds(leaf, defs))
     records = _records(node, defs)
     if kinds[_ANY]:
@@ -108,7 +108,7 @@ def _is_native(node: Schema, defs: dict[str, Schema]) -> bool:
     if kinds[_CUSTOM] or kinds[_LIST] > 1 or kinds[_STRING] > 1:
         return False
     if kinds[_OBJECT] == 1 and records and "tag" in defs[records[0]]["x"]:
-        return False  # a lone tagged Struct would be accepted without its tag
+        return False  # msgspec would accept a lone tagged Struct without its tag
     return kinds[_OBJECT] < 2 or (kinds[_OBJECT] == len(records) and _common_tag({"anyOf": [
         {"$ref": name} for name in records]}, defs) is not None)  # fmt: skip
 
@@ -130,7 +130,7 @@ def _hoist_below(node: Schema, place: str, origin: list[str], defs: dict[str, Sc
     node = dict(node)
     if "properties" in node:
         node["properties"] = {
-            key: _hoist(child, place + names.pascal(key), [origin[0], key], defs, file)
+            key: _hoist(child, place + names.to_pascal(key), [origin[0], key], defs, file)
             for key, child in node["properties"].items()
         }
         return node
@@ -143,7 +143,7 @@ def _hoist_below(node: Schema, place: str, origin: list[str], defs: dict[str, Sc
 
 
 def _hoist_members(union: Schema, place: str, origin: list[str], defs: dict[str, Schema], file: str) -> list[Schema]:
-    # A reference in a union is left alone: there the tag is enforced.
+    # A reference in a union stays, since msgspec enforces tags there.
     return [
         member if "$ref" in member else _hoist(member, place + "Variant", origin, defs, file)
         for member in union["anyOf"]
@@ -151,7 +151,7 @@ def _hoist_members(union: Schema, place: str, origin: list[str], defs: dict[str,
 
 
 def _hoist(node: Schema, place: str, origin: list[str], defs: dict[str, Schema], file: str) -> Schema:
-    """A schema with each union that needs trying, and each lone tagged object, replaced by a reference."""
+    """Replace each untagged union, and each lone tagged object, by a reference to a definition."""
     lone_tagged = "$ref" in node and _is_lone_tagged(node, defs)
     if not lone_tagged and ("anyOf" not in node or _is_native(node, defs)):
         return _hoist_below(node, place, origin, defs, file)
@@ -161,13 +161,17 @@ def _hoist(node: Schema, place: str, origin: list[str], defs: dict[str, Schema],
         if other.get("x", {}).get("kind") == "union" and other["anyOf"] == union["anyOf"]:
             return {"$ref": f"#/$defs/{name}"}
     if place in defs:
-        raise SchemaError(file, f"/$defs/{origin[0]}", f"the inline type {place} would hide another one")
+        raise SchemaError(
+            file,
+            f"/$defs/{origin[0]}",
+            f"the inline type would be named `{place}`, which another definition is named already",
+        )
     defs[place] = union
     return {"$ref": f"#/$defs/{place}"}
 
 
 def _is_lone_tagged(node: Schema, defs: dict[str, Schema]) -> bool:
-    """Whether a reference leads to one tagged record, which msgspec would accept without its tag."""
+    """Return whether a reference leads to a single tagged record, which msgspec would accept without its tag."""
     target = defs[ref_name(node["$ref"])]
     while "$ref" in target:
         target = defs[ref_name(target["$ref"])]

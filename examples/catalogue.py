@@ -1,8 +1,7 @@
-"""A catalogue of products, whose descriptions are written by the client's own model.
+"""Sampling: a tool lets the client's model write a product description, and announces changed resources.
 
-The tool `add_product` asks that model within the call (sampling), adds a resource, and says that another has changed.
-The same code serves revisions where the client is asked while the tool waits, and those where the call is made again
-with the answer. Run `python catalogue.py`.
+The same code works in all revisions. In older ones the tool waits for the response; since 2026-07-28 the client
+repeats the call with it. Run `python catalogue.py`.
 """
 
 import asyncio
@@ -29,16 +28,16 @@ products: list[Product] = []
 
 @server.resource(ALL)
 def all_products() -> list[str]:
-    """The names of all products."""
+    """List the names of all products."""
     return [product.name for product in products]
 
 
 @server.tool
 async def add_product(name: str, price: float, ctx: Context) -> Product:
-    """Add a product. Its description is written for it."""
-    answer = await ctx.sample(f"Describe in one sentence: {name}", max_tokens=100)
-    # What has effects comes after the last question: up to there, a call may be made more than once.
-    product = Product(name, price, text_of(answer))
+    """Add a product with a generated description."""
+    message = await ctx.sample(f"Describe in one sentence: {name}", max_tokens=100)
+    # Side effects come after `sample`: the code before it may run more than once.
+    product = Product(name, price, text_of(message))
     products.append(product)
     server.add_resource(lambda: product, f"catalogue://product/{len(products)}", name=name)
     server.resource_updated(ALL)
@@ -46,9 +45,9 @@ async def add_product(name: str, price: float, ctx: Context) -> Product:
 
 
 def model(params: structs.CreateMessageRequestParams) -> structs.CreateMessageResult:
-    """Stands for a real model."""
-    thing = text_of(params.messages).removeprefix("Describe in one sentence: ")
-    text = structs.TextContent(text=f"A {thing} that you will want to keep.")
+    """Stand in for a real model."""
+    name = text_of(params.messages).removeprefix("Describe in one sentence: ")
+    text = structs.TextContent(text=f"A {name} that you will want to keep.")
     return structs.CreateMessageResult(role="assistant", model="canned", content=text)
 
 
@@ -59,8 +58,8 @@ async def main(revision: str) -> None:
         async with client.listen(resources=True, uris=[ALL]) as changes:
             await client.call_tool("add_product", {"name": "teapot", "price": 24.5})
             for _ in range(2):
-                changed = await anext(changes)
-                print("  changed:", changed.kind, changed.uri or "list")
+                change = await anext(changes)
+                print("  changed:", change.kind, change.uri or "list")
         async for resource in client.resources():
             print(f"  {resource.uri}:", text_of(await client.read_resource(resource.uri)))
 

@@ -1,4 +1,7 @@
-"""A server and its client in one file: `client.py serve` serves, `client.py` starts itself so, and calls it."""
+"""A handler that asks the client for input, with an async and a blocking client.
+
+Run `python client.py`. It starts `python client.py serve` as the server.
+"""
 
 import asyncio
 import sys
@@ -7,32 +10,31 @@ import typedmcp
 from typedmcp.dialect import structs
 
 COMMAND = [sys.executable, __file__, "serve"]
-SCHEMA = structs.from_builtins({"type": "object"}, structs.ToolInputSchema)
+TOOL = structs.Tool(name="greet", input_schema=structs.ToolInputSchema())
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 
 class Greeter:
     def list_tools(self, params: structs.PaginatedRequestParams, ctx: typedmcp.Context) -> structs.ListToolsResult:
-        tool = structs.Tool(name="greet", input_schema=SCHEMA)
-        return structs.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="public", result_type="complete")
+        return structs.ListToolsResult(tools=[TOOL], ttl_ms=0, cache_scope="public", result_type="complete")
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
-        answer = await ctx.elicit("Who are you?", {"type": "object", "properties": {"name": {"type": "string"}}})
-        name = answer.content["name"] if answer.content else "whoever you are"
+        answer = await ctx.elicit("What is your name?", FORM)
+        name = answer.content["name"] if answer.content else "stranger"
         return structs.CallToolResult(content=[structs.TextContent(text=f"Hello, {name}!")], result_type="complete")
 
 
 async def main() -> None:
     async with typedmcp.connect(COMMAND, elicit=lambda params: {"name": "Ada"}) as client:
         print([tool.name async for tool in client.tools()], "on", client.revision)
-        result = await client.call_tool("greet")
-        print(result.content[0])
+        print(typedmcp.text_of(await client.call_tool("greet")))
 
 
-def blocking() -> None:
+def call_blocking() -> None:
     with typedmcp.sync.connect(COMMAND) as client:
         try:
-            client.call_tool("greet")
-        except typedmcp.MissingCapability as error:
+            client.call_tool("greet")  # this client has no `elicit`
+        except typedmcp.MissingCapabilityError as error:
             print(error)
 
 
@@ -41,4 +43,4 @@ if __name__ == "__main__":
         typedmcp.serve(Greeter())
     else:
         asyncio.run(main())
-        blocking()
+        call_blocking()

@@ -1,4 +1,4 @@
-"""Typed forms: a tool asks the person at the client, and gets the answer as an object of the type that it asked for.
+"""Elicitation with typed forms: a tool asks the user, and gets the answer as a dataclass.
 
 Run `python elicitation.py`.
 """
@@ -20,7 +20,7 @@ server = Server("restaurant", version="1.0")
 
 @dataclass
 class Booking:
-    """A form: its fields are texts, numbers, booleans and choices."""
+    """A form. Its fields are strings, numbers, booleans and choices."""
 
     guests: Annotated[int, Meta(ge=1, le=8)]
     place: Literal["window", "garden", "bar"] = "window"
@@ -29,43 +29,41 @@ class Booking:
 
 @server.tool
 async def book_table(day: str, ctx: Context) -> str:
-    """Book a table. The person is asked for what is still open."""
-    form = await ctx.elicit(f"A table on {day}: for how many, and where?", Booking)
+    """Book a table. The user fills in the details."""
+    form = await ctx.elicit(f"A table on {day}: how many guests, and where?", Booking)
     if form.data is None:
-        return "nothing was booked"
+        return "not booked"
     booking = form.data
     if booking.guests > 6:
-        sure = await ctx.elicit(f"{booking.guests} guests need a deposit. Go on?", bool)
-        if not sure.data:
-            return "nothing was booked, for want of a deposit"
+        deposit = await ctx.elicit(f"{booking.guests} guests need a deposit. Continue?", bool)
+        if not deposit.data:
+            return "not booked: no deposit"
     return f"booked: {booking.guests} guests, {booking.place}, on {day}"
 
 
-Question = structs.ElicitRequestFormParams | structs.ElicitRequestURLParams
+Request = structs.ElicitRequestFormParams | structs.ElicitRequestURLParams
+Answer = Mapping[str, Any] | None
+"""A mapping fills in the form, None declines."""
 
 
-def answering(*answers: Mapping[str, Any] | None) -> Any:
-    """Stands for a person: gives one answer after the other. A mapping fills the form in, None declines."""
-    left = iter(answers)
+async def book(*answers: Answer) -> None:
+    """Call the tool as a user who gives these answers."""
+    remaining = iter(answers)
 
-    def answer(question: Question) -> Mapping[str, Any] | None:
-        given = next(left)
-        print(f"  {question.message} {given}")
-        return given
+    def elicit(request: Request) -> Answer:
+        answer = next(remaining)
+        print(f"  {request.message} {answer}")
+        return answer
 
-    return answer
-
-
-async def visit(*answers: Mapping[str, Any] | None) -> None:
     command = [sys.executable, __file__, "serve"]
-    async with typedmcp.connect(command, elicit=answering(*answers)) as client:
+    async with typedmcp.connect(command, elicit=elicit) as client:
         print(text_of(await client.call_tool("book_table", {"day": "Friday"})))
 
 
 async def main() -> None:
-    await visit({"guests": 2, "place": "garden"})
-    await visit({"guests": 7}, {"value": True})
-    await visit(None)
+    await book({"guests": 2, "place": "garden"})
+    await book({"guests": 7}, {"value": True})
+    await book(None)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A web application of FastAPI's with a server of tools in it. Both work on the same data.
+"""A FastAPI application with an MCP server in it. Both use the same data.
 
-Run `uvicorn fastapi_app:app --timeout-graceful-shutdown 5` to serve it, or `python fastapi_app.py` to have it serve
-itself at a free port and call it both ways. Needs FastAPI and the extra `http`.
+Serve it with `uvicorn fastapi_app:app --timeout-graceful-shutdown 5`. Or run `python fastapi_app.py`, which serves it
+on a free port and calls both parts. Needs FastAPI and the extra `http`.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ server = Server("todo", version="1.0")
 
 @server.tool
 async def add(task: str) -> str:
-    """Put something on the list."""
+    """Add a task to the list."""
     todo.append(task)
-    return f"{len(todo)} things to do"
+    return f"{len(todo)} tasks"
 
 
 mcp = typedmcp.asgi(server)
@@ -34,7 +34,7 @@ mcp = typedmcp.asgi(server)
 
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-    """What else the application needs is opened here; where that is nothing, `lifespan=mcp.lifespan` is enough."""
+    """Open the resources of the application here. Without any, use `lifespan=mcp.lifespan`."""
     async with mcp.lifespan():
         yield
 
@@ -49,10 +49,10 @@ def show_todo() -> list[str]:
 
 
 async def main() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         web = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        serving = asyncio.create_task(web.serve(sockets=[listening]))
+        serving = asyncio.create_task(web.serve(sockets=[listener]))
         async with typedmcp.connect(f"{url}/mcp") as client:
             print(text_of(await client.call_tool("add", {"task": "feed the cat"})))
         print((await asyncio.to_thread(read, f"{url}/todo")).decode())
@@ -61,7 +61,7 @@ async def main() -> None:
 
 
 def read(url: str) -> bytes:
-    with urlopen(url) as page:  # noqa: S310  # a URL of our own
+    with urlopen(url) as page:  # noqa: S310  # our own URL
         return bytes(page.read())
 
 

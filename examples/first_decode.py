@@ -1,4 +1,4 @@
-"""Decode a tool's result, in both backends, and look at an error."""
+"""Decode a tool result into msgspec and Pydantic types, and show a decode error."""
 
 from mcpspec.v2026_07_28 import models, structs
 

@@ -1,7 +1,7 @@
-"""A gateway: clients of any revision on one side, a server of one revision on the other.
+"""A gateway between clients of any revision and a server of one revision.
 
-Where both sides speak the same, messages go through as they are, with members that nobody here knows. Otherwise they
-are translated. Run `python gateway.py`; a host would start `python gateway.py gateway`.
+If both sides speak the same revision, messages are forwarded unchanged, with unknown members. Otherwise they are
+converted. Run `python gateway.py`; a host would start `python gateway.py gateway`.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from typedmcp import Client, Context
 from typedmcp.dialect import methods, structs
 
 TOOLS = structs.ServerCapabilities(tools=structs.ServerCapabilitiesTools())
-"""What servers say they have that have nothing but a `fallback`, from which nothing follows."""
+"""Capabilities must be declared for handlers that have only a `fallback`."""
 
 
-class FarServer:
-    """Stands for a server of somebody else's. Its answers have members that the protocol does not know."""
+class RemoteServer:
+    """Stands in for a third-party server. Its results have members that are not part of the protocol."""
 
     def fallback(self, method: str, params: dict[str, Any], ctx: Context) -> dict[str, Any]:
         if method == "tools/list":
@@ -28,49 +28,45 @@ class FarServer:
         if method == "tools/call":
             text = params["arguments"]["text"].upper()
             return {"content": [{"type": "text", "text": text}], "x-spent": 0.05}
-        raise typedmcp.MethodNotFound(method)
+        raise typedmcp.MethodNotFoundError(method)
 
 
-class Translator:
-    """The far server as one of every revision: what is typed is translated by the runtime."""
+class ConvertingHandler:
+    """Forwards typed requests to the remote server. The runtime converts them between revisions."""
 
-    def __init__(self, far: Client) -> None:
-        self.far = far
+    def __init__(self, remote: Client) -> None:
+        self.remote = remote
 
     async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> structs.ListToolsResult:
-        return await self.far.send(methods.TOOLS_LIST, params)
+        return await self.remote.send(methods.TOOLS_LIST, params)
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> Any:
-        return await self.far.send(methods.TOOLS_CALL, params, on_progress=forward(ctx))
+        return await self.remote.send(methods.TOOLS_CALL, params, on_progress=forward_progress(ctx))
 
 
 class Gateway:
-    """Hands requests on as plain JSON, to whom speaks the revision that they came in.
-
-    The very bytes of a message are in `ctx.raw`, for those who want to sign or to log them.
-    """
+    """Forwards requests as plain JSON to a client of the same revision. `ctx.raw` has the bytes of a message."""
 
     async def fallback(self, method: str, params: dict[str, Any], ctx: Context) -> Any:
         if ctx.id is None:
-            return None  # a notification; what is cancelled here is cancelled there without being told
-        far: Client = ctx.lifespan[ctx.revision]
-        return await far.send(method, params, on_progress=forward(ctx))
+            return None  # a notification; cancellation is forwarded anyway, because it cancels `send` below
+        remote: Client = ctx.lifespan[ctx.revision]
+        return await remote.send(method, params, on_progress=forward_progress(ctx))
 
 
-def forward(ctx: Context) -> Callable[[structs.ProgressNotificationParams], object]:
-    """What hands progress on."""
+def forward_progress(ctx: Context) -> Callable[[structs.ProgressNotificationParams], object]:
     return lambda step: ctx.progress(step.progress, step.total or None, step.message or None)
 
 
 @asynccontextmanager
-async def far_side(_: Gateway) -> AsyncGenerator[dict[str, Client]]:
-    """A client for every revision: of the far server for its own, and of its translator for the others."""
+async def connect_remote(_: Gateway) -> AsyncGenerator[dict[str, Client]]:
+    """Connect a client for each revision: directly for the remote server's own, else through a converting handler."""
     async with AsyncExitStack() as stack:
-        far = await stack.enter_async_context(typedmcp.connect([sys.executable, __file__, "far"]))
-        clients = {far.revision: far}
-        for revision in {*mcpspec.VERSIONS} - {far.revision}:
-            translator = typedmcp.Service(Translator(far), name="gateway")
-            client = typedmcp.connect(translator, revisions=[revision])
+        remote = await stack.enter_async_context(typedmcp.connect([sys.executable, __file__, "remote"]))
+        clients = {remote.revision: remote}
+        for revision in {*mcpspec.VERSIONS} - {remote.revision}:
+            converting = typedmcp.ServerConfig(ConvertingHandler(remote), name="gateway")
+            client = typedmcp.connect(converting, revisions=[revision])
             clients[revision] = await stack.enter_async_context(client)
         yield clients
 
@@ -80,13 +76,13 @@ async def main() -> None:
         async with typedmcp.connect([sys.executable, __file__, "gateway"], revisions=[revision]) as client:
             print("on", client.revision)
             print("  the tool:", (await client.send("tools/list"))["tools"][0])
-            print("  its answer:", await client.send("tools/call", {"name": "shout", "arguments": {"text": "hello"}}))
+            print("  its result:", await client.send("tools/call", {"name": "shout", "arguments": {"text": "hello"}}))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["far"]:
-        typedmcp.serve(FarServer(), name="far", revisions=["2025-06-18"], capabilities=TOOLS)
+    if sys.argv[1:] == ["remote"]:
+        typedmcp.serve(RemoteServer(), name="remote", revisions=["2025-06-18"], capabilities=TOOLS)
     elif sys.argv[1:] == ["gateway"]:
-        typedmcp.serve(Gateway(), name="gateway", lifespan=far_side, capabilities=TOOLS)
+        typedmcp.serve(Gateway(), name="gateway", lifespan=connect_remote, capabilities=TOOLS)
     else:
         asyncio.run(main())

@@ -1,6 +1,6 @@
-"""A handler written against the generated stubs: a server that has one tool.
+"""A handler on the generated types alone, with one tool.
 
-A runtime calls it with typed parameters and a context; here `main` stands in for one.
+A runtime would call it with typed parameters and a context; here `main` does.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from mcpspec.v2026_07_28 import handlers, structs
 
 
 class Weather(handlers.ServerStub[None]):
-    """Implements what it offers; every other method answers "method not found"."""
+    """Implements two methods. The others raise "method not found"."""
 
     async def list_tools(self, params: structs.PaginatedRequestParams, ctx: None) -> structs.ListToolsResult:
         schema = structs.ToolInputSchema()

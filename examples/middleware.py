@@ -1,6 +1,6 @@
-"""What is around tools: middleware, a database that is open while the server runs, and a server within a server.
+"""Middleware, a database that is open while the server runs, and a mounted server.
 
-Run `python middleware.py`. The times are printed by the server, on standard error.
+Run `python middleware.py`. The server prints the times on standard error.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from typing import Any
 
 import typedmcp
 from typedmcp import Context, Server, ToolError, text_of
-from typedmcp.server import CallNext
+from typedmcp.app import CallNext
 
 
 @asynccontextmanager
 async def database(_: Server) -> AsyncGenerator[sqlite3.Connection]:
-    """Entered before the first request, and left after the last."""
+    """Open the database before the first request, and close it after the last."""
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE stock (item TEXT PRIMARY KEY, number INTEGER)")
     connection.execute("INSERT INTO stock VALUES ('lamp', 3), ('chair', 12)")
@@ -33,34 +33,34 @@ stock = Server("stock", lifespan=database)
 
 @stock.tool
 async def count(item: str, ctx: Context) -> int:
-    """How many there are."""
+    """Count an item."""
     found = ctx.lifespan.execute("SELECT number FROM stock WHERE item = ?", [item]).fetchone()
     if found is None:
-        raise ToolError(f"there is no {item!r}")  # which the model reads
+        raise ToolError(f"no item {item!r}")  # the model reads this
     return int(found[0])
 
 
 @stock.tool
 async def take(item: str, ctx: Context) -> int:
-    """Take one out; how many are left."""
+    """Remove one from stock, and return how many are left."""
     left = await count(item, ctx) - 1
     ctx.lifespan.execute("UPDATE stock SET number = ? WHERE item = ?", [left, item])
     return left
 
 
 shop = Server("shop", version="1.0")
-shop.mount(stock, "stock")  # its tools are `stock_count` and `stock_take` here
+shop.mount(stock, "stock")  # its tools become `stock_count` and `stock_take`
 
 
 @shop.middleware
-async def timed(ctx: Context, params: Any, call_next: CallNext) -> Any:
-    """Around every request, those of the mounted server included."""
-    began = time.perf_counter()
+async def time_requests(ctx: Context, params: Any, call_next: CallNext) -> Any:
+    """Print how long each request takes, those of the mounted server included."""
+    start = time.perf_counter()
     try:
         return await call_next()
     finally:
-        what = f"{ctx.method} {getattr(params, 'name', '')}".strip()
-        print(f"{what}: {1000 * (time.perf_counter() - began):.1f} ms", file=sys.stderr)
+        request = f"{ctx.method} {getattr(params, 'name', '')}".strip()
+        print(f"{request}: {1000 * (time.perf_counter() - start):.1f} ms", file=sys.stderr)
 
 
 async def main() -> None:

@@ -1,6 +1,6 @@
-"""A client that listens, while tools come and go at the server and a resource changes.
+"""Change notifications: a client listens while the server adds and removes a tool and changes a resource.
 
-Clients of every revision hear of it, each in the way of its revision. Run `python notifications.py`.
+The same code works in all revisions. Run `python notifications.py`.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ def read_notes() -> str:
 
 @server.tool
 async def write(note: str) -> None:
-    """Put a note on the board."""
+    """Add a note."""
     notes.append(note)
     server.resource_updated(NOTES)
     if len(notes) == 1:
-        server.add_tool(wipe)  # there is something to wipe now
+        server.add_tool(wipe)
 
 
 async def wipe() -> None:
@@ -37,13 +37,13 @@ async def wipe() -> None:
 
 
 async def show(client: typedmcp.Client, changes: typedmcp.Subscription, number: int) -> None:
-    """Take so many changes, and look at what has changed."""
+    """Wait for a number of changes, and print the changed list or content."""
     for _ in range(number):
-        changed = await anext(changes)
-        if changed.kind == "tools":
-            print("tools are now:", [tool.name async for tool in client.tools()])
-        elif changed.uri is not None:
-            print("notes are now:", repr(text_of(await client.read_resource(changed.uri))))
+        change = await anext(changes)
+        if change.kind == "tools":
+            print("tools:", [tool.name async for tool in client.tools()])
+        elif change.uri is not None:
+            print("notes:", repr(text_of(await client.read_resource(change.uri))))
 
 
 async def main() -> None:

@@ -1,4 +1,4 @@
-"""A server and its client over HTTP: `over_http.py serve` serves until it is told to end, `over_http.py` calls it."""
+"""A handler over HTTP. Run `python over_http.py serve`, then `python over_http.py` to call it."""
 
 import asyncio
 import os
@@ -8,23 +8,22 @@ import typedmcp
 from typedmcp.dialect import structs
 
 PORT = int(os.environ.get("PORT", "8000"))
-SCHEMA = structs.from_builtins({"type": "object"}, structs.ToolInputSchema)
+TOOL = structs.Tool(name="greet", input_schema=structs.ToolInputSchema())
 
 
 class Greeter:
     def list_tools(self, params: structs.PaginatedRequestParams, ctx: typedmcp.Context) -> structs.ListToolsResult:
-        tool = structs.Tool(name="greet", input_schema=SCHEMA)
-        return structs.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="public", result_type="complete")
+        return structs.ListToolsResult(tools=[TOOL], ttl_ms=0, cache_scope="public", result_type="complete")
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
-        await ctx.progress(1, total=2)  # from here on, the response is a stream of events
+        await ctx.progress(1, total=2)  # this makes the response an event stream
         return structs.CallToolResult(content=[structs.TextContent(text="Hello!")], result_type="complete")
 
 
 async def main() -> None:
     async with typedmcp.connect(f"http://127.0.0.1:{PORT}/mcp") as client:
         result = await client.call_tool("greet", on_progress=lambda step: print("progress", step.progress))
-        print(result.content[0])
+        print(typedmcp.text_of(result))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Progress and cancellation: a long tool says how far it is; another call of it is given up, and the server notices.
+"""Progress and cancellation: a client shows the progress of a call, and cancels another one.
 
 Run `python progress.py`.
 """
@@ -11,7 +11,7 @@ from typedmcp import Context, Server, text_of
 from typedmcp.dialect import structs
 
 server = Server("kitchen", version="1.0")
-given_up: asyncio.Queue[str] = asyncio.Queue()
+cancelled: asyncio.Queue[str] = asyncio.Queue()
 
 
 @server.tool
@@ -20,19 +20,19 @@ async def bake(loaves: int, ctx: Context) -> str:
     done = 0
     try:
         while done < loaves:
-            await asyncio.sleep(0.01)  # stands for the work
+            await asyncio.sleep(0.01)  # the work
             done += 1
             await ctx.progress(done, total=loaves, message=f"loaf {done} is done")
     except asyncio.CancelledError:
-        given_up.put_nowait(f"given up after {done} of {loaves}")
-        raise  # nobody waits for an answer any more
+        cancelled.put_nowait(f"cancelled after {done} of {loaves}")
+        raise
     return f"{done} loaves"
 
 
 @server.tool
-async def next_given_up() -> str:
-    """What became of a call that was given up; waits for one."""
-    return await given_up.get()
+async def next_cancelled() -> str:
+    """Wait for a cancelled call, and return its progress."""
+    return await cancelled.get()
 
 
 def show(step: structs.ProgressNotificationParams) -> None:
@@ -45,12 +45,12 @@ async def main() -> None:
         print(text_of(await client.call_tool("bake", {"loaves": 3}, on_progress=show)))
 
         print("a million:")
-        begun = asyncio.Event()
-        endless = client.call_tool("bake", {"loaves": 1_000_000}, on_progress=lambda _: begun.set())
-        call = asyncio.create_task(endless)
-        await begun.wait()
-        call.cancel()  # as a timeout, or Ctrl-C, would
-        print(text_of(await client.call_tool("next_given_up")))
+        started = asyncio.Event()
+        call = client.call_tool("bake", {"loaves": 1_000_000}, on_progress=lambda _: started.set())
+        task = asyncio.create_task(call)
+        await started.wait()
+        task.cancel()  # a timeout or Ctrl-C does the same
+        print(text_of(await client.call_tool("next_cancelled")))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A low-level handler on Pydantic: its methods take and give the protocol's types as Pydantic models.
+"""A handler whose parameters and results are Pydantic models.
 
 Run `python pydantic_codec.py`. Needs the extra `pydantic`.
 """
@@ -15,7 +15,7 @@ from typedmcp.dialect import models, models_handlers
 
 
 class Order(BaseModel):
-    """What the tool takes: a model of one's own, which checks what comes."""
+    """The arguments of the tool."""
 
     item: str = Field(min_length=1)
     number: int = Field(default=1, ge=1, le=100)
@@ -36,11 +36,11 @@ class Shop(models_handlers.ServerStub[Context]):
         try:
             order = Order.model_validate(params.arguments)
         except ValidationError as error:
-            return said(f"{error.errors()[0]['loc'][0]}: {error.errors()[0]['msg']}", is_error=True)
-        return said(f"{order.number} × {order.item}", structured_content=order.model_dump())
+            return text_result(f"{error.errors()[0]['loc'][0]}: {error.errors()[0]['msg']}", is_error=True)
+        return text_result(f"{order.number} × {order.item}", structured_content=order.model_dump())
 
 
-def said(text: str, **members: Any) -> models.CallToolResult:
+def text_result(text: str, **members: Any) -> models.CallToolResult:
     content = models.TextContent(type="text", text=text)
     return models.CallToolResult(content=[content], result_type="complete", **members)
 
@@ -48,7 +48,7 @@ def said(text: str, **members: Any) -> models.CallToolResult:
 async def main() -> None:
     async with typedmcp.connect([sys.executable, __file__, "serve"]) as client:
         async for tool in client.tools():
-            print(tool.name, "takes", *tool.input_schema["properties"])
+            print(f"{tool.name}:", *tool.input_schema["properties"])
         print(text_of(await client.call_tool("order", {"item": "pen", "number": 12})))
         print(text_of(await client.call_tool("order", {"item": "pen", "number": 1000})))
 

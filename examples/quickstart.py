@@ -7,7 +7,7 @@ server = typedmcp.Server("greeter")
 
 @server.tool
 async def greet(name: str, times: int = 1) -> str:
-    """Say hello to somebody."""
+    """Greet a person."""
     return " ".join([f"Hello, {name}!"] * times)
 
 

@@ -1,4 +1,4 @@
-"""A server over standard input and output."""
+"""A handler over standard input and output."""
 
 from typedmcp import Context, serve
 from typedmcp.dialect import handlers, structs

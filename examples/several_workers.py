@@ -1,7 +1,7 @@
-"""Several workers that share what has to be shared, in Redis: a client of one hears what a client of another does.
+"""Several workers that share a store in Redis: a client of one worker is notified of a change in another.
 
-Run `MCP_REDIS=redis://127.0.0.1:6379 python several_workers.py`: it starts two workers, and connects to both. In
-`deploy/` is the same for uvicorn with nginx before it. Needs Redis, and the extras `http` and `redis`.
+Run `MCP_REDIS=redis://127.0.0.1:6379 python several_workers.py`. It starts two workers and connects to both. `deploy/`
+has the same for uvicorn behind nginx. Needs Redis, and the extras `http` and `redis`.
 """
 
 import asyncio
@@ -21,29 +21,29 @@ NEWS = "board://news"
 
 @server.resource(NEWS)
 async def news() -> str:
-    """What there is to know. A real server has it in a database that all workers use."""
-    return "nothing"
+    """Return the news. A real server would read it from a database that all workers share."""
+    return "no news"
 
 
 @server.tool
 async def announce() -> str:
-    """Tell everybody that there are news, whichever worker they are connected to."""
+    """Notify the clients of all workers that the news has changed."""
     server.resource_updated(NEWS)
     return f"announced by worker {os.getpid()}"
 
 
-def work() -> None:
-    """One worker of many. They share a store, and the key that seals what clients bring back to any of them."""
+def serve() -> None:
+    """Serve as one of several workers. All share a store, and a key that signs the state clients hold."""
     store = typedmcp.RedisStore(os.environ["MCP_REDIS"])
-    sealer = typedmcp.Sealer(os.environ["MCP_KEY"].encode())
-    server.run("http", port=0, store=store, sealer=sealer)
+    state_signer = typedmcp.StateSigner(os.environ["MCP_KEY"].encode())
+    server.run("http", port=0, store=store, state_signer=state_signer)
 
 
 @asynccontextmanager
-async def worker(key: str) -> AsyncGenerator[str]:
-    """Start one. It says its URL once it serves."""
+async def start_worker(key: str) -> AsyncGenerator[str]:
+    """Start a worker, and yield its URL once it serves."""
     environment = {**os.environ, "MCP_KEY": key}
-    command = [sys.executable, __file__, "work"]
+    command = [sys.executable, __file__, "serve"]
     process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=asyncio.subprocess.PIPE)
     try:
         yield await url_of(process)
@@ -53,33 +53,33 @@ async def worker(key: str) -> AsyncGenerator[str]:
 
 
 async def url_of(process: asyncio.subprocess.Process) -> str:
-    said = ""
+    log = ""
     assert process.stderr is not None
     async for line in process.stderr:
-        said += line.decode()
-        if found := re.search(r"http://[0-9.:]+", said):
+        log += line.decode()
+        if found := re.search(r"http://[0-9.:]+", log):
             return f"{found[0]}/mcp"
-    raise RuntimeError(f"the worker did not start: {said}")
+    raise RuntimeError(f"the worker did not start: {log}")
 
 
 async def main() -> None:
     key = secrets.token_hex(32)
     async with (
-        worker(key) as one,
-        worker(key) as other,
-        typedmcp.connect(one) as listener,
-        typedmcp.connect(other, revisions=["2025-11-25"]) as speaker,
+        start_worker(key) as first,
+        start_worker(key) as second,
+        typedmcp.connect(first) as listener,
+        typedmcp.connect(second, revisions=["2025-11-25"]) as caller,
         listener.listen(uris=[NEWS]) as changes,
     ):
-        print(f"speaking {speaker.revision} to {other}:", text_of(await speaker.call_tool("announce")))
-        changed = await anext(changes)
-        print(f"listening on {listener.revision} to {one}:", changed.uri, "has changed")
+        print(f"calling {second} on {caller.revision}:", text_of(await caller.call_tool("announce")))
+        change = await anext(changes)
+        print(f"listening to {first} on {listener.revision}:", change.uri, "has changed")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["work"]:
-        work()
+    if sys.argv[1:] == ["serve"]:
+        serve()
     elif "MCP_REDIS" in os.environ:
         asyncio.run(main())
     else:
-        print("Say where Redis is: MCP_REDIS=redis://127.0.0.1:6379 python several_workers.py")
+        print("Set the URL of Redis: MCP_REDIS=redis://127.0.0.1:6379 python several_workers.py")

@@ -1,7 +1,7 @@
-"""HTTP for clients of every revision: one endpoint for all since 2025-03-26, and two for those of 2024-11-05.
+"""HTTP for every revision: one endpoint since 2025-03-26, and HTTP with SSE for 2024-11-05.
 
-Run `python sse_and_http.py serve` to serve both at port 8000 (or that of the variable PORT), or `python
-sse_and_http.py` to have it serve itself at a free port, and to walk through the revisions. Needs the extra `http`.
+Run `python sse_and_http.py serve` to serve both on port 8000, or on that of the variable PORT. Or run `python
+sse_and_http.py`, which serves both on a free port and calls them in every revision. Needs the extra `http`.
 """
 
 import asyncio
@@ -20,25 +20,25 @@ server = Server("greeter", version="1.0")
 
 @server.tool
 async def greet(ctx: Context) -> str:
-    """Greet the client, in words of its own model."""
-    await ctx.progress(1, total=2)  # the newest revision sees it twice: the call is made again with the words
-    words = text_of(await ctx.sample("Greet somebody."))
-    session = "in a session" if "mcp-session-id" in ctx.headers else "without a session id"
-    return f"{words} I hear you on {ctx.revision}, {session}."
+    """Greet the client in the words of its own model."""
+    await ctx.progress(1, total=2)  # arrives twice in 2026-07-28, where `sample` makes the client repeat the call
+    greeting = text_of(await ctx.sample("Write a greeting."))
+    session = "with" if "mcp-session-id" in ctx.headers else "without"
+    return f"{greeting} You speak {ctx.revision}, {session} a session id."
 
 
 def model(params: structs.CreateMessageRequestParams) -> structs.CreateMessageResult:
-    """Stands for a real model."""
+    """Stand in for a real model."""
     return structs.CreateMessageResult(role="assistant", model="canned", content=structs.TextContent(text="Hello!"))
 
 
-async def walk(url: str) -> None:
+async def call_in_every_revision(url: str) -> None:
     for revision, path in {
-        "2024-11-05": "/sse",  # GET it: a stream of events, which first says where to post; answers come in it
-        "2025-03-26": "/mcp",  # POST to it: answers come in the response; the session is named in a header
-        "2025-06-18": "/mcp",  # the same, with the revision in a header, too
+        "2024-11-05": "/sse",  # GET opens an event stream with all responses; its first event has the URL for POST
+        "2025-03-26": "/mcp",  # POST returns the response; a header names the session
+        "2025-06-18": "/mcp",  # another header names the revision
         "2025-11-25": "/mcp",
-        "2026-07-28": "/mcp",  # no session: every request stands for itself, and questions are answers to it
+        "2026-07-28": "/mcp",  # no session; a result can ask the client for input
     }.items():
         async with typedmcp.connect(url + path, revisions=[revision], sample=model) as client:
             result = await client.call_tool("greet", on_progress=lambda step: print(f"  progress {step.progress:g}"))
@@ -47,10 +47,10 @@ async def walk(url: str) -> None:
 
 async def main() -> None:
     app = typedmcp.asgi(server, sse_path="/sse")
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         web = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        serving = asyncio.create_task(web.serve(sockets=[listening]))
-        await walk(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        serving = asyncio.create_task(web.serve(sockets=[listener]))
+        await call_in_every_revision(f"http://127.0.0.1:{listener.getsockname()[1]}")
         web.should_exit = True
         await serving
 

@@ -1,7 +1,7 @@
-"""A weather server: tools, resources, a template of resources and a prompt, from functions.
+"""A weather server with tools, resources, a resource template and a prompt.
 
-Run `python weather.py` to serve standard input and output, or `python weather.py http` to serve HTTP at
-http://127.0.0.1:8000/mcp (the variable PORT says another port). `weather_client.py` calls either.
+Run `python weather.py` to serve over standard input and output, or `python weather.py http` to serve at
+http://127.0.0.1:8000/mcp, or on the port in the variable PORT. `weather_client.py` calls either.
 """
 
 import os
@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from typedmcp import ResourceNotFound, Server, ToolError
+from typedmcp import ResourceNotFoundError, Server, ToolError
 
-server = Server("weather", version="1.0", instructions="Ask get_alerts before recommending to go outside.")
+server = Server("weather", version="1.0", instructions="Call get_alerts before you recommend going outside.")
 
 
 @dataclass
@@ -35,47 +35,47 @@ ALERTS = {"Bergen": ["Flooding in low-lying streets"], "Nuuk": ["Drifting snow",
 
 @server.tool(annotations={"readOnlyHint": True})
 def get_forecast(city: str, days: Annotated[int, Meta(ge=1, le=3)] = 3) -> list[Day]:
-    """The weather to come.
+    """Forecast the weather.
 
     Args:
         city: One of the cities in cities://supported.
-        days: How many days, beginning with today.
+        days: How many days, starting today.
 
     """
     if city not in FORECASTS:
-        raise ToolError(f"nothing is known of {city!r}; try one of: {', '.join(FORECASTS)}")
+        raise ToolError(f"unknown city {city!r}; known: {', '.join(FORECASTS)}")
     return FORECASTS[city][:days]
 
 
 @server.tool(annotations={"readOnlyHint": True})
 def get_alerts(city: str) -> list[str]:
-    """Warnings that are in force, if any."""
+    """List current weather warnings."""
     return ALERTS.get(city, [])
 
 
 @server.resource("cities://supported")
 def cities() -> list[str]:
-    """The cities that there are forecasts for."""
+    """List the cities with forecasts."""
     return [*FORECASTS]
 
 
 @server.resource("weather://{city}/now")
 def now(city: str) -> Day:
-    """The weather at the moment."""
+    """Get the current weather."""
     if city not in FORECASTS:
-        raise ResourceNotFound(f"weather://{city}/now")
+        raise ResourceNotFoundError(f"weather://{city}/now")
     return FORECASTS[city][0]
 
 
 @server.completion("weather://{city}/now", "city")
-def known_cities(typed: str) -> list[str]:
+def complete_city(prefix: str) -> list[str]:
     return [*FORECASTS]
 
 
 @server.prompt
 def packing(city: str, days: int = 3) -> str:
-    """What to put into the suitcase."""
-    return f"I am going to {city} for {days} days. Look at the forecast and at the alerts, then tell me what to pack."
+    """Ask for a packing list."""
+    return f"I am going to {city} for {days} days. Check the forecast and the alerts, then tell me what to pack."
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""A client of `weather.py`, which it starts, or of one that serves HTTP.
+"""A client of `weather.py`.
 
-Run `python weather_client.py`, or `python weather_client.py http://127.0.0.1:8000/mcp`.
+Run `python weather_client.py` to start the server and call it, or give the URL of a server:
+`python weather_client.py http://127.0.0.1:8000/mcp`.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ COMMAND = [sys.executable, str(Path(__file__).with_name("weather.py"))]
 
 @dataclass
 class Day:
-    """What this client wants to know of a day."""
+    """The part of a forecast that this client uses."""
 
     sky: str
     low: int
@@ -27,13 +28,13 @@ class Day:
 async def main(target: str | list[str]) -> None:
     async with typedmcp.connect(target) as client:
         print("instructions:", client.server.instructions)
-        await tools(client)
-        await resources(client)
+        await call_tools(client)
+        await read_resources(client)
         prompt = await client.get_prompt("packing", {"city": "Nuuk", "days": "2"})
-        print(f"{prompt.messages[0].role} says:", text_of(prompt))
+        print(f"{prompt.messages[0].role}:", text_of(prompt))
 
 
-async def tools(client: typedmcp.Client) -> None:
+async def call_tools(client: typedmcp.Client) -> None:
     for day in await client.call_tool("get_forecast", {"city": "Bergen", "days": 2}, result_type=list[Day]):
         print(f"Bergen: {day.sky}, {day.low} to {day.high} degrees")
     print("alerts:", text_of(await client.call_tool("get_alerts", {"city": "Bergen"})))
@@ -43,14 +44,14 @@ async def tools(client: typedmcp.Client) -> None:
         print(error)
 
 
-async def resources(client: typedmcp.Client) -> None:
+async def read_resources(client: typedmcp.Client) -> None:
     print("cities:", text_of(await client.read_resource("cities://supported")))
     print("Cairo now:", text_of(await client.read_resource("weather://Cairo/now")))
     template = structs.ResourceTemplateReference(uri="weather://{city}/now")
     print("cities with N:", (await client.complete(template, "city", "N")).completion.values)
     try:
         await client.read_resource("weather://Atlantis/now")
-    except typedmcp.InvalidParams as error:  # of which ResourceNotFound is a kind
+    except typedmcp.ResourceNotFoundError as error:
         print(error)
 
 

@@ -1,4 +1,4 @@
-"""Servers under test that listen: processes of their own that print their address once they would hear somebody."""
+"""Server processes for tests, which print their address once they accept connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Listening", "listening"]
 
 @dataclass(frozen=True)
 class Listening:
-    """A server that listens."""
+    """A server that accepts connections."""
 
     address: str
     """Such as `http://127.0.0.1:8000`."""
@@ -22,14 +22,14 @@ class Listening:
     log: Path
 
     @property
-    def said(self) -> str:
-        """What it has written to standard error."""
+    def log_text(self) -> str:
+        """The text that the server has written to standard error."""
         return self.log.read_text(encoding="utf-8")
 
 
 @contextmanager
 def listening(command: Sequence[str]) -> Generator[Listening]:
-    """Start a server, and end it. Raises `RuntimeError` where it does not start, or ends by itself."""
+    """Start a server, and stop it at the end. Raises `RuntimeError` if it does not start, or exits by itself."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with log.open("w") as errors:
@@ -37,12 +37,12 @@ def listening(command: Sequence[str]) -> Generator[Listening]:
         try:
             yield Listening(_first_line(process), process, log)
             if process.poll() is not None:
-                raise RuntimeError(f"the server has ended by itself, with {process.returncode}")
+                raise RuntimeError(f"the server exited by itself with status {process.returncode}")
         except BaseException as error:
-            error.add_note(f"The server said:\n{log.read_text(encoding='utf-8')}")
+            error.add_note(f"Standard error of the server:\n{log.read_text(encoding='utf-8')}")
             raise
         finally:
-            _end(process)
+            _stop(process)
 
 
 def _first_line(process: subprocess.Popen[str]) -> str:
@@ -53,8 +53,8 @@ def _first_line(process: subprocess.Popen[str]) -> str:
     return line
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """End it gracefully, or after ten seconds anyhow."""
+def _stop(process: subprocess.Popen[str]) -> None:
+    """Stop the server gracefully, or kill it after ten seconds."""
     with process:
         process.terminate()
         try:

@@ -1,4 +1,4 @@
-"""Upstream's own files, where `MCP_OFFICIAL_SCHEMA` names a folder that holds them."""
+"""Access to upstream's files, in the folder that `MCP_OFFICIAL_SCHEMA` names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.paths import SCHEMA
 __all__ = ["EXAMPLES_VERSION", "examples", "folder", "patched_schema"]
 
 EXAMPLES_VERSION = "2026-07-28"
-"""The one revision for which upstream has examples."""
+"""The only revision with examples of upstream."""
 
 
 def folder() -> Path:
-    """The folder of upstream's files; skips the test where there is none."""
+    """Return the folder of upstream's files, or skip the test if there is none."""
     named = os.environ.get("MCP_OFFICIAL_SCHEMA")
     if not named:
         pytest.skip("MCP_OFFICIAL_SCHEMA names no folder with upstream's files")
@@ -29,16 +29,16 @@ def folder() -> Path:
 
 
 def examples() -> list[Path]:
-    """Upstream's examples, empty where there are none; the folder of each names its type."""
+    """List upstream's examples, if there are any. The folder of each is named after its type."""
     named = os.environ.get("MCP_OFFICIAL_SCHEMA")
     return sorted(Path(named, EXAMPLES_VERSION, "examples").glob("*/*.json")) if named else []
 
 
 @cache
 def patched_schema(version: str) -> tuple[dict[str, Any], str]:
-    """A revision's schema with the errata applied, and the keyword that holds its definitions.
+    """Return a revision's schema with the errata applied, and the keyword of its definitions.
 
-    Upstream's own file where it is at hand, else ours, which is the same without prose.
+    It is upstream's file if available, else ours, which is the same without prose.
     """
     named = os.environ.get("MCP_OFFICIAL_SCHEMA")
     path = Path(named, version.replace("/", "-"), "schema.json") if named else SCHEMA / f"{version}.json"

@@ -1,4 +1,4 @@
-"""Where things are."""
+"""Paths of the project."""
 
 from __future__ import annotations
 

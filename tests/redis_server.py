@@ -1,4 +1,4 @@
-"""A real `redis-server` for tests: on a port of its own, in a temporary folder, without persistence unless asked."""
+"""A real `redis-server` for tests, on a port of its own, in a temporary folder, with persistence only on request."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import pytest
 __all__ = ["RedisServer", "redis_server", "shared_redis"]
 
 _BINARY = shutil.which("redis-server")
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 
-_AGE = """
+_AGE_SCRIPT = """
 for _, key in ipairs(redis.call('KEYS', ARGV[1]..'*')) do
   local left = redis.call('PTTL', key)
   if left > 0 then redis.call('PEXPIRE', key, left - ARGV[2]) end
@@ -35,7 +35,7 @@ end
 
 
 class RedisServer:
-    """One server process, for as long as it is entered. `start` and `stop` may be called in between."""
+    """A server process that runs while it is entered. `start` and `stop` may be called in between."""
 
     def __init__(self, binary: str, folder: Path) -> None:
         self._binary = binary
@@ -57,15 +57,15 @@ class RedisServer:
         self.stop()
 
     def start(self) -> None:
-        """Start the server, with what `save` kept. Another process may have taken the port: then nothing runs."""
+        """Start the server with the saved data. If another process has taken the port, no server runs."""
         options = {"port": self.port, "bind": "127.0.0.1", "dir": self._folder, "save": "", "appendonly": "no"}
         command = [self._binary, *(part for name, value in options.items() for part in (f"--{name}", str(value)))]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        if _within(_PATIENCE, lambda: process.poll() is not None or self.answers()) and process.poll() is None:
+        if _wait_until(_TIMEOUT, lambda: process.poll() is not None or self.answers()) and process.poll() is None:
             self._process = process
 
     def stop(self) -> None:
-        """End the server at once, as a crash does."""
+        """Kill the server, as in a crash."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -73,7 +73,7 @@ class RedisServer:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Have the server hang."""
+        """Suspend the server process."""
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
         try:
@@ -82,35 +82,35 @@ class RedisServer:
             self._process.send_signal(signal.SIGCONT)
 
     def save(self) -> None:
-        """Keep what there is for the next start."""
+        """Save the data for the next start."""
         assert self.ask(b"SAVE") == b"+OK\r\n"
 
-    def let_pass(self, prefix: str, seconds: float) -> None:
-        """Have keys, sessions and streams of a store age by so much, and its workers not."""
+    def advance(self, prefix: str, seconds: float) -> None:
+        """Age the keys, sessions and streams of a store by some seconds, but not its workers."""
         with self.client() as client:
-            client.eval(_AGE, 0, prefix, int(seconds * 1000))
+            client.eval(_AGE_SCRIPT, 0, prefix, int(seconds * 1000))
 
     def client(self) -> Any:
-        """A client that blocks."""
+        """Return a blocking client."""
         return import_module("redis").Redis.from_url(self.url)
 
     def answers(self) -> bool:
-        """Whether the server is ready."""
+        """Return whether the server answers."""
         try:
             return self.ask(b"PING") == b"+PONG\r\n"
         except OSError:
             return False
 
     def ask(self, command: bytes) -> bytes:
-        """Send one command without arguments that have spaces; the first bytes of its answer."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=_PATIENCE) as connection:
+        """Send one command, whose arguments have no spaces. Return the first bytes of its answer."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=_TIMEOUT) as connection:
             connection.sendall(command + b"\r\n")
             return connection.recv(1 << 16)
 
 
 @contextmanager
 def redis_server() -> Generator[RedisServer]:
-    """A server of the test's own. Skips the test where Redis is not installed."""
+    """Run a server. Skips the test if Redis is not installed."""
     if _BINARY is None:
         pytest.skip("needs redis-server (Debian package redis-server)")
     pytest.importorskip("redis", reason="needs the extra redis")
@@ -120,7 +120,7 @@ def redis_server() -> Generator[RedisServer]:
 
 @pytest.fixture(scope="session")
 def shared_redis() -> Generator[RedisServer]:
-    """A server that tests share; each has a prefix of its own."""
+    """A server that tests share, each with a prefix of its own."""
     with redis_server() as server:
         yield server
 
@@ -132,9 +132,9 @@ def _free_port() -> int:
         return port
 
 
-def _within(seconds: float, is_so: Callable[[], bool]) -> bool:
+def _wait_until(seconds: float, holds: Callable[[], bool]) -> bool:
     end = time.monotonic() + seconds
-    while not is_so():
+    while not holds():
         if time.monotonic() > end:
             return False
         time.sleep(0.01)

@@ -1,7 +1,7 @@
-"""A worker in a process of its own: `python -m tests.redis_worker URL PREFIX LEASE`, told by lines what to do.
+"""A worker in a process of its own, controlled by lines: `python -m tests.redis_worker URL PREFIX LEASE`.
 
-`begin STREAM`, `append STREAM TEXT` and `close` answer with a line: what came of it. `flood COUNT` appends to streams
-`0`, `1`, … without end and writes the stream's name for every event that is stored.
+`begin STREAM`, `append STREAM TEXT` and `close` print a line with the outcome. `flood COUNT` appends to the streams
+`0`, `1`, … without end, and prints the name of the stream for every stored event.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import asyncio
 import itertools
 import sys
 
-from typedmcp.state import Gone
-from typedmcp.state.redis import RedisStore
+from typedmcp.server.store import StreamNotFoundError
+from typedmcp.server.store.redis import RedisStore
 
 SESSION = "s"
 
@@ -21,38 +21,38 @@ async def flood(store: RedisStore, count: int) -> None:
 
     async def write(streams: range) -> None:
         for stream in streams:
-            await store.begin(SESSION, str(stream), b"will")
+            await store.create_stream(SESSION, str(stream), b"final_event")
         for number in itertools.count(1):
             for stream in streams:
-                await store.append(SESSION, str(stream), [b"%d" % number])
+                await store.append_events(SESSION, str(stream), [b"%d" % number])
                 print(stream, flush=True)
 
     await asyncio.gather(*(write(range(start, count, 4)) for start in range(4)))
 
 
-async def obey(store: RedisStore, command: str, *args: str) -> str:
-    """Do one thing."""
+async def run_command(store: RedisStore, command: str, *args: str) -> str:
+    """Run one command, and return its outcome."""
     try:
         if command == "flood":
             await flood(store, int(args[0]))
         elif command == "begin":
-            await store.begin(SESSION, args[0], b"will")
+            await store.create_stream(SESSION, args[0], b"final_event")
         elif command == "append":
-            return str(await store.append(SESSION, args[0], [args[1].encode()]))
+            return str(await store.append_events(SESSION, args[0], [args[1].encode()]))
         elif command == "close":
             await store.close()
-    except Gone:
+    except StreamNotFoundError:
         return "gone"
     return "done"
 
 
 async def main(url: str, prefix: str, lease: str) -> None:
-    """Be a worker until input ends or `close` is asked for."""
+    """Run a worker until the input ends or has `close`."""
     store = RedisStore(url, prefix=prefix, lease=float(lease))
-    await store.open(lambda number, news: None)
+    await store.open(lambda number, message: None)
     print(store.worker, flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
-        print(await obey(store, *line.split()), flush=True)
+        print(await run_command(store, *line.split()), flush=True)
         if line == "close\n":
             return
 

@@ -1,4 +1,4 @@
-"""Instances of the definitions of a schema, for hypothesis."""
+"""Hypothesis strategies for instances of the definitions of a schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVa
 
 from codegen.merge import merge_all_of
 from codegen.nodes import map_children, ref_name
-from codegen.normalise import canonical, json_values
+from codegen.normalise import canonicalise, replace_json_values
 from mcpspec._support.objects import is_object
 from tests import official
 
@@ -22,18 +22,18 @@ DEPTH = 2
 
 @cache
 def definitions(version: str) -> dict[str, Any]:
-    """The definitions of a revision, in one spelling and without `allOf`."""
+    """Return the definitions of a revision, in one spelling and without `allOf`."""
     schema, _ = official.patched_schema(version)
-    return merge_all_of(json_values(canonical(schema), version), version)
+    return merge_all_of(replace_json_values(canonicalise(schema), version), version)
 
 
 def instances(version: str, name: str, depth: int = DEPTH) -> Any:
-    """Values that a definition accepts."""
+    """Return a strategy for values that a definition accepts."""
     return cast(Any, from_schema(narrow(version, name, depth)))
 
 
 def fuzzed(strategy: Any, examples: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
-    """Run a check with so many values, the same ones each time."""
+    """Run a check with a number of values, the same in each run."""
 
     def decorate(check: Callable[[Any], None]) -> Callable[[], None]:
         chosen: Any = settings(
@@ -51,7 +51,7 @@ def fuzzed(strategy: Any, examples: int) -> Callable[[Callable[[Any], None]], Ca
 
 
 def narrow(version: str, name: str, depth: int = DEPTH) -> Any:
-    """A schema of some of the instances of a definition, small enough to generate instances from.
+    """Return a schema for some instances of a definition, small enough to generate them.
 
     Objects have no undeclared members, and deeper than `depth` references no optional ones; lists are short.
     """

@@ -1,4 +1,4 @@
-"""What the documentation says is run as it stands."""
+"""The documentation is true: its code runs, its commands and links exist, its tables agree with the code."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 import typedmcp
+from tests.docs import frames
 from tests.docs.markdown import PAGES, Block, anchors, blocks, links, name_of, prose, tables
-from tests.docs.shell import EXTRAS, faults
+from tests.docs.shell import EXTRAS, errors_in
 from tests.paths import ROOT
-from typedmcp.server import options
+from typedmcp.app import options
+from typedmcp.limits import Limits
+from typedmcp.server.http.asgi import AsgiOptions
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 ALONE = {DOCS / "cli.md"}
-"""Pages whose console blocks are run by tests of their own."""
+"""Pages whose console blocks other tests run."""
 
 
 # Blocks of code
@@ -35,7 +39,7 @@ WITH_PYTHON = sorted({block.page for block in BLOCKS if block.language == "pytho
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
-def test_the_python_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_the_python_of_a_page_runs_and_prints_its_comments(page: Path, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_bytes((ROOT / "examples" / "quickstart.py").read_bytes())
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
@@ -56,7 +60,7 @@ def _check_toml(block: Block) -> None:
 
 
 def _check_shell(block: Block) -> None:
-    assert [*faults(block.code)] == []
+    assert [*errors_in(block.code)] == []
 
 
 def _check_console(block: Block) -> None:
@@ -68,7 +72,7 @@ def _check_nothing(block: Block) -> None:
 
 
 CHECKS = {
-    "python": _check_nothing,  # they are run above
+    "python": _check_nothing,  # run above
     "sh": _check_shell,
     "console": _check_console,
     "json": _check_json,
@@ -78,23 +82,23 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_a_block_is_what_it_is_called(block: Block) -> None:
-    assert block.language in CHECKS, "a block has a language, one of those"
+def test_a_block_is_valid_in_its_language(block: Block) -> None:
+    assert block.language in CHECKS, "a block must name one of these languages"
     if not block.excuse:
         CHECKS[block.language](block)
 
 
-def test_few_blocks_have_an_excuse() -> None:
+def test_few_blocks_are_excused_from_running() -> None:
     excuses = [block for block in BLOCKS if block.excuse]
     assert len(excuses) < len(BLOCKS) / 20
     comments = [line for page in PAGES for line in prose(page) if line.startswith("<!-- not run")]
-    assert len(comments) == len(excuses), "an excuse stands right above a block, with its reason behind a colon"
+    assert len(comments) == len(excuses), "an excuse must stand directly above a block, with a reason after the colon"
 
 
-def test_the_runner_of_pages_notices_what_is_wrong(tmp_path: Path) -> None:
+def test_running_a_page_fails_for_a_wrong_block(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     for code, said in (
-        ("print(1)  # 2", "'2' is not printed there"),
+        ("print(1)  # 2", "'2' is not printed"),
         ("nothing", "NameError"),
         ("await nothing()", "NameError"),
     ):
@@ -105,12 +109,12 @@ def test_the_runner_of_pages_notices_what_is_wrong(tmp_path: Path) -> None:
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr
 
 
-def test_commands_that_there_are_not_are_noticed() -> None:
+def test_unknown_commands_are_found() -> None:
     lines = [
         "make tset", "make test QUIKC=1", "pip install '.[htpt]'", "uvicorn app:app --prot 1", "typedmcp rnu server.py",
         "typedmcp run server.py --trnsport http", "python no_such_file.py", "sudo reboot",
     ]  # fmt: skip
-    assert [line for line in lines if not [*faults(line)]] == []
+    assert [line for line in lines if not [*errors_in(line)]] == []
 
 
 # Links
@@ -133,13 +137,13 @@ def test_the_site_has_every_page() -> None:
     assert sorted(named) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 
 
-def test_the_reference_has_every_public_name_once() -> None:
+def test_the_reference_lists_every_public_name_once() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     named = re.findall(r"^::: typedmcp\.(\w+)$", text, re.MULTILINE)
     assert sorted(named) == sorted({*typedmcp.__all__} - {"__version__"})
 
 
-def test_no_page_names_a_path_of_the_machine_that_it_was_written_on() -> None:
+def test_no_page_contains_a_path_of_the_author_s_machine() -> None:
     for page in PAGES:
         assert not re.search(r"/(work|root|tmp|home/(?!ada\b))", page.read_text(encoding="utf-8")), name_of(page)
 
@@ -148,15 +152,15 @@ def test_no_page_names_a_path_of_the_machine_that_it_was_written_on() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_the_rows_of_a_table_have_as_many_cells_as_its_head(page: Path) -> None:
-    """A bar within a cell is `&#124;` in `<code>`: the site and GitHub know no other way in common."""
+def test_all_rows_of_a_table_have_as_many_cells_as_its_header(page: Path) -> None:
+    """Within a cell, write a bar as `&#124;` in `<code>`: nothing else works both on the site and on GitHub."""
     for number, rows in tables(page):
         assert {len(row) for row in rows} == {len(rows[0])}, f"{name_of(page)}:{number}"
         assert not any("\\" in cell[-1:] for row in rows for cell in row), f"{name_of(page)}:{number}"
 
 
 def _names_in(page: Path, *heads: str) -> list[str]:
-    """The names in the first column of the tables whose first head is one of these, in order."""
+    """Return the names in the first column of the tables whose first header is one of these, in order."""
     found: list[str] = []
     for _, (first, *rows) in tables(page):
         if first[0] in heads:
@@ -188,7 +192,12 @@ def test_every_option_of_a_server_is_in_a_table() -> None:
 
 def test_every_option_of_serving_is_in_a_table() -> None:
     named = _names_in(DOCS / "handlers.md", "option")
-    assert sorted(named) == sorted({*_parameters(typedmcp.Service)} - {"handler"})
+    assert sorted(named) == sorted(typedmcp.ServerOptions.__annotations__)
+
+
+def test_every_option_of_the_asgi_application_is_in_a_table() -> None:
+    own = {*AsgiOptions.__annotations__} - {*typedmcp.ServerOptions.__annotations__}
+    assert {*_names_in(DOCS / "http.md", "option")} == own
 
 
 def test_every_option_of_a_call_is_in_a_table() -> None:
@@ -197,18 +206,76 @@ def test_every_option_of_a_call_is_in_a_table() -> None:
 
 def test_every_option_of_connecting_is_on_the_page() -> None:
     text = (DOCS / "clients.md").read_text(encoding="utf-8")
-    missing = [name for name in _parameters(typedmcp.connect) if not re.search(rf"\b{name}\b", text)]
+    missing = [
+        name for name in {"target", *typedmcp.ConnectOptions.__annotations__} if not re.search(rf"\b{name}\b", text)
+    ]
     assert missing == []
 
 
-INSIDE = {"attempt", "channel", "entry", "task"}
-"""Members of the context that are the runtime's own."""
+def _limits_in(page: Path) -> dict[str, int]:
+    """The default of each limit in the tables of a page."""
+    units = {"KiB": 1 << 10, "MiB": 1 << 20}
+    found: dict[str, int] = {}
+    for _, (first, *rows) in tables(page):
+        if first[:2] == ["limit", "default"]:
+            for name, default, *_ in rows:
+                number, _, unit = default.partition(" ")
+                found[name.strip("`")] = int(number.replace(",", "")) * units.get(unit, 1)
+    return found
+
+
+def test_every_limit_is_in_a_table_with_its_default() -> None:
+    assert _limits_in(DOCS / "limits.md") == {field.name: field.default for field in fields(Limits)}
+
+
+@pytest.mark.parametrize(
+    ("store", "head"),
+    [(typedmcp.MemoryStore, "option of the memory store"), (typedmcp.RedisStore, "option of the Redis store")],
+)
+def test_every_option_of_a_store_is_in_a_table(store: type, head: str) -> None:
+    assert sorted(_names_in(DOCS / "deploying.md", "option of stores", head)) == sorted(_parameters(store))
+
+
+def test_every_kind_of_diagnostic_is_in_a_table() -> None:
+    assert _names_in(DOCS / "wire.md", "kind") == [*typedmcp.DiagnosticKind]
+
+
+def test_the_tables_of_frames_are_made_from_the_vectors() -> None:
+    text = frames.PAGE.read_text(encoding="utf-8")
+    assert frames.replace(text, frames.sections()) == text, "run: python -m tests.docs.frames"
+
+
+INTERNAL = {"attempt", "is_registered", "method_codec", "sink", "task"}
+"""Members of the context that only the runtime uses."""
 
 
 def test_every_member_of_the_context_is_in_a_table() -> None:
     heads = ("telling the client", "asking the client", "about the request", "other")
     members = {name for name in dir(typedmcp.Context) if not name.startswith("_")}
-    assert {*_names_in(DOCS / "servers.md", *heads)} == members - INSIDE
+    assert {*_names_in(DOCS / "servers.md", *heads)} == members - INTERNAL
+
+
+# Architecture
+
+ARCHITECTURE = DOCS / "architecture.md"
+INVENTED = {"app/recipes.py", "transports/carrier.py"}
+"""Files that the page only imagines."""
+
+
+def test_the_architecture_page_names_only_files_that_exist() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|md|json)|(?:\w+/)+)`", text)) - INVENTED
+    folders = [ROOT / name for name in (".", "runtime/typedmcp", "codegen", "generated", "generated/mcpspec")]
+    assert len(named) > 50
+    assert sorted(name for name in named if not any((folder / name).exists() for folder in folders)) == []
+
+
+def test_the_architecture_page_has_a_row_for_every_room() -> None:
+    rows = {name.rstrip("/") for name in _names_in(ARCHITECTURE, "room")}
+    package = ROOT / "runtime" / "typedmcp"
+    rooms = {path.parent.name if path.name == "__init__.py" else path.name for path in package.glob("[!_]*.py")}
+    rooms |= {path.parent.name for path in package.glob("*/__init__.py")}
+    assert rows >= rooms
 
 
 # The README
@@ -225,13 +292,17 @@ def test_the_readme_names_every_extra() -> None:
 def test_the_readme_names_only_targets_that_exist() -> None:
     named = set(re.findall(r"`make ([a-z-]+)", README.read_text(encoding="utf-8")))
     assert named
-    assert [*faults("\n".join(f"make {target}" for target in named))] == []
+    assert [*errors_in("\n".join(f"make {target}" for target in named))] == []
 
 
-@pytest.mark.parametrize("name", ["quickstart", "server", "client"])
-def test_the_programs_in_the_readme_are_the_examples(name: str) -> None:
+QUOTED = {"quickstart": README, "server": DOCS / "handlers.md", "client": DOCS / "handlers.md"}
+"""The examples that pages quote whole, without their docstrings."""
+
+
+@pytest.mark.parametrize("name", QUOTED)
+def test_the_programs_on_pages_are_the_examples(name: str) -> None:
     example = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
-    assert any(block.code in example for block in blocks(README) if len(block.code) > 200)
+    assert any(block.code in example for block in blocks(QUOTED[name]) if len(block.code) > 200)
 
 
 # The examples that pages quote
@@ -250,7 +321,7 @@ _CALL: dict[str, Any] = {
 
 
 def _output(name: str) -> list[str]:
-    """What an example prints, which may be a server that is called once."""
+    """Run an example, send it one call in case it is a server, and return the lines that it prints."""
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / f"{name}.py")]
     asked = json.dumps(_CALL)
     done = subprocess.run(command, check=True, input=asked, capture_output=True, text=True, timeout=60)
@@ -258,7 +329,7 @@ def _output(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["quickstart", "server"])
-def test_the_servers_in_the_readme_answer(name: str) -> None:
+def test_the_servers_on_pages_answer_a_call(name: str) -> None:
     *logged, answered = map(json.loads, _output(name))
     assert answered["result"]["content"] == [{"type": "text", "text": "Hello, Ada!"}]
     said = [message["params"]["data"] for message in logged]
@@ -279,13 +350,13 @@ def test_the_example_over_http_serves_and_calls() -> None:
             assert server.stderr is not None
             assert any("Uvicorn running" in line for line in server.stderr)
             called = subprocess.run(command, check=True, env=environment, capture_output=True, text=True, timeout=60)
-            assert called.stdout.splitlines() == ["progress 1", "TextContent(text='Hello!')"]
+            assert called.stdout.splitlines() == ["progress 1", "Hello!"]
         finally:
             server.terminate()
 
 
-def test_the_client_in_the_readme_prints_what_it_was_told() -> None:
+def test_the_client_on_the_page_about_handlers_prints_the_answers() -> None:
     tools, greeting, refusal = _output("client")
     assert tools == "['greet'] on 2026-07-28"
-    assert greeting == "TextContent(text='Hello, Ada!')"
+    assert greeting == "Hello, Ada!"
     assert "the client has not declared: elicitation (-32021)" in refusal

@@ -1,8 +1,8 @@
-"""Build the distribution, and prove that the wheel works where nothing else is installed.
+"""Builds the distribution, and checks that the wheel works in an empty environment.
 
-Usage: `python tools/dist_check.py UV`. Checks: wheel and sdist hold the same package files; the wheel
-installs into an empty environment without Pydantic, imports, decodes a message; with Pydantic too; the command
-says what it lacks, and works with its extra; `pyright --verifytypes` is at 100 % for both packages.
+Usage: `python tools/dist_check.py UV`. It checks that wheel and sdist have all package files, that the wheel imports
+and decodes messages without Pydantic and with it, that the command names its missing extra and works with it, and that
+`pyright --verifytypes` is at 100 % for both packages.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ print("models work with Pydantic")
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """Run a command to its end; its output. What it prints is shown where it fails."""
+    """Run a command and return its output. Exit with the output if it fails."""
     done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
-def contents(wheel: Path, sdist: Path) -> None:
-    """Both archives hold every package file, typing marker included."""
+def check_files(wheel: Path, sdist: Path) -> None:
+    """Check that both archives have every package file, including the typing markers."""
     expected = {
         path.relative_to(ROOT / folder).as_posix()
         for folder in ("generated", "runtime")
@@ -72,17 +72,17 @@ def contents(wheel: Path, sdist: Path) -> None:
     assert expected <= in_sdist, expected - in_sdist
 
 
-def without_its_extra(command: Path) -> None:
-    """The command says in one line what is missing."""
+def check_missing_extra(command: Path) -> None:
+    """Check that the command without its extra says how to install it."""
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
     assert (done.returncode, done.stdout) == (2, ""), done
     assert "pip install 'typedmcp[cli]'" in done.stderr, done.stderr
 
 
 def verify_types(python: Path, package: str) -> None:
-    """Every public name of an installed package has a known type."""
+    """Check that every public name of an installed package has a known type."""
     command = [sys.executable, "-m", "pyright", "--ignoreexternal", "--outputjson", "--verifytypes", package]
-    # For this check pyright looks for the package in the active environment only.
+    # For this check, pyright searches only the active environment.
     active = {**os.environ, "VIRTUAL_ENV": str(python.parent.parent), "PATH": f"{python.parent}:{os.environ['PATH']}"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=active, cwd=python.parent)  # noqa: S603
     report = json.loads(done.stdout)["typeCompleteness"]
@@ -99,18 +99,19 @@ def main(uv: str) -> None:
         run(uv, "build", "--quiet", "--out-dir", folder / "dist", ROOT)
         (wheel,) = (folder / "dist").glob("*.whl")
         (sdist,) = (folder / "dist").glob("*.tar.gz")
-        contents(wheel, sdist)
+        check_files(wheel, sdist)
         print(f"built {wheel.name} ({wheel.stat().st_size >> 10} KiB) and {sdist.name}")
         python = folder / "venv" / "bin" / "python"
         run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")
         run(uv, "pip", "install", "--quiet", "--python", python, wheel)
         print(run(python, "-W", "error", "-c", WITHOUT_PYDANTIC, cwd=folder), end="")
-        without_its_extra(python.with_name("typedmcp"))
+        check_missing_extra(python.with_name("typedmcp"))
         run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[pydantic]")
         print(run(python, "-W", "error", "-c", WITH_PYDANTIC, cwd=folder), end="")
         run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[cli]")
         run(python.with_name("typedmcp"), "diff", "2025-06-18", "2025-11-25")
         print(run(python.with_name("typedmcp"), "--version").strip(), "works as a command")
+        run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[http]")  # a class derives from uvicorn's
         for package in PACKAGES:
             verify_types(python, package)
 

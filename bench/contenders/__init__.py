@@ -1,1 +1,1 @@
-"""The contenders: one small file for each."""
+"""The contenders, one small file each. Most are scripts, which run in a process of their own."""

@@ -1,4 +1,4 @@
-"""Figures as people read them: units, ratios and spreads, the same in every kind of report."""
+"""Formatting of figures, ratios and spreads, the same in every report."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ __all__ = [
     "Cell",
     "Headline",
     "Spread",
-    "cell",
-    "heading",
-    "headline",
-    "human",
-    "human_span",
-    "is_ours",
-    "number",
-    "praise",
-    "ratio",
-    "ratio_span",
-    "sense",
-    "size",
-    "slug",
-    "spread",
-    "warnings",
-    "when",
-    "yardstick",
+    "describe_figures",
+    "describe_ratio",
+    "find_cell",
+    "find_headline",
+    "find_reference",
+    "format_figure",
+    "format_figure_span",
+    "format_heading",
+    "format_number",
+    "format_ratio",
+    "format_ratio_span",
+    "format_start",
+    "is_typedmcp",
+    "list_warnings",
+    "parse_size",
+    "slugify",
+    "summarise",
 ]
 
 MISSING = "–"
-"""Stands where a contender does not take part."""
+"""Shown in place of a missing figure."""
 
 _OURS = re.compile(r"(typedmcp|structs|models)\b")
 
@@ -46,7 +46,7 @@ _BYTES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 
 @dataclass(frozen=True)
 class Spread:
-    """Some values: their median, and the least and the greatest of them."""
+    """The median and the range of some values."""
 
     median: float
     low: float
@@ -55,17 +55,17 @@ class Spread:
 
 @dataclass(frozen=True)
 class Cell:
-    """What one contender reached in one column."""
+    """The figure and the ratio of a contender in a column."""
 
     figure: Spread
     """In the unit of the table."""
     ratio: Spread | None
-    """How many times as good as the reference; none where one of the two took no part, or had nothing in a round."""
+    """Ratio to the reference, above 1 if better; None if one of the two has no figures, or no positive ones."""
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The one ratio of a table that tells most."""
+    """The most important ratio of a table."""
 
     contender: str
     against: str
@@ -73,24 +73,24 @@ class Headline:
     ratio: Spread
 
 
-def spread(values: list[float]) -> Spread:
-    """Of values that there are."""
+def summarise(values: list[float]) -> Spread:
+    """Return median and range of one or more values."""
     return Spread(median(values), min(values), max(values))
 
 
-def cell(table: Table, contender: str, column: str, against: str | None = None) -> Cell | None:
-    """What a contender reached, compared with the reference or with another; nothing if it did not take part."""
+def find_cell(table: Table, contender: str, column: str, against: str | None = None) -> Cell | None:
+    """Return figure and ratio to the reference, or to another contender; None without a figure."""
     figures = table.figures(contender, column)
     if figures is None or not figures.rounds:
         return None
     ratios = table.ratios(contender, column, against)
-    return Cell(spread(figures.rounds), spread(ratios) if ratios else None)
+    return Cell(summarise(figures.rounds), summarise(ratios) if ratios else None)
 
 
-def yardstick(table: Table, column: str) -> str | None:
-    """Whom the others are compared with in a chart: the reference, or the worst contender where that takes no part."""
+def find_reference(table: Table, column: str) -> str | None:
+    """Return the reference of a chart: that of the table, or the worst contender if that has no figure."""
     medians = {
-        row.contender: found.figure.median for row in table.rows if (found := cell(table, row.contender, column))
+        row.contender: found.figure.median for row in table.rows if (found := find_cell(table, row.contender, column))
     }
     if table.reference in medians or not medians:
         return table.reference if medians else None
@@ -98,53 +98,55 @@ def yardstick(table: Table, column: str) -> str | None:
     return worst(medians, key=lambda name: medians[name])
 
 
-def headline(table: Table) -> Headline | None:
-    """The first of ours against the reference, in the column that tells most.
+def find_headline(table: Table) -> Headline | None:
+    """Compare typedmcp's first contender with the reference, in the leading column.
 
-    Where the reference is ours: against the best of the others, so that nothing looks better than it is.
+    If the reference is one of typedmcp's contenders, compare with the best of the others.
     """
     if not table.columns:
         return None
     column = table.leading
     others = [row.contender for row in table.rows if row.contender != table.reference]
-    if is_ours(table.reference):
-        rivals = [name for name in others if not is_ours(name)] or others
+    if is_typedmcp(table.reference):
+        rivals = [name for name in others if not is_typedmcp(name)] or others
         best = _best(table, rivals, column)
         return _compared(table, table.reference, best, column)
-    ours = next((name for name in others if is_ours(name) and table.ratios(name, column)), None)
+    ours = next((name for name in others if is_typedmcp(name) and table.ratios(name, column)), None)
     return _compared(table, ours or _best(table, others, column), table.reference, column)
 
 
 def _best(table: Table, contenders: list[str], column: str) -> str:
-    found = {name: known.ratio.median for name in contenders if (known := cell(table, name, column)) and known.ratio}
+    found = {
+        name: known.ratio.median for name in contenders if (known := find_cell(table, name, column)) and known.ratio
+    }
     return max(found, key=lambda name: found[name], default="")
 
 
 def _compared(table: Table, contender: str, against: str, column: str) -> Headline | None:
     ratios = table.ratios(contender, column, against)
-    return Headline(contender, against, column, spread(ratios)) if ratios else None
+    return Headline(contender, against, column, summarise(ratios)) if ratios else None
 
 
-def is_ours(contender: str) -> bool:
-    """Whether it is one of this project's, which reports set off from the others."""
+def is_typedmcp(contender: str) -> bool:
+    """Return whether a contender is part of typedmcp. Reports highlight these."""
     return _OURS.match(contender) is not None
 
 
-def praise(table: Table) -> str:
-    """What a high ratio means: `as fast`, `as small` or `as good`."""
+def describe_ratio(table: Table) -> str:
+    """Return the meaning of a high ratio: `as fast`, `as small` or `as good`."""
     if (table.unit in _SECONDS and table.better == "lower") or (table.unit.endswith("/s") and table.better == "higher"):
         return "as fast"
     return "as small" if table.unit in _BYTES and table.better == "lower" else "as good"
 
 
-def sense(table: Table) -> str:
-    """What the figures are, and which are better."""
+def describe_figures(table: Table) -> str:
+    """Return the meaning of the figures, and whether higher or lower is better."""
     unit = "time" if table.unit in _SECONDS else "size" if table.unit in _BYTES else table.unit
     return f"{unit}, {table.better} is better" if unit else f"{table.better} is better"
 
 
-def number(value: float) -> str:
-    """Three significant digits, with separators between thousands."""
+def format_number(value: float) -> str:
+    """Format a number with three significant digits and thousands separators."""
     if not isfinite(value):
         return MISSING
     if value and not 1e-4 <= abs(value) < 1e12:
@@ -157,44 +159,44 @@ def _places(value: float) -> int:
     return 2 - floor(log10(abs(value))) if value else 0
 
 
-def human(value: float, unit: str) -> str:
-    """A figure with its unit, scaled to be read: `812 µs`, `12,300/s`, `48.2 MB`."""
+def format_figure(value: float, unit: str) -> str:
+    """Format a figure with a suitable unit: `812 µs`, `12,300/s`, `48.2 MB`."""
     step, suffix = _step(value, unit)
     return f"{_count(value / step, unit)}{suffix}"
 
 
-def human_span(found: Spread, unit: str) -> str:
-    """The spread of a figure, in the unit in which its median is written, which stands beside it: `798–830`."""
+def format_figure_span(found: Spread, unit: str) -> str:
+    """Format the range of a figure in the unit of its median: `798–830`."""
     step, _ = _step(found.median, unit)
     return f"{_count(found.low / step, unit)}–{_count(found.high / step, unit)}"
 
 
 def _count(value: float, unit: str) -> str:
-    """Whole numbers of things that are counted stay whole: three modules are not `3.00`."""
+    """Format a number; counts stay whole: three modules are not `3.00`."""
     counted = unit not in _SECONDS and unit not in _BYTES
-    return f"{value:.0f}" if counted and abs(value) < 1000 and value.is_integer() else number(value)
+    return f"{value:.0f}" if counted and abs(value) < 1000 and value.is_integer() else format_number(value)
 
 
 def _step(value: float, unit: str) -> tuple[float, str]:
-    """What to divide by, and what to write behind it."""
+    """Return the divisor and the suffix of the unit that fits a value."""
     for factors, scale in ((_SECONDS, _TIME), (_BYTES, _SPACE)):
         if unit in factors:
-            # What would be rounded to 1,000 of a step belongs to the next.
+            # A value that would be rounded to 1,000 of a unit gets the next unit.
             fitting = [each for each in scale if abs(value) * factors[unit] >= each[0] * 0.9995]
             step, suffix = fitting[-1] if fitting else scale[0]
             return step / factors[unit], suffix
     if unit.endswith("/s"):
-        return 1.0, f" {unit}" if unit.removesuffix("/s") in _BYTES else "/s"  # what is counted is said elsewhere
+        return 1.0, f" {unit}" if unit.removesuffix("/s") in _BYTES else "/s"  # the table says what is counted
     return 1.0, f" {unit}" if unit else ""
 
 
-def ratio(value: float) -> str:
-    """A ratio, such as `7.4×`, with more digits where it is close to 1."""
+def format_ratio(value: float) -> str:
+    """Format a ratio, such as `7.4×`, with more digits close to 1."""
     return f"{_ratio(value, value)}×"
 
 
-def ratio_span(found: Spread) -> str:
-    """The spread of a ratio, with as many digits as the ratio itself: `7.1–7.6`."""
+def format_ratio_span(found: Spread) -> str:
+    """Format the range of a ratio with as many digits as its median: `7.1–7.6`."""
     return f"{_ratio(found.low, found.median)}–{_ratio(found.high, found.median)}"
 
 
@@ -202,12 +204,12 @@ def _ratio(value: float, like: float) -> str:
     if value == like == 1:
         return "1"
     if like < 0.0995:
-        return number(value) if value < 1e-4 else f"{value:.{1 - floor(log10(like))}f}"
+        return format_number(value) if value < 1e-4 else f"{value:.{1 - floor(log10(like))}f}"
     return f"{value:,.{2 if like < 1.995 else 1 if like < 19.95 else 0}f}"
 
 
-def size(column: str) -> float | None:
-    """The number that a column of a table of lines stands for, if it is one that a logarithmic scale has."""
+def parse_size(column: str) -> float | None:
+    """Parse the size that a column stands for; None if a logarithmic scale cannot show it."""
     try:
         value = float(column.replace(",", ""))
     except ValueError:
@@ -215,32 +217,32 @@ def size(column: str) -> float | None:
     return value if isfinite(value) and value > 0 else None
 
 
-def heading(table: Table, column: str) -> str:
-    """How a column is called: a size has its thousands set off."""
-    value = size(column) if table.kind == "lines" else None
+def format_heading(table: Table, column: str) -> str:
+    """Format the name of a column; sizes get thousands separators."""
+    value = parse_size(column) if table.kind == "lines" else None
     return column if value is None else f"{value:,.10g}"
 
 
-def slug(name: str) -> str:
-    """A name as part of a file's name or of an address."""
+def slugify(name: str) -> str:
+    """Make a name safe for file names and URLs."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
 
 
-def when(environment: Environment) -> str:
-    """When a run began, with its time zone, which is always the same."""
+def format_start(environment: Environment) -> str:
+    """Format the start of a run, in UTC."""
     return f"{environment.began.removesuffix('Z').removesuffix('UTC').removesuffix('+00:00').rstrip()} UTC"
 
 
-def warnings(results: Results) -> list[str]:
-    """Why the figures are to be trusted less, in sentences."""
-    found = [f"Broken off, so that figures are missing: {suite}" for suite in results.broken]
+def list_warnings(results: Results) -> list[str]:
+    """Return reasons to trust the figures less, as sentences."""
+    found = [f"Incomplete: {suite}" for suite in results.broken]
     if results.quick:
-        found.append("A quick run: few and short rounds, good for seeing that everything works, not for quoting.")
-    if _loaded(results.environment):
+        found.append("A quick run with few, short rounds: good for checking that everything works, not for quoting.")
+    if _is_busy(results.environment):
         load, cores = results.environment.load, results.environment.cores
         found.append(f"The machine was busy before the run (load {load:.1f} on {cores} cores): rely on ratios only.")
     return found
 
 
-def _loaded(environment: Environment) -> bool:
+def _is_busy(environment: Environment) -> bool:
     return environment.load > environment.cores / 2

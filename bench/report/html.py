@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else."""
+"""The report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bench.report.charts import bars, lines
-from bench.report.figures import Headline, headline, sense, slug, warnings
-from bench.report.templates import render
+from bench.report.charts import render_bars, render_lines
+from bench.report.figures import Headline, describe_figures, find_headline, list_warnings, slugify
+from bench.report.templates import render_template
 from bench.results import Results, Table
 
-__all__ = ["page"]
+__all__ = ["render_page"]
 
 _SPELLED = {"http": "HTTP", "stdio": "stdio"}
 
@@ -24,7 +24,7 @@ class _Chart:
 
 @dataclass(frozen=True)
 class _Shown:
-    """A table with what is drawn of it."""
+    """A table with its headline and charts."""
 
     table: Table
     anchor: str
@@ -39,21 +39,23 @@ class _Suite:
     shown: list[_Shown]
 
 
-def page(results: Results, data: str) -> str:
-    """A run as one page of HTML, with its style and charts inside; it loads nothing and runs no script.
+def render_page(results: Results, data: str) -> str:
+    """Render a run as one HTML page with styles and charts. It loads nothing and runs no script.
 
-    `data` is the name of the file beside it that has all its rounds.
+    `data` is the name of the results file beside it.
     """
-    return render("page.html.jinja", results=results, data=data, suites=_suites(results), warnings=warnings(results))
+    return render_template(
+        "page.html.jinja", results=results, data=data, suites=_suites(results), warnings=list_warnings(results)
+    )
 
 
 def _suites(results: Results) -> list[_Suite]:
-    """Tables by suite, in the order in which suites first occur."""
+    """Group the tables by suite."""
     found: dict[str, _Suite] = {}
     for index, table in enumerate(results.tables):
         name = table.name.partition("/")[0]
-        suite = found.setdefault(name, _Suite(_title(name), f"suite-{len(found)}-{slug(name)}", []))
-        suite.shown.append(_Shown(table, f"table-{index}-{slug(table.name)}", headline(table), _charts(table)))
+        suite = found.setdefault(name, _Suite(_title(name), f"suite-{len(found)}-{slugify(name)}", []))
+        suite.shown.append(_Shown(table, f"table-{index}-{slugify(table.name)}", find_headline(table), _charts(table)))
     return list(found.values())
 
 
@@ -62,7 +64,8 @@ def _title(name: str) -> str:
 
 
 def _charts(table: Table) -> list[_Chart]:
-    # The charts escape what they show, and are not to be escaped again.
+    # The charts have escaped their texts already.
     if table.kind == "lines":
-        return [_Chart(f"{sense(table).capitalize()}; both scales are logarithmic", Markup(lines(table)))]  # noqa: S704
-    return [_Chart(column, Markup(bars(table, column))) for column in table.columns]  # noqa: S704
+        caption = f"{describe_figures(table).capitalize()}; both scales are logarithmic"
+        return [_Chart(caption, Markup(render_lines(table)))]  # noqa: S704
+    return [_Chart(column, Markup(render_bars(table, column))) for column in table.columns]  # noqa: S704

@@ -1,35 +1,46 @@
-"""The report for a terminal."""
+"""The report as text for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import wrap
 
-from bench.report.figures import MISSING, cell, heading, human, praise, ratio, ratio_span, sense, warnings, when
-from bench.report.templates import printable
+from bench.report.figures import (
+    MISSING,
+    describe_figures,
+    describe_ratio,
+    find_cell,
+    format_figure,
+    format_heading,
+    format_ratio,
+    format_ratio_span,
+    format_start,
+    list_warnings,
+)
+from bench.report.templates import replace_unprintable
 from bench.results import Environment, Results, Table
 
-__all__ = ["text"]
+__all__ = ["render_text"]
 
 WIDTH = 100
 _GAP = "   "
 
 
-def text(results: Results) -> str:
-    """All tables as text, at most 100 columns wide where names allow it; ratios come before figures."""
+def render_text(results: Results) -> str:
+    """Render all tables as text, at most 100 columns wide unless names are longer."""
     parts = [_opening(results), *(_table(table) for table in results.tables)]
-    return printable("\n\n".join(parts) + "\n")
+    return replace_unprintable("\n\n".join(parts) + "\n")
 
 
 def _opening(results: Results) -> str:
     environment = results.environment
     memory = f"{environment.memory_gb:.3g} GB"
     lines = [
-        f"Benchmarks of typedmcp on {environment.machine}, {when(environment)}: {results.command}",
+        f"Benchmarks of typedmcp on {environment.machine}, {format_start(environment)}: {results.command}",
         f"{environment.processor}, {environment.cores} cores, {memory}, {environment.system}",
         f"{_versions(environment)}commit {environment.commit}, load {environment.load:.2f}",
-        "7.4× is 7.4 times as good as the reference; then come the range of all rounds, and the median figure.",
-        *(f"WARNING: {warning}" for warning in warnings(results)),
+        "7.4× means 7.4 times as good as the reference. The range of all rounds and the median figure follow.",
+        *(f"WARNING: {warning}" for warning in list_warnings(results)),
     ]
     return "\n".join(part for line in lines for part in wrap(line, WIDTH, subsequent_indent="  "))
 
@@ -41,14 +52,14 @@ def _versions(environment: Environment) -> str:
 
 def _table(table: Table) -> str:
     heading = f"{table.title} ({table.name})"
-    about = f"{table.about} Ratios: times {praise(table)} as {table.reference}; {sense(table)}."
+    about = f"{table.about} Ratios: times {describe_ratio(table)} as {table.reference}; {describe_figures(table)}."
     lines = [heading, "─" * min(len(heading), WIDTH), *wrap(about, WIDTH), "", *_grids(table)]
     notes = [f"  {row.contender}: {row.note}" for row in table.rows if row.note]
     return "\n".join([*lines, *(part for note in notes for part in wrap(note, WIDTH, subsequent_indent="    "))])
 
 
 def _grids(table: Table) -> list[str]:
-    """The figures: one grid, or several below each other where the columns do not fit beside each other."""
+    """Render the figures as one grid, or as several if the columns do not fit beside each other."""
     names = ["", *(_name(table, row.contender) for row in table.rows)]
     columns = [_column(table, column) for column in table.columns]
     grids: list[list[list[str]]] = [[names]]
@@ -68,23 +79,23 @@ def _width(columns: Sequence[Sequence[str]]) -> int:
 
 
 def _column(table: Table, column: str) -> list[str]:
-    """A column with its heading: ratio, spread and median, each aligned to the right."""
+    """Render a column: ratio, spread and median, aligned to the right."""
     parts = [_parts(table, row.contender, column) for row in table.rows]
     widths = [max(map(len, each)) for each in zip(*parts, strict=True)]
     lines = ["  ".join(part.rjust(width) for part, width in zip(line, widths, strict=True)) for line in parts]
-    found = [heading(table, column), *lines]
+    found = [format_heading(table, column), *lines]
     return [line.rjust(max(map(len, found))) for line in found]
 
 
 def _parts(table: Table, contender: str, column: str) -> tuple[str, str, str]:
-    found = cell(table, contender, column)
+    found = find_cell(table, contender, column)
     if found is None:
         return MISSING, "", MISSING
-    median = human(found.figure.median, table.unit)
+    median = format_figure(found.figure.median, table.unit)
     if found.ratio is None:
         return MISSING, "", median
-    spread = "" if contender == table.reference else ratio_span(found.ratio)
-    return ratio(found.ratio.median), spread, median
+    spread = "" if contender == table.reference else format_ratio_span(found.ratio)
+    return format_ratio(found.ratio.median), spread, median
 
 
 def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:

@@ -1,1 +1,1 @@
-"""What is measured: each module has `tables(plan)`, which gives the comparisons of one kind."""
+"""The suites. Each module has `measure_tables(plan)`, which yields its tables."""

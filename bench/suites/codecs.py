@@ -1,7 +1,4 @@
-"""Codecs: bytes to typed messages, and back.
-
-Each contender is a process of its own, told message by message what to do; they take turns.
-"""
+"""Codecs: from bytes to typed messages and back. Each contender has its own process, and they take turns."""
 
 from __future__ import annotations
 
@@ -13,90 +10,98 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from bench.corpus import MESSAGES, message
-from bench.plan import Found, Measure, Plan, say, started_anew
+from bench.corpus import MESSAGES, make_message
+from bench.plan import Measure, Measurements, Plan, log, measure_restarting
 from bench.results import Row, Table
-from bench.suites._processes import Process, ask, note, started
+from bench.suites.processes import Process, describe_failure, exchange_line, start_process
 
-__all__ = ["CONTENDERS", "OFFICIAL", "tables"]
+__all__ = ["CONTENDERS", "OFFICIAL", "measure_tables"]
 
 OFFICIAL = "official mcp_types"
 CONTENDERS = {
-    "typedmcp structs (msgspec)": "structs",
-    "typedmcp structs, open objects unchecked": "structs_hot",
-    "typedmcp models (Pydantic)": "models",
-    OFFICIAL: "official",
-    "msgspec, untyped": "untyped",
-    "orjson, untyped": "with_orjson",
-    "json, untyped": "stdlib",
+    "typedmcp structs (msgspec)": "typedmcp_structs",
+    "typedmcp structs, open objects unchecked": "typedmcp_structs_unchecked",
+    "typedmcp models (Pydantic)": "typedmcp_models",
+    OFFICIAL: "official_mcp_types",
+    "msgspec, untyped": "msgspec_untyped",
+    "orjson, untyped": "orjson_untyped",
+    "json, untyped": "json_untyped",
 }
 WORKER = "bench.contenders.codecs.worker"
 COLUMNS = ["decode + encode", "decode", "encode", "reject"]
 QUICK_MESSAGES = ("tools-call", "tools-list-50")
 SIZES = (1, 10, 100, 1000)
-"""How many tools are in the lists that show how the cost grows."""
+"""Tools in the lists that show how the cost grows."""
 SHARE = 0.5
-"""How much of the time for one figure an operation gets, in all parts together: there are many."""
-ROUNDS, PARTS = 3, 9
-"""How many rounds there are at least, and in how many short parts each is, so that ratios are steady in a hurry too."""
+"""The share of the time for one figure that an operation gets. There are many operations."""
+MIN_ROUNDS, PARTS = 3, 9
+"""Rounds, and short parts of a round. So ratios are steady in quick runs, too."""
 
-Place: TypeAlias = tuple[str, str]
-"""A message, and what is done with it."""
+Operation: TypeAlias = tuple[str, str]
+"""A message and an operation."""
 
 
-def tables(plan: Plan) -> Iterator[Table]:
-    """A table for each message, and one that shows how cost grows with size."""
+def measure_tables(plan: Plan) -> Iterator[Table]:
+    """Yield a table for each message, and one that shows how the cost grows with the size."""
     names = QUICK_MESSAGES if plan.quick else MESSAGES
-    sizes = [] if plan.quick else [*map(_of_size, SIZES)]
-    say(f"codecs: {', '.join(names)}")
-    each = replace(plan, rounds=max(plan.rounds, ROUNDS), parts=PARTS)
+    sizes = [] if plan.quick else [*map(_list_name, SIZES)]
+    log(f"codecs: {', '.join(names)}")
+    each = replace(plan, rounds=max(plan.rounds, MIN_ROUNDS), parts=PARTS)
     seconds = plan.seconds * SHARE / PARTS
     workers = {
-        who: partial(_measuring, who, module, dict.fromkeys([*names, *sizes]), seconds)
-        for who, module in CONTENDERS.items()
+        contender: partial(_run_worker, contender, module, dict.fromkeys([*names, *sizes]), seconds)
+        for contender, module in CONTENDERS.items()
     }
-    found = started_anew(workers, each, min)
+    found = measure_restarting(workers, each, min)
     yield from (_table(name, found) for name in names)
     if sizes:
         yield _growth(found)
 
 
-def _of_size(tools: int) -> str:
+def _list_name(tools: int) -> str:
     return f"tools-list-{tools}"
 
 
 @contextmanager
-def _measuring(who: str, module: str, names: Iterable[str], seconds: float) -> Generator[Sequence[Measure[Place]]]:
-    """A worker; a measure for each message."""
-    with started(who, [sys.executable, "-m", WORKER, module]) as worker:
-        ask(worker)  # it has imported what it needs
-        yield [partial(measure, worker, name, seconds) for name in names]
+def _run_worker(
+    contender: str, module: str, names: Iterable[str], seconds: float
+) -> Generator[Sequence[Measure[Operation]]]:
+    """Run a worker, and yield a measure for each message."""
+    with start_process(contender, [sys.executable, "-m", WORKER, module]) as worker:
+        exchange_line(worker)  # wait until it is ready
+        yield [partial(measure_message, worker, name, seconds) for name in names]
 
 
-def measure(worker: Process, of: str, seconds: float) -> Mapping[Place, float]:
-    """Microseconds by operation on a message; nothing if the contender takes no part in it."""
-    found: dict[str, float] | None = json.loads(ask(worker, json.dumps({"message": of, "seconds": seconds}), seconds))
-    return {(of, operation): took for operation, took in (found or {}).items()}
+def measure_message(worker: Process, name: str, seconds: float) -> Mapping[Operation, float]:
+    """Return microseconds by operation on a message; nothing if the codec does not support it."""
+    found: dict[str, float] | None = json.loads(
+        exchange_line(worker, json.dumps({"message": name, "seconds": seconds}), seconds)
+    )
+    return {(name, operation): took for operation, took in (found or {}).items()}
 
 
-def _rows(found: Found[str, Place], places: Mapping[str, Place]) -> list[Row]:
-    """What each contender has reached in some places, by column."""
+def _rows(found: Measurements[str, Operation], operations: Mapping[str, Operation]) -> list[Row]:
+    """Make rows of the figures of some operations, by column."""
     return [
-        Row(who, {column: figures[place] for column, place in places.items() if place in figures}, note(found, who))
-        for who, figures in found.items()
+        Row(
+            contender,
+            {column: figures[operation] for column, operation in operations.items() if operation in figures},
+            describe_failure(found, contender),
+        )
+        for contender, figures in found.items()
     ]
 
 
-def _table(name: str, found: Found[str, Place]) -> Table:
-    given = message(name)
+def _table(name: str, found: Measurements[str, Operation]) -> Table:
+    given = make_message(name)
     rows = [row for row in _rows(found, {of: (name, of) for of in COLUMNS}) if row.figures or row.note]
     return Table(
         name=f"codecs/{name}",
         title=given.title,
         about=(
-            f"How long a codec takes from the bytes of this message ({len(given.data):,} of them, revision "
-            f"{given.revision}) to an object, and back. `reject` is how long it takes to refuse one with a value of a "
-            "wrong type inside; the untyped codecs cannot."
+            f"How long a codec takes to decode this message ({len(given.data):,} bytes, revision {given.revision}) and "
+            "to encode it. `reject` is the time to reject a message with a value of the wrong type; untyped codecs "
+            "cannot do that."
         ),
         unit="µs",
         better="lower",
@@ -106,17 +111,17 @@ def _table(name: str, found: Found[str, Place]) -> Table:
     )
 
 
-def _growth(found: Found[str, Place]) -> Table:
-    places = {str(size): (_of_size(size), COLUMNS[0]) for size in SIZES}
+def _growth(found: Measurements[str, Operation]) -> Table:
+    operations = {str(size): (_list_name(size), COLUMNS[0]) for size in SIZES}
     return Table(
         name="codecs/growth",
-        title="Lists of more and more tools",
-        about="How long decoding and encoding a list of tools takes, by how many there are. As steep as the grey line "
-        "is in proportion to the size; steeper would be worse than that.",
+        title="Lists of tools by size",
+        about="How long it takes to decode and encode a list of tools, by their number. The grey lines show growth "
+        "in proportion to the size; a steeper line is worse.",
         unit="µs",
         better="lower",
         reference=OFFICIAL,
-        columns=[*places],
-        rows=_rows(found, places),
+        columns=[*operations],
+        rows=_rows(found, operations),
         kind="lines",
     )

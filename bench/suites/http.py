@@ -1,4 +1,4 @@
-"""Servers and clients over HTTP: on Linux the servers have one core, and the load generator or the clients another."""
+"""Servers and clients over HTTP. On Linux, servers have one core, and the load generator and clients another."""
 
 from __future__ import annotations
 
@@ -19,129 +19,132 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
-from bench.plan import Measure, Plan, say, started_anew
+from bench.plan import Measure, Plan, log, measure_restarting
 from bench.results import Table
-from bench.suites._processes import (
+from bench.suites.processes import (
     CONTENDERS,
     LEGACY,
     MODERN,
+    NODE_WARM_UP_CALLS,
     OFFICIAL,
     OFFICIAL_CLIENT,
-    PATIENCE,
     TEXT,
-    WARM_NODE,
+    TIMEOUT,
     Contender,
     Process,
-    at_a_time,
-    call,
-    clients_in_turns,
-    get_warm,
-    is_answer,
-    opening,
-    pinned,
-    python,
-    rows,
-    started,
-    typescript,
+    format_depth,
+    is_echo,
+    make_call,
+    make_handshake,
+    make_python_command,
+    make_rows,
+    make_typescript_command,
+    measure_clients,
+    pin_to_core,
+    start_process,
+    warm_up,
 )
 
-__all__ = ["tables"]
+__all__ = ["measure_tables"]
 
 FLOOR = "bare ASGI application"
 OURS = "typedmcp"
 CLIENT_FLOOR = "blocking loop"
 FOLDER = CONTENDERS / "http"
 CALLS = 16
-PLACE = 100_000_000
-"""An id, in the place of which `calls.lua` puts others."""
-IDS = 10_000_000
-"""How many ids each turn has."""
-SLOW = 500.0
-"""Requests a second of a server, until something is known of it."""
-ANSWERS, LONGEST = 5, 4.0
-"""How many answers each connection should have in a turn, and how many seconds that may take."""
-STEADY = 32
-"""With how many connections a turn need not be longer than a part."""
+ID_PLACEHOLDER = 100_000_000
+"""An id that `calls.lua` replaces."""
+IDS_PER_TURN = 10_000_000
+INITIAL_RATE = 500.0
+"""Requests per second of a server before its first measurement."""
+MIN_RESPONSES, MAX_SECONDS = 5, 4.0
+"""Responses that each connection should receive in a turn, and the seconds that this may take."""
+STEADY_CONNECTIONS = 32
+"""Up to so many connections, the usual time of a part is enough."""
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
-def tables(plan: Plan) -> Iterator[Table]:
-    """All tables over HTTP, one after the other."""
+def measure_tables(plan: Plan) -> Iterator[Table]:
+    """Yield all tables over HTTP."""
     wrk = shutil.which("wrk")
     if wrk is None:
         raise RuntimeError(
-            "the load generator is not installed: `apt install wrk`, `brew install wrk`, or https://github.com/wg/wrk"
+            "wrk, the load generator, is not installed: `apt install wrk`, `brew install wrk`, or https://github.com/wg/wrk"
         )
     revisions = (MODERN,) if plan.quick else (MODERN, LEGACY)
     for revision in revisions:
-        yield echo(plan, wrk, revision)
+        yield measure_echo(plan, wrk, revision)
     if not plan.quick:
         for revision in revisions:
-            yield streams(plan, wrk, revision)
-    yield from clients(plan, revisions)
+            yield measure_streams(plan, wrk, revision)
+    yield from measure_client_tables(plan, revisions)
 
 
-def servers(plan: Plan, kind: str) -> Iterator[Contender]:
-    """The servers; their commands lack a port. The kind is `app` or `streams`. The high-level ones start slowly."""
-    yield Contender(FLOOR, uvicorn(FOLDER, f"floor:{kind}"), "the floor: no protocol, and a constant for an answer")
-    yield Contender(OURS, uvicorn(FOLDER, f"ours:{kind}"))
-    yield Contender(OFFICIAL, uvicorn(FOLDER, f"official_lowlevel:{kind}"))
+def list_servers(plan: Plan, kind: str) -> Iterator[Contender]:
+    """List the servers for `kind`, `app` or `streams`. Their commands need a port in addition."""
+    yield Contender(
+        FLOOR, make_uvicorn_command(FOLDER, f"bare_asgi:{kind}"), "the floor: no protocol, a constant response"
+    )
+    yield Contender(OURS, make_uvicorn_command(FOLDER, f"typedmcp_handler:{kind}"))
+    yield Contender(OFFICIAL, make_uvicorn_command(FOLDER, f"official_lowlevel:{kind}"))
     if not plan.quick:
-        yield Contender("official Python, MCPServer", uvicorn(FOLDER, f"official_mcpserver:{kind}"))
-        yield Contender("fastmcp", uvicorn(FOLDER, f"with_fastmcp:{kind}"))
-    if not plan.quick:  # it takes seconds to get warm
-        node = [*typescript(FOLDER / "official.mjs"), kind]
-        yield Contender("official TypeScript, low level", node, "on the HTTP server of Node.js", WARM_NODE)
+        yield Contender("official Python, MCPServer", make_uvicorn_command(FOLDER, f"official_mcpserver:{kind}"))
+        yield Contender("fastmcp", make_uvicorn_command(FOLDER, f"fastmcp_server:{kind}"))
+    if not plan.quick:  # it takes seconds to warm up
+        node = [*make_typescript_command(FOLDER / "official_typescript.mjs"), kind]
+        yield Contender("official TypeScript, low level", node, "on the HTTP server of Node.js", NODE_WARM_UP_CALLS)
 
 
-def uvicorn(folder: Path, app: str) -> list[str]:
-    """The command that serves an application on a port that is still to be added."""
+def make_uvicorn_command(folder: Path, app: str) -> list[str]:
+    """Return the command that serves an application, without the port at its end."""
     fast = ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
     place = ["--host", "127.0.0.1", "--timeout-keep-alive", "300", "--app-dir", str(folder)]
     return [sys.executable, "-m", "uvicorn", *fast, *place, app, "--port"]
 
 
-def over(connections: int) -> str:
-    """The name of a column."""
+def format_connections(connections: int) -> str:
+    """Return the name of the column for a number of connections."""
     return "1 connection" if connections == 1 else f"{connections} connections"
 
 
-def echo(plan: Plan, wrk: str, revision: str) -> Table:
-    """Small requests, answered in JSON."""
-    return compare(
+def measure_echo(plan: Plan, wrk: str, revision: str) -> Table:
+    """Measure small calls with JSON responses."""
+    return measure_load(
         plan,
         Load(wrk, revision, "echo"),
         (32,) if plan.quick else (1, 32, 256),
         name=f"http/echo-{revision}",
         title=f"Servers over HTTP, {revision}",
-        about="Calls of a tool that echoes 20 bytes, answered in JSON, over so many connections, each of which sends "
-        "the next when the last is answered.",
+        about="Calls of a tool that echoes 20 bytes, with JSON responses. Each connection sends the next call after "
+        "the response to the last.",
     )
 
 
-def streams(plan: Plan, wrk: str, revision: str) -> Table:
-    """Small requests, answered in streams of events."""
-    return compare(
+def measure_streams(plan: Plan, wrk: str, revision: str) -> Table:
+    """Measure small calls with event streams as responses."""
+    return measure_load(
         plan,
         Load(wrk, revision, "report"),
         (1, 32),
         name=f"http/sse-{revision}",
-        title=f"Servers over HTTP that answer in streams, {revision}",
-        about="Calls of a tool that reports progress once and then echoes 20 bytes: both come as server-sent events. "
-        "Over so many connections, each of which sends the next when the last is answered.",
+        title=f"Servers over HTTP with event streams, {revision}",
+        about="Calls of a tool that reports progress once and then echoes 20 bytes, both as server-sent events. Each "
+        "connection sends the next call after the response to the last.",
     )
 
 
-def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, title: str, about: str) -> Table:
-    """A table of servers under a load, with so many connections a column."""
-    say(name.replace("/", ": "))
-    found = list(servers(plan, load.kind))
-    measured = started_anew({one.name: partial(_serving, one, load, connections, plan) for one in found}, plan, max)
-    same = (
-        " Each has the same `_meta` and the same headers, as most of a client's calls do." if load.kind == "app" else ""
+def measure_load(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, title: str, about: str) -> Table:
+    """Measure all servers under a load, with a column for each number of connections."""
+    log(name.replace("/", ": "))
+    found = list(list_servers(plan, load.kind))
+    measured = measure_restarting(
+        {one.name: partial(_run_measures, one, load, connections, plan) for one in found}, plan, max
     )
-    sessions = " There are as many sessions as connections, and they take turns." if load.revision == LEGACY else same
-    worker = " One worker each, and on Linux one core; the Python servers run in uvicorn, with uvloop and httptools."
+    same = " All calls have the same `_meta` and headers, like most calls of a client." if load.kind == "app" else ""
+    sessions = " There are as many sessions as connections; they take turns." if load.revision == LEGACY else same
+    worker = (
+        " Each server has one worker, and on Linux one core. Python servers run in uvicorn with uvloop and httptools."
+    )
     return Table(
         name=name,
         title=title,
@@ -149,25 +152,25 @@ def compare(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, 
         unit="requests/s",
         better="higher",
         reference=OFFICIAL,
-        columns=[over(count) for count in connections],
-        headline=over(32),
-        rows=rows(measured, found),
+        columns=[format_connections(count) for count in connections],
+        headline=format_connections(32),
+        rows=make_rows(measured, found),
     )
 
 
 @contextmanager
-def _serving(
+def _run_measures(
     contender: Contender, load: Load, connections: tuple[int, ...], plan: Plan
 ) -> Generator[Sequence[Measure[str]]]:
-    """A server that is warm; requests a second, with so many connections."""
-    with running(contender, load, max(connections)) as server:
-        get_warm(contender, lambda seconds: server.rate(seconds, max(connections)), plan)
+    """Run a server, warm it up, and yield measures of requests per second, one for each number of connections."""
+    with run_server(contender, load, max(connections)) as server:
+        warm_up(contender, lambda seconds: server.rate(seconds, max(connections)), plan)
         yield [partial(server.measure, plan.seconds, count) for count in connections]
 
 
 @dataclass(frozen=True)
 class Load:
-    """What servers are asked."""
+    """The calls that servers receive."""
 
     wrk: str
     revision: str
@@ -175,132 +178,135 @@ class Load:
 
     @property
     def kind(self) -> str:
-        """Which application of a contender it is for."""
+        """The application of a contender that receives the calls: `app` or `streams`."""
         return "app" if self.tool == "echo" else "streams"
 
     @property
     def expected(self) -> str:
-        """What is in the body of each right answer, in lines."""
+        """Lines with texts that each correct response contains."""
         return f'"{TEXT}"' if self.tool == "echo" else f'"notifications/progress"\n"{TEXT}"'
 
     @property
     def headers(self) -> dict[str, str]:
-        """What each request has."""
+        """The headers of each request."""
         found = {**HEADERS, "MCP-Protocol-Version": self.revision}
         return found if self.revision == LEGACY else {**found, "Mcp-Method": "tools/call", "Mcp-Name": self.tool}
 
     @property
     def line(self) -> str:
-        """The call, with an id in whose place others are put."""
-        meta = {} if self.tool == "echo" else {"progressToken": PLACE}
-        return call(PLACE, self.revision, self.tool, {"text": TEXT}, **meta)
+        """The call, with a placeholder for the id."""
+        meta = {} if self.tool == "echo" else {"progressToken": ID_PLACEHOLDER}
+        return make_call(ID_PLACEHOLDER, self.revision, self.tool, {"text": TEXT}, **meta)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a message."""
+    """The response to a POST."""
 
     session: str | None
-    """The session that it opened."""
+    """The session id that the response sets."""
     is_stream: bool
     messages: list[Any]
 
 
 @dataclass
-class Server:
-    """A server that listens, and the sessions that were opened with it."""
+class HttpServerRun:
+    """A running server with its open sessions."""
 
     process: Process
     load: Load
     port: int
     sessions: list[str] = field(default_factory=list[str])
-    ids: Iterator[int] = field(default_factory=lambda: itertools.count(PLACE, IDS))
-    last_rate: float = SLOW
-    """How fast it was last time."""
+    ids: Iterator[int] = field(default_factory=lambda: itertools.count(ID_PLACEHOLDER, IDS_PER_TURN))
+    last_rate: float = INITIAL_RATE
+    """Requests per second of the last measurement."""
 
     def open(self, sessions: int) -> None:
-        """Open so many sessions."""
+        """Open a number of sessions."""
         for _ in range(sessions):
-            first, second = opening()
+            first, second = make_handshake()
             session = self.post(first).session
             if session is None:
-                raise self.process.failure("it opened no session")
+                raise self.process.make_failure("it did not open a session")
             self.post(second, session)
             self.sessions.append(session)
 
     def post(self, body: str, session: str | None = None) -> Reply:
-        """Send a message."""
+        """POST a message."""
         of_session = {} if session is None else {"Mcp-Session-Id": session}
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         try:
             connection.request("POST", "/mcp", body, {**self.load.headers, **of_session})
             response = connection.getresponse()
             data = response.read()
         except (OSError, HTTPException) as error:
-            raise self.process.failure(f"no answer: {error!r}") from error
+            raise self.process.make_failure(f"no response: {error!r}") from error
         finally:
             connection.close()
         if response.status not in (200, 202):
-            raise self.process.failure(f"{response.status} {data[:300]!r}")
+            raise self.process.make_failure(f"{response.status} {data[:300]!r}")
         is_stream = (response.headers["Content-Type"] or "").startswith("text/event-stream")
         try:
-            messages = events(data) if is_stream else [json.loads(data)] if data else []
+            messages = parse_events(data) if is_stream else [json.loads(data)] if data else []
         except ValueError as error:
-            raise self.process.failure(f"no message, but {data[:300]!r}: {error}") from error
+            raise self.process.make_failure(f"expected a message, got {data[:300]!r}: {error}") from error
         return Reply(response.headers["Mcp-Session-Id"], is_stream, messages)
 
     def check(self) -> None:
-        """Raise unless a call is answered as it should be: in JSON, or where it reports in a stream, after progress."""
+        """Raise unless a call gets a correct response: JSON, or a stream with progress for `report`."""
         reply = self.post(self.load.line, self.sessions[0] if self.sessions else None)
         *before, last = reply.messages or [{}]
         methods = [message.get("method") for message in before]
-        is_as_meant = methods == ["notifications/progress"] if self.load.tool == "report" else not methods
-        if not is_as_meant or reply.is_stream != bool(methods) or not is_answer(last, PLACE, TEXT):
-            raise self.process.failure(f"answered {reply}")
+        has_expected_progress = methods == ["notifications/progress"] if self.load.tool == "report" else not methods
+        if not has_expected_progress or reply.is_stream != bool(methods) or not is_echo(last, ID_PLACEHOLDER, TEXT):
+            raise self.process.make_failure(f"responded {reply}")
 
     def measure(self, seconds: float, connections: int) -> Mapping[str, float]:
-        """Requests a second, by column: from longer the more connections there are, whose opening is counted, too."""
+        """Return requests per second, by column. More connections take longer, because opening them counts, too."""
         if connections == 1:
-            self.rate(seconds / 5, 1)  # or it would depend on whether the machine was idle before
-        steady = seconds * max(1, connections / STEADY)
-        several = min(ANSWERS * connections / self.last_rate, LONGEST)
-        return {over(connections): self.rate(max(steady, several), connections)}
+            self.rate(seconds / 5, 1)  # warm up the machine, which may have been idle
+        steady = seconds * max(1, connections / STEADY_CONNECTIONS)
+        several = min(MIN_RESPONSES * connections / self.last_rate, MAX_SECONDS)
+        return {format_connections(connections): self.rate(max(steady, several), connections)}
 
     def rate(self, seconds: float, connections: int) -> float:
-        """Requests a second. Raises if any was refused, or answered without what is expected, or was cut off."""
-        found = self.loaded(seconds, connections)
-        if not found["requests"] and seconds < LONGEST:  # something else had the machine
-            return self.rate(LONGEST, connections)
+        """Return requests per second. Raises if any request fails, is cut off, or gets an incorrect response."""
+        found = self.generate_load(seconds, connections)
+        if not found["requests"] and seconds < MAX_SECONDS:  # the machine was busy
+            return self.rate(MAX_SECONDS, connections)
         if not found["requests"] or found["not_2xx"] or found["wrong"] or found["broken"]:
-            raise self.process.failure(f"under load: {found}")
-        self.check()  # answered once it has nothing left to do that would take time from the next contender
+            raise self.process.make_failure(f"under load: {found}")
+        self.check()  # wait until it has nothing left to do that would slow down the next contender
         self.last_rate = found["requests"] / found["seconds"]
         return self.last_rate
 
-    def loaded(self, seconds: float, connections: int) -> dict[str, float]:
-        """What the load generator has counted."""
-        body = self.load.line.replace(str(PLACE), "000000000")
+    def generate_load(self, seconds: float, connections: int) -> dict[str, float]:
+        """Run the load generator, and return its counts."""
+        body = self.load.line.replace(str(ID_PLACEHOLDER), "000000000")
         headers = [part for name, value in self.load.headers.items() for part in ("--header", f"{name}: {value}")]
-        options = ["--threads", "1", "--connections", str(connections), "--timeout", f"{PATIENCE:.0f}s", *headers]
+        options = ["--threads", "1", "--connections", str(connections), "--timeout", f"{TIMEOUT:.0f}s", *headers]
         script = ["--script", str(FOLDER / "calls.lua"), f"http://127.0.0.1:{self.port}/mcp"]
-        given = ["--", body, self.load.expected, str(next(self.ids)), *self.sessions[:connections]]
+        arguments = ["--", body, self.load.expected, str(next(self.ids)), *self.sessions[:connections]]
         try:
-            return loaded([self.load.wrk, *options, *script, *given], seconds)
+            return run_wrk([self.load.wrk, *options, *script, *arguments], seconds)
         except (RuntimeError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
-            raise self.process.failure(f"under load: {error}") from error
+            raise self.process.make_failure(f"under load: {error}") from error
 
 
-def events(data: bytes) -> list[Any]:
-    """The messages in a stream."""
+def parse_events(data: bytes) -> list[Any]:
+    """Parse the messages of an event stream."""
     return [json.loads(line[5:]) for line in data.splitlines() if line.startswith(b"data:") and line[5:].strip()]
 
 
-def loaded(command: list[str], seconds: float) -> dict[str, float]:
-    """What wrk counted. It only knows whole seconds, so it is interrupted earlier; then it ends in good order."""
-    longest = ["--duration", f"{math.ceil(seconds) + 1}s"]
+def run_wrk(command: list[str], seconds: float) -> dict[str, float]:
+    """Run wrk and return its counts. It takes only whole seconds, so an interrupt ends it earlier."""
+    duration = ["--duration", f"{math.ceil(seconds) + 1}s"]
     with (
         subprocess.Popen(  # noqa: S603
-            pinned(1, [command[0], *longest, *command[1:]]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            pin_to_core(1, [command[0], *duration, *command[1:]]),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as wrk
     ):
         assert wrk.stderr is not None
@@ -308,20 +314,20 @@ def loaded(command: list[str], seconds: float) -> dict[str, float]:
         time.sleep(max(seconds, 0.1))
         wrk.send_signal(signal.SIGINT)
         try:
-            printed, complaints = wrk.communicate(timeout=PATIENCE)
+            output, errors = wrk.communicate(timeout=TIMEOUT)
         finally:
             wrk.kill()
     if wrk.returncode != 0:
-        raise RuntimeError(f"wrk: exit status {wrk.returncode}\n{complaints[-2000:]}")
-    found: dict[str, float] = json.loads(printed.splitlines()[-1])
+        raise RuntimeError(f"wrk: exit status {wrk.returncode}\n{errors[-2000:]}")
+    found: dict[str, float] = json.loads(output.splitlines()[-1])
     return found
 
 
 @contextmanager
-def running(contender: Contender, load: Load, sessions: int) -> Generator[Server]:
-    """A server, ready to be called."""
-    with listening(contender) as (process, port):
-        server = Server(process, load, port)
+def run_server(contender: Contender, load: Load, sessions: int) -> Generator[HttpServerRun]:
+    """Run a server, open its sessions, and check that it responds."""
+    with start_listening(contender) as (process, port):
+        server = HttpServerRun(process, load, port)
         if load.revision == LEGACY and contender.name != FLOOR:
             server.open(sessions)
         server.check()
@@ -329,60 +335,68 @@ def running(contender: Contender, load: Load, sessions: int) -> Generator[Server
 
 
 @contextmanager
-def listening(contender: Contender) -> Generator[tuple[Process, int]]:
-    """A server's process, once it listens, and its port."""
-    port = free_port()
-    with started(contender.name, pinned(0, [*contender.command, str(port)]), pipes=False) as process:
-        until = time.monotonic() + PATIENCE
+def start_listening(contender: Contender) -> Generator[tuple[Process, int]]:
+    """Start the process of a server, and yield it with its port once it listens."""
+    port = find_free_port()
+    with start_process(contender.name, pin_to_core(0, [*contender.command, str(port)]), pipes=False) as process:
+        until = time.monotonic() + TIMEOUT
         while True:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             if process.popen.poll() is not None or time.monotonic() > until:
-                raise process.failure("it does not listen")
+                raise process.make_failure("it does not listen on its port")
             time.sleep(0.02)
         yield process, port
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
+def find_free_port() -> int:
+    """Find a port that no process listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-def clients(plan: Plan, revisions: tuple[str, ...]) -> Iterator[Table]:
-    """Tables of clients, which all call the same server."""
-    server = Contender("the server of the clients", uvicorn(CONTENDERS / "clients", "echo_http:app"))
-    with listening(server) as (_, port):
+def measure_client_tables(plan: Plan, revisions: tuple[str, ...]) -> Iterator[Table]:
+    """Yield the tables of clients, which all call the same server."""
+    server = Contender("the server of the clients", make_uvicorn_command(CONTENDERS / "clients", "echo_http:app"))
+    with start_listening(server) as (_, port):
         for revision in revisions:
-            yield client(plan, f"http://127.0.0.1:{port}/mcp", revision)
+            yield measure_client_table(plan, f"http://127.0.0.1:{port}/mcp", revision)
 
 
-def callers(plan: Plan, url: str, revision: str) -> Iterator[Contender]:
-    """The clients."""
+def list_clients(plan: Plan, url: str, revision: str) -> Iterator[Contender]:
+    """List the clients."""
     folder = CONTENDERS / "clients"
-    yield Contender(CLIENT_FLOOR, python(folder / "floor.py", url, revision), "the floor: a blocking loop on sockets")
-    yield Contender(OURS, python(folder / "ours.py", url, revision))
-    yield Contender(OFFICIAL_CLIENT, python(folder / "official.py", url, revision))
+    yield Contender(
+        CLIENT_FLOOR,
+        make_python_command(folder / "blocking_loop.py", url, revision),
+        "the floor: a blocking loop on sockets",
+    )
+    yield Contender(OURS, make_python_command(folder / "typedmcp_client.py", url, revision))
+    yield Contender(OFFICIAL_CLIENT, make_python_command(folder / "official_client.py", url, revision))
     if not plan.quick:
-        yield Contender("fastmcp", python(folder / "with_fastmcp.py", url, revision))
+        yield Contender("fastmcp", make_python_command(folder / "fastmcp_client.py", url, revision))
     if not plan.quick:
-        yield Contender("official TypeScript", [*typescript(folder / "official.mjs"), url, revision], warm=WARM_NODE)
+        yield Contender(
+            "official TypeScript",
+            [*make_typescript_command(folder / "official_typescript.mjs"), url, revision],
+            warm_up_calls=NODE_WARM_UP_CALLS,
+        )
 
 
-def client(plan: Plan, url: str, revision: str) -> Table:
-    """A table of clients."""
-    say(f"http: clients, {revision}")
-    found = [replace(one, command=pinned(1, one.command)) for one in callers(plan, url, revision)]
+def measure_client_table(plan: Plan, url: str, revision: str) -> Table:
+    """Measure all clients in a revision."""
+    log(f"http: clients, {revision}")
+    found = [replace(one, command=pin_to_core(1, one.command)) for one in list_clients(plan, url, revision)]
     return Table(
         name=f"http/client-{revision}",
         title=f"Clients over HTTP, {revision}",
-        about="Calls of a tool that echoes 20 bytes, on one and the same server, an ASGI application that does nothing "
-        f"else: each when the last has returned, or {CALLS} side by side. The Python clients run on uvloop.",
+        about="Calls of a tool that echoes 20 bytes, to the same minimal ASGI application: one at a time, or "
+        f"{CALLS} concurrent ones. Python clients run on uvloop.",
         unit="calls/s",
         better="higher",
         reference=OFFICIAL_CLIENT,
-        columns=[at_a_time(1), at_a_time(CALLS)],
-        rows=rows(clients_in_turns(found, (1, CALLS), plan), found),
+        columns=[format_depth(1), format_depth(CALLS)],
+        rows=make_rows(measure_clients(found, (1, CALLS), plan), found),
     )

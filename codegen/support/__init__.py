@@ -1,1 +1,1 @@
-"""What the generated modules share. Not public; the names meant for use are re-exported by each revision."""
+"""Code that the generated modules share. It is private; each revision re-exports the public names."""

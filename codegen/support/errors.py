@@ -1,25 +1,25 @@
-"""The errors that generated code raises."""
+"""Errors that generated code raises."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DecodeError", "MethodNotFoundError"]
+__all__ = ["DecodeError", "UnimplementedMethodError"]
 
 
 class DecodeError(ValueError):
-    """Data that is not what its type says.
+    """Data does not fit its type.
 
-    The text is one line that names the place and the cause, such as
+    The text is one line with the place and the cause, such as
     `result.content[0].type: expected "text", got "txet"`.
     """
 
     path: str
-    """Where the fault is, such as `result.content[0].type`; empty for the whole value."""
+    """Place of the fault, such as `result.content[0].type`; empty for the whole value."""
     reason: str
-    """What is wrong there."""
+    """Cause of the fault, such as `expected "text", got "txet"`."""
     is_json: bool
-    """Whether the data was JSON at all: JSON-RPC has a code for what is not (-32700), and one for what is (-32602)."""
+    """False if the data is not JSON, for which JSON-RPC has a code of its own (-32700)."""
 
     def __init__(self, path: str, reason: str, *, is_json: bool = True) -> None:
         self.path = path
@@ -31,8 +31,8 @@ class DecodeError(ValueError):
         return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
-class MethodNotFoundError(NotImplementedError):
-    """A handler does not implement the method. `code` is JSON-RPC's code for it."""
+class UnimplementedMethodError(NotImplementedError):
+    """A handler does not implement the method. `code` is the code of the JSON-RPC error."""
 
     code: Final = -32601
 

@@ -1,4 +1,4 @@
-"""The record that describes one method of the protocol."""
+"""The record of a method of the protocol."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ParamsT = TypeVar("ParamsT")
 ResultT = TypeVar("ResultT")
 
 Direction: TypeAlias = Literal["client", "server", "both"]
-"""Who sends the message."""
+"""The sender of the message."""
 Kind: TypeAlias = Literal["request", "notification", "input"]
-"""`input` is a request for input that travels inside a result instead of as a message of its own."""
+"""The kind of the message. An `input` request is not a message of its own, but part of a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[ParamsT, ResultT]):
-    """A method: its name on the wire, who sends it, and the types of what it carries."""
+    """A method: its name on the wire, its sender, and the types of its parameters and result."""
 
     name: str
     """Name on the wire, such as `tools/call`."""
@@ -30,10 +30,10 @@ class Method(Generic[ParamsT, ResultT]):
     message: type
     """Type of the whole message."""
     params: TypeForm[ParamsT]
-    """Type of the parameters; `NoneType` where the method has none."""
+    """Type of the parameters; `NoneType` if the method has none."""
     params_required: bool
-    """Whether a message must carry parameters; where not, absent ones mean empty ones."""
+    """True if a message must have parameters. Otherwise absent parameters mean empty ones."""
     result: TypeForm[ResultT]
     """Type of the result; `NoneType` for notifications."""
     handler: str
-    """Name of the method by which handlers implement it, such as `call_tool`."""
+    """Name of the handler's method, such as `call_tool`."""

@@ -26,17 +26,17 @@ import msgspec
 from msgspec import UNSET, MsgspecError, UnsetType
 
 from mcpspec._support.errors import DecodeError
-from mcpspec._support.explain import Types, decode_error, explain
+from mcpspec._support.explain import TypeAccess, decode_error, explain
 from mcpspec._support.objects import (
-    LARGE,
+    LARGE_TEXT,
     Constant,
     Member,
-    Options,
     Shape,
-    is_finite,
+    UnionOptions,
     is_object,
-    leaves,
-    present,
+    is_surely_finite,
+    spread_union,
+    strip_absent,
 )
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
-    "TypingAnnotated", "constant", "dec_hook", "decode", "encode", "from_builtins", "may_have_lost", "member",
-    "refuse_non_finite", "to_builtins", "untagged",
+    "TypingAnnotated", "constant", "dec_hook", "decode", "encode", "from_builtins", "may_contain_non_finite", "member",
+    "reject_non_finite", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True):
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
-    """The default of a member with a fixed value: constructors write it, decoding still asks for it."""
+    """Return the default of a constant member: constructors fill it in, decoding still requires it."""
     return cast(T, Constant(value, optional, name))
 
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 else:
 
     class _ConstantMeta(type(msgspec.Struct)):
-        """Turns `constant(…)` into what msgspec knows: a required member that constructors fill in."""
+        """Metaclass that turns `constant(…)` into a required member which constructors fill in."""
 
         def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
             constants: dict[str, Any] = {}
@@ -103,7 +103,7 @@ class _Descriptor:
         if owner is None:
             return self
         if self.required and self.wire not in owner:
-            raise AttributeError(f"{kind.__name__} without its required member {self.wire!r}")
+            raise AttributeError(f"{kind.__name__} lacks its required member {self.wire!r}")
         return owner.get(self.wire, UNSET)
 
     def __set__(self, owner: OpenObject, value: Any) -> None:
@@ -120,7 +120,7 @@ def member(*, name: str, default: Any = ...) -> Any:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(member,))
 class OpenObject(dict[str, Any]):
-    """Base of objects that keep every member they are given: a `dict` with typed attributes for those declared.
+    """Base of objects that keep undeclared members: a `dict` with typed attributes for the declared ones.
 
     Construct it with keyword arguments; read and write other members by their key.
     """
@@ -148,14 +148,14 @@ class OpenObject(dict[str, Any]):
         def __init__(self, **members: Any) -> None:
             for name, value in {**self.__constants__, **members}.items():
                 if name not in self.__attributes__:
-                    raise TypeError(f"{type(self).__name__} declares no member {name!r}; from_builtins takes any")
+                    raise TypeError(f"{type(self).__name__} declares no member {name!r}; from_builtins accepts any")
                 setattr(self, name, value)
             missing = [n for n, d in self.__attributes__.items() if d.required and d.wire not in self]
             if missing:
-                raise TypeError(f"{type(self).__name__} needs {', '.join(missing)}")
+                raise TypeError(f"{type(self).__name__} requires {', '.join(missing)}")
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """An attribute that is not declared would not be on the wire: it has to be set by its key."""
+            """Reject undeclared attributes, which would not be encoded. Other members are set by their key."""
             if not hasattr(type(self), name):
                 raise AttributeError(f"{type(self).__name__} declares no member {name!r}; set it by its key")
             super().__setattr__(name, value)
@@ -170,19 +170,19 @@ class OpenObject(dict[str, Any]):
         return _rebuild, (type(self), dict(self))
 
     def copy(self) -> Any:
-        """A shallow copy of the same type."""
+        """Return a shallow copy of the same type."""
         return _rebuild(type(self), self)
 
     @classmethod
     def __decoder__(cls) -> Callable[[Any], Any]:
-        """What makes the object of a parsed JSON value; declared members are checked and typed."""
+        """Return the function that converts parsed JSON to the object, with declared members checked and typed."""
         declared, typed, is_plain = _declared(cls)
-        members = "".join(_TYPED.format(read=_read(name), wire=wire) for name, wire in typed)
+        members = "".join(_TYPED.format(read=_attribute_code(name), wire=wire) for name, wire in typed)
         known: dict[str, Any] = {
             "cls": cls, "convert": msgspec.convert, "declared": declared, "dec_hook": dec_hook, "make": cls.__new__,
             "UNSET": UNSET,
         }  # fmt: skip
-        # Nothing that was received is in this code, only names that the class gives its members.
+        # The code contains no received data, only the names of the class's members.
         exec(_DECODER.format(hook="" if is_plain else ", dec_hook=dec_hook", members=members), known)  # noqa: S102
         decode: Callable[[Any], Any] = known["decode"]
         return decode
@@ -196,16 +196,16 @@ def decode(value):
 {members}
     return self
 """
-"""How an open object of one type is decoded. A loop over the names of its members, in place of code for each, takes
-twice as long, and the hook as an argument, which few types need, a quarter of the call."""
+"""Template of the decoder of an open object. A loop over the members instead of code for each takes twice as long,
+and the hook as an argument, which few types need, takes a quarter of the call."""
 _TYPED = """
     if (member := {read}) is not UNSET:
         self[{wire!r}] = member
 """
 
 
-def _read(name: str) -> str:
-    """Code that reads an attribute; a class made by hand may have names that are no names in code."""
+def _attribute_code(name: str) -> str:
+    """Return code that reads an attribute. Handwritten classes may have names that are not identifiers."""
     is_plain = name.isascii() and name.isidentifier() and not iskeyword(name)
     return f"checked.{name}" if is_plain else f"getattr(checked, {name!r})"
 
@@ -218,23 +218,23 @@ def _rebuild(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
 
 @cache
 def _declared(cls: type[OpenObject]) -> tuple[type[msgspec.Struct], list[tuple[str, str]], bool]:
-    """A Struct of just the declared members, by which msgspec checks and converts them in one call.
+    """Return a Struct of the declared members, with which msgspec checks and converts them in one call.
 
-    Then those of them, by name and name on the wire, that it may make something else of than what was parsed; and
-    whether it needs no hook for any.
+    Also returns the members, by name and name on the wire, whose values conversion may change; and whether no member
+    needs `dec_hook`.
     """
     hints = get_type_hints(cls, include_extras=True)
     fields = [
         (name, hints[name], msgspec.field(name=d.wire, default=msgspec.NODEFAULT if d.required else UNSET))
         for name, d in cls.__attributes__.items()
     ]
-    declared = _convertible(msgspec.defstruct(cls.__name__, fields, kw_only=True, gc=False))  # it does not live long
+    declared = _convertible(msgspec.defstruct(cls.__name__, fields, kw_only=True, gc=False))  # short-lived
     typed = [(name, d.wire) for name, d in cls.__attributes__.items() if not _is_as_parsed(hints[name])]
     return declared, typed, not _has_hook(declared, set())
 
 
 def _has_hook(hint: Any, seen: set[Any]) -> bool:
-    """Whether values of a type may consist of what msgspec needs `dec_hook` for."""
+    """Return whether msgspec may need `dec_hook` for values of a type."""
     if get_origin(hint) is Literal or hint in seen:
         return False
     seen.add(hint)
@@ -245,8 +245,8 @@ def _has_hook(hint: Any, seen: set[Any]) -> bool:
 
 
 def _is_as_parsed(hint: Any) -> bool:
-    """Whether values of a type are what JSON is parsed to, whatever they are."""
-    options = [option for option in leaves(hint) if option is not UnsetType]
+    """Return whether conversion leaves all values of a type as they were parsed."""
+    options = [option for option in spread_union(hint) if option is not UnsetType]
     return all(option in (str, bool, int) or get_origin(option) is Literal for option in options)
 
 
@@ -257,10 +257,10 @@ class _UntaggedMeta(type):
         return isinstance(value, _runtime_classes(cls))
 
     def __decoder__(cls) -> Callable[[Any], Any]:
-        """What gives the member that a parsed JSON value fits, best match first."""
-        found = leaves(cls)
+        """Return the function that converts parsed JSON to the best fitting member of the union."""
+        found = spread_union(cls)
         others = [leaf for leaf in found if _shape(leaf) is None]
-        in_order = Options([*filter(_shape, found)], _shape).best_first
+        in_order = UnionOptions([*filter(_shape, found)], _shape).rank
 
         def decode(value: Any) -> Any:
             error: Exception | None = None
@@ -275,13 +275,13 @@ class _UntaggedMeta(type):
 
 
 def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
-    """A union that msgspec cannot tell apart by itself, as a type that it decodes through a hook."""
+    """Return a union without a tag as a type that msgspec decodes through `dec_hook`."""
     return _UntaggedMeta(name, (), {"__module__": module, "__union__": staticmethod(union)})
 
 
 @cache
 def _runtime_classes(union: _UntaggedMeta) -> tuple[type, ...]:
-    return tuple(kind for leaf in leaves(union) for kind in _classes_of(leaf))
+    return tuple(kind for leaf in spread_union(union) for kind in _classes_of(leaf))
 
 
 def _classes_of(leaf: Any) -> list[type]:
@@ -293,12 +293,12 @@ def _classes_of(leaf: Any) -> list[type]:
 
 
 class _Decoding(dict[Any, Callable[[Any], Any]]):
-    """How types are decoded that msgspec does not know, put together when they are first met."""
+    """Decoders of the types that msgspec does not know, each created on first use."""
 
     def __missing__(self, kind: Any) -> Callable[[Any], Any]:
         make = getattr(kind, "__decoder__", None)
         if make is None:
-            raise NotImplementedError(f"type {kind!r} has no JSON form")
+            raise NotImplementedError(f"type {kind!r} cannot be decoded from JSON")
         decode: Callable[[Any], Any] = make()
         self[kind] = decode
         return decode
@@ -308,25 +308,25 @@ _decoding = _Decoding()
 
 
 def dec_hook(kind: Any, value: Any) -> Any:
-    """How msgspec decodes what it does not know: untagged unions and open objects. For decoders of one's own."""
+    """Decode untagged unions and open objects, which msgspec does not know. The `dec_hook` for your own decoders."""
     return _decoding[kind](value)
 
 
 @cache
 def _shape(kind: Any) -> Shape | None:
-    """The members of a Struct or an open object; None for other types."""
+    """Return the members of a Struct or an open object; None for other types."""
     if not isinstance(kind, type):
         return None
     if issubclass(kind, OpenObject):
         hints = get_type_hints(kind, include_extras=True)
         return Shape(
-            tuple(Member(d.wire, present(hints[n], UnsetType), d.required) for n, d in kind.__attributes__.items())
+            tuple(Member(d.wire, strip_absent(hints[n], UnsetType), d.required) for n, d in kind.__attributes__.items())
         )
     if not issubclass(kind, msgspec.Struct):
         return None
     hints = get_type_hints(kind, include_extras=True)
     members = [
-        Member(f.encode_name, present(hints[f.name], UnsetType), f.required) for f in msgspec.structs.fields(kind)
+        Member(f.encode_name, strip_absent(hints[f.name], UnsetType), f.required) for f in msgspec.structs.fields(kind)
     ]
     config = kind.__struct_config__
     if config.tag_field is not None:
@@ -336,9 +336,9 @@ def _shape(kind: Any) -> Shape | None:
 
 @cache
 def _enforced(kind: Any) -> Any:
-    """A type that msgspec decodes with its tag enforced.
+    """Return a type that msgspec decodes with its tag enforced.
 
-    msgspec asks for a tag only where it has to choose: a second type that no data names makes it ask.
+    msgspec requires a tag only if it has to choose, so the type becomes a union with one whose tag matches no data.
     """
     config = getattr(kind, "__struct_config__", None)
     tag_field = None if config is None else config.tag_field
@@ -353,39 +353,39 @@ _building = RLock()
 
 @cache
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    # msgspec looks at a Struct's members when the first decoder needs them, and shows other threads what is not
-    # ready yet: a process that decodes in several threads from the start would crash.
+    # msgspec inspects a Struct when its first decoder is made, and other threads see the unfinished result: a process
+    # that decodes in several threads from the start could crash.
     with _building:
         return msgspec.json.Decoder(_enforced(kind), dec_hook=dec_hook)
 
 
 @cache
 def _convertible(kind: Any) -> Any:
-    """A type with its tag enforced, which msgspec has looked at under the lock."""
+    """Return a type with its tag enforced, after msgspec has inspected it under the lock."""
     _decoder(kind)
     return _enforced(kind)
 
 
 @cache
 def _converter(kind: Any) -> Callable[[Any], Any]:
-    """What makes a type of parsed JSON."""
+    """Return the function that converts parsed JSON to a type."""
     made = _convertible(kind)
     if _has_hook(kind, set()):
         return lambda value: msgspec.convert(value, made, dec_hook=dec_hook)
-    return lambda value: msgspec.convert(value, made)  # an argument by keyword would cost a quarter of the call
+    return lambda value: msgspec.convert(value, made)  # a keyword argument would take a quarter of the call
 
 
-_met: dict[int, tuple[Callable[[Any], Any], Any]] = {}
-"""What decodes a type, by the type's identity. The type stays in there, and so stays the only one of that identity."""
-_MOST_MET = 1024
+_decoders_by_id: dict[int, tuple[Callable[[Any], Any], Any]] = {}
+"""Decoders by the identity of their types. The types are held, so that no other type gets the same identity."""
+_MAX_DECODERS = 1024
 
 
-def _meet(kind: Any) -> Callable[[Any], Any]:
-    """What decodes a type not known by its identity yet: the hash of a union takes longer than a small call."""
-    if len(_met) >= _MOST_MET:
-        _met.clear()
+def _remember_decoder(kind: Any) -> Callable[[Any], Any]:
+    """Return the decoder of a type, cached by identity: the hash of a union takes longer than a small call."""
+    if len(_decoders_by_id) >= _MAX_DECODERS:
+        _decoders_by_id.clear()
     decode = _decoder(kind).decode
-    _met[id(kind)] = (decode, kind)
+    _decoders_by_id[id(kind)] = (decode, kind)
     return decode
 
 
@@ -402,19 +402,19 @@ def _fits(value: object, kind: Any) -> bool:
     return True
 
 
-_types = Types(_shape, _fits)
+_types = TypeAccess(_shape, _fits)
 
 
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
-    """The value of JSON text as a type of this module: a class, or one of its unions.
+    """Decode JSON text as a type of this module: a class, or one of its unions.
 
     Raises `DecodeError`, which names the place and the cause.
     """
     try:
         try:
-            known = _met[id(type)][0]
+            known = _decoders_by_id[id(type)][0]
         except KeyError:
-            known = _meet(type)
+            known = _remember_decoder(type)
         decoded: T = known(buf)
         return decoded
     except _FAILURES as error:
@@ -422,21 +422,24 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
 
 
 def encode(value: object) -> bytes:
-    """JSON text of a value, in UTF-8 and without line breaks.
+    """Encode a value as JSON text, in UTF-8 and without line breaks.
 
-    Raises `ValueError` for NaN and infinity, which JSON cannot say.
+    Raises `ValueError` for NaN and infinity, which JSON does not have.
     """
     text = _encode(value)
-    # Of all ways to look for a word in a short text this one is the fastest.
-    if (len(text) > LARGE or text.rpartition(b"null")[1]) and may_have_lost(text, value):
-        refuse_non_finite(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,)))
+    # `rpartition` is the fastest way to search a word in a short text.
+    if (len(text) > LARGE_TEXT or text.rpartition(b"null")[1]) and may_contain_non_finite(text, value):
+        reject_non_finite(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,)))
     return text
 
 
-def may_have_lost(text: bytes | bytearray, value: object, start: int = 0) -> bool:
-    """Whether NaN or infinity may be in a value whose text begins at `start`: msgspec writes `null` for them."""
+def may_contain_non_finite(text: bytes | bytearray, value: object, start: int = 0) -> bool:
+    """Return whether a value may contain NaN or infinity, which msgspec encodes as `null`.
+
+    Its text begins at `start`.
+    """
     size = len(text) - start
-    if size > LARGE and is_finite(value, size, _parts):
+    if size > LARGE_TEXT and is_surely_finite(value, size, _parts):
         return False
     return text.rfind(b"null", start) >= 0  # twice as fast as from the front
 
@@ -447,19 +450,19 @@ def _parts(value: object) -> Collection[Any] | None:
     return () if value is UNSET or isinstance(value, msgspec.Raw) else None
 
 
-def refuse_non_finite(value: object) -> None:
-    """Raises `ValueError` for NaN and infinity in parsed JSON."""
+def reject_non_finite(value: object) -> None:
+    """Raise `ValueError` for NaN and infinity in parsed JSON."""
     if isinstance(value, float) and not isfinite(value):
         raise ValueError("JSON has neither NaN nor infinity")
     if is_object(value):
-        refuse_non_finite([*value.values()])
+        reject_non_finite([*value.values()])
     elif isinstance(value, list | tuple):
         for item in cast("list[Any]", value):
-            refuse_non_finite(item)
+            reject_non_finite(item)
 
 
 def from_builtins(value: object, type: TypeForm[T]) -> T:
-    """The value of parsed JSON (dicts, lists, strings, numbers, booleans, None) as a type of this module.
+    """Convert parsed JSON (dicts, lists, strings, numbers, booleans, None) to a type of this module.
 
     Raises `DecodeError`, which names the place and the cause.
     """
@@ -470,5 +473,5 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 
 
 def to_builtins(value: object) -> Any:
-    """A value as parsed JSON: dicts, lists, strings, numbers, booleans and None."""
+    """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
     return msgspec.to_builtins(value)

@@ -1,26 +1,27 @@
-"""The one revision that handlers and clients are written in: a re-export.
+"""The dialect: the protocol revision whose types handlers and clients use.
 
-A newer revision only adds types to `mcpspec`; what handlers receive changes when this module does.
+A newer revision only adds types to `mcpspec`. To move the dialect, change the import of `_revision`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mcpspec.v2026_07_28 import handlers as handlers
-from mcpspec.v2026_07_28 import methods as methods
-from mcpspec.v2026_07_28 import structs as structs
-
-if TYPE_CHECKING:
-    from mcpspec.v2026_07_28 import models as models
-    from mcpspec.v2026_07_28 import models_handlers as models_handlers
+from mcpspec import v2026_07_28 as _revision
 
 __all__ = ["handlers", "methods", "models", "models_handlers", "structs"]
 
+handlers = _revision.handlers
+methods = _revision.methods
+structs = _revision.structs
+
+if TYPE_CHECKING:
+    models = _revision.models
+    models_handlers = _revision.models_handlers
+
 
 def __getattr__(name: str) -> object:
-    """The Pydantic side, imported when it is first used."""
+    """Import the Pydantic modules when they are first used."""
     if name in ("models", "models_handlers"):
-        return import_module(f"mcpspec.v2026_07_28.{name}")
+        return getattr(_revision, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

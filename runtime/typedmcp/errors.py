@@ -1,62 +1,73 @@
-"""Every error that typedmcp raises, in one tree.
+"""All exceptions of typedmcp, in one tree.
 
 ```
 Error
-├── UsageError                 what you did wrong
-│   └── InputUnavailable       input was asked for where none can be had
-├── ProtocolError              what the peer did wrong
-├── ToolError                  what a tool says went wrong
-├── RemoteError                what the peer answered, or what a handler wants answered
-│   ├── MethodNotFound         -32601
-│   ├── InvalidParams          -32602
-│   │   └── ResourceNotFound   -32002 or -32602, as the revision says
-│   ├── HeaderMismatch         -32020
-│   ├── MissingCapability      -32021
-│   ├── UnsupportedVersion     -32022
-│   ├── InsufficientScope      -31403
-│   └── CallLost               -31503
-└── ConnectionLost             what the connection did
-    ├── RequestTimeout
-    └── HttpStatusError        a status of HTTP in the place of an answer
-        ├── AuthorizationRequired   401, 403
-        └── ServerBusy              429, 503
+├── UsageError                       your code used the library wrongly
+│   └── InputUnavailableError        input was requested where the client cannot be asked
+├── ProtocolError                    the peer broke the protocol
+├── ToolError                        a tool failed
+├── RemoteError                      the peer answered with an error, or a handler answers with one
+│   ├── MethodNotFoundError          -32601
+│   ├── InvalidParamsError           -32602
+│   │   └── ResourceNotFoundError    -32002 or -32602, depending on the revision
+│   ├── HeaderMismatchError          -32020
+│   ├── MissingCapabilityError       -32021
+│   ├── UnsupportedVersionError      -32022
+│   ├── InsufficientScopeError       -31403
+│   └── CallLostError                -31503
+└── ConnectionLostError              the connection failed
+    ├── RequestTimeoutError          no response in time
+    └── HttpStatusError              an HTTP status instead of a response
+        ├── AuthorizationRequiredError   401, 403
+        └── ServerBusyError              429, 503
 ```
 
-A call that fails names its method and id, and the path where there is one. `DecodeError`, a `ValueError`,
-comes from `mcpspec`: data that is not what its type says.
+The message of an error that ended a call begins with the method and the id of the call, and names the path of the
+value that was wrong, if there is one. `DecodeError`, a `ValueError`, comes from `mcpspec`: a value does not match its
+type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from mcpspec._support.errors import DecodeError
+from mcpspec.features import FEATURES
 
 __all__ = [
-    "AuthorizationRequired", "CallLost", "ConnectionLost", "DecodeError", "Error", "HeaderMismatch",
-    "HttpStatusError", "InputUnavailable", "InsufficientScope", "InvalidParams", "MethodNotFound",
-    "MissingCapability", "ProtocolError", "RemoteError", "RequestTimeout", "ResourceNotFound", "ServerBusy",
-    "ToolError", "UnsupportedVersion", "UsageError",
+    "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
+    "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",
+    "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
+    "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "ToolError", "UnsupportedVersionError",
+    "UsageError",
 ]  # fmt: skip
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
+_CODES: Final = {name: code for features in FEATURES.values() for name, code in features.error_codes.items()}
+"""The error codes of all revisions by their names; the newest revision that has a name defines its code."""
 
-_LARGEST_CODE = 1 << 53
+PARSE_ERROR: Final = _CODES["PARSE_ERROR"]
+INVALID_REQUEST: Final = _CODES["INVALID_REQUEST"]
+METHOD_NOT_FOUND: Final = _CODES["METHOD_NOT_FOUND"]
+INVALID_PARAMS: Final = _CODES["INVALID_PARAMS"]
+INTERNAL_ERROR: Final = _CODES["INTERNAL_ERROR"]
+URL_ELICITATION_REQUIRED: Final = _CODES["URL_ELICITATION_REQUIRED"]
+
+_MAX_CODE = 1 << 53
+"""The largest integer that every JSON parser reads exactly."""
 
 
 class Error(Exception):
-    """Base of all errors of typedmcp. `method` and `id` name the call that failed, where there was one."""
+    """Base class of all errors of typedmcp.
+
+    `method` and `id` name the call that the error ended. Both are None for an error outside a call.
+    """
 
     method: str | None = None
     id: int | str | None = None
 
-    def of_call(self, method: str, id: int | str) -> Error:
-        """The same error, with the call that it ended."""
+    def attach_call(self, method: str, id: int | str) -> Error:
+        """Set the method and the id of the call that this error ended, and return the error."""
         self.method, self.id = method, id
         return self
 
@@ -64,24 +75,35 @@ class Error(Exception):
         text = super().__str__()
         return text if self.method is None else f"{self.method} (id {self.id!r}): {text}"
 
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[Error], args: tuple[Any, ...], state: dict[str, Any]) -> Error:
+    """Unpickle an error, whose constructor takes different arguments from `Exception`."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
 
 class UsageError(Error):
-    """The library was used in a way that it cannot serve."""
+    """The library was used in a way that it does not support."""
 
 
-class InputUnavailable(UsageError):  # noqa: N818  # named for the state, as all of them are
-    """Input was asked for outside a call, or in one that cannot ask, or too many times."""
+class InputUnavailableError(UsageError):
+    """Input was requested outside a call, in a call whose client cannot be asked, or in too many rounds."""
 
 
 class ProtocolError(Error):
-    """The peer sent what the protocol does not allow."""
+    """The peer sent a message that the protocol does not allow."""
 
 
 class ToolError(Error):
-    """A tool failed in its own terms: raised by tools, and by calls with `raise_on_error`.
+    """A tool failed. Tools raise it, and so do calls with `raise_on_error`.
 
-    A tool's call is answered with `isError` and this text, which models read; `content`, where it is given, is what
-    they get instead: blocks of content, or anything that a tool may return. In a client `result` is the whole result.
+    A server answers the call with a result that has `isError` and this text, for the model to read. `content` replaces
+    the text: blocks of content, or any value that a tool may return. In a client, `result` is the whole result.
     https://modelcontextprotocol.io/specification/2026-07-28/server/tools#error-handling
     """
 
@@ -90,175 +112,164 @@ class ToolError(Error):
         self.content = content
         self.result = result
 
-    def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self.args, self.__dict__)
-
 
 class RemoteError(Error):
-    """An error answer: raised by calls that the peer answered so, and by handlers that want to answer so.
+    """An error response. Calls raise it for an error response; handlers raise it to send one.
 
-    `code`, `message` and `data` are what stands on the wire.
-    See https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes.
+    `code`, `message` and `data` are the members of the error on the wire. Raises `TypeError` for a code that is not an
+    integer. https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         if type(code) is not int:
-            raise TypeError(f"the code of an error is an integer, not {code!r}")
+            raise TypeError(f"code must be an integer, not {code!r}")
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
 
     @staticmethod
-    def of_wire(error: Mapping[str, Any]) -> RemoteError:
-        """The error that a peer answered, of the class that its code has; what is missing is made up for."""
-        code, message = error.get("code"), error.get("message")
-        if type(code) is not int or abs(code) > _LARGEST_CODE:
+    def from_wire(error: Mapping[str, Any]) -> RemoteError:
+        """Build the exception for the `error` of a response, of the class that belongs to its code.
+
+        A missing or invalid code becomes that of an internal error. A missing message is replaced with a fixed text.
+        """
+        code, message, data = error.get("code"), error.get("message"), error.get("data")
+        if type(code) is not int or abs(code) > _MAX_CODE:
             code = INTERNAL_ERROR
-        kind = _kinds().get(code, RemoteError)
-        data = error.get("data")
-        if kind is InvalidParams and isinstance(data, Mapping) and [*cast("Mapping[str, Any]", data)] == ["uri"]:
-            kind = ResourceNotFound  # which has no code of its own any more, but is to name the URI
+        kind = _CLASSES.get(code, RemoteError)
+        if kind is InvalidParamsError and isinstance(data, Mapping) and [*cast("Mapping[str, Any]", data)] == ["uri"]:
+            kind = ResourceNotFoundError  # modern revisions have no code for it, but the data names the URI
         made = kind.__new__(kind)
-        text = message if isinstance(message, str) else "an error without a message"
-        RemoteError.__init__(made, code, text, error.get("data"))
+        RemoteError.__init__(made, code, message if isinstance(message, str) else "an error without a message", data)
         return made
 
-    def wire_code(self, revision: str) -> int:  # noqa: ARG002  # others depend on it
-        """The code that a revision has for this error."""
+    def wire_code(self, revision: str) -> int:  # noqa: ARG002  # subclasses need it
+        """Return the code of this error on a revision."""
         return self.code
 
     def __str__(self) -> str:
         return f"{super().__str__()} ({self.code})"
 
-    def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self.args, self.__dict__)
 
+class MethodNotFoundError(RemoteError):
+    """The method is unknown, or the server does not implement it."""
 
-def _rebuild(kind: type[Error], args: tuple[Any, ...], state: dict[str, Any]) -> Error:
-    error = kind.__new__(kind)
-    error.args = args
-    error.__dict__.update(state)
-    return error
-
-
-class MethodNotFound(RemoteError):  # noqa: N818
-    """The method is unknown, or not implemented."""
+    CODE: Final = METHOD_NOT_FOUND
 
     def __init__(self, method: str) -> None:
-        super().__init__(METHOD_NOT_FOUND, f"method not found: {method}")
+        super().__init__(self.CODE, f"method not found: {method}")
 
 
-class InvalidParams(RemoteError):  # noqa: N818
-    """The parameters are not what the method takes. `data` should say where."""
+class InvalidParamsError(RemoteError):
+    """The parameters do not match the method. `data` should name the path of the wrong member."""
+
+    CODE: Final = INVALID_PARAMS
 
     def __init__(self, message: str, data: Any = None) -> None:
-        super().__init__(INVALID_PARAMS, message, data)
+        super().__init__(self.CODE, message, data)
 
 
-def in_params(error: DecodeError) -> InvalidParams:
-    """What is answered where parameters cannot be decoded: with the place, in words and as data."""
+def to_invalid_params(error: DecodeError) -> InvalidParamsError:
+    """Build the error response for parameters that cannot be decoded, with the path in the message and in `data`."""
     path = f"params.{error.path}" if error.path else "params"
-    return InvalidParams(f"{path}: {error.reason}", {"path": path})
+    return InvalidParamsError(f"{path}: {error.reason}", {"path": path})
 
 
-class ResourceNotFound(InvalidParams):
-    """There is no such resource."""
+class ResourceNotFoundError(InvalidParamsError):
+    """The server has no resource with this URI."""
 
-    LEGACY_CODE = -32002
+    LEGACY_CODE: Final = _CODES["RESOURCE_NOT_FOUND"]
+    """The code on revisions that have one for it."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(f"resource not found: {uri}", {"uri": uri})
 
     def wire_code(self, revision: str) -> int:
-        """Up to 2025-11-25 resources had a code of their own."""
-        from typedmcp.edge.revisions import is_modern
-
-        return self.code if is_modern(revision) else self.LEGACY_CODE
+        """Return the code of this error on a revision: its own if the revision has one, else "invalid params"."""
+        return FEATURES[revision].error_codes.get("RESOURCE_NOT_FOUND", self.code)
 
 
-class MissingCapability(RemoteError):  # noqa: N818
-    """The call needs something that the client has not declared, such as `{"sampling": {}}`."""
+class MissingCapabilityError(RemoteError):
+    """The call needs capabilities that the client has not declared, such as `{"sampling": {}}`."""
 
-    CODE = -32021
+    CODE: Final = _CODES["MISSING_REQUIRED_CLIENT_CAPABILITY"]
 
     def __init__(self, required: dict[str, Any]) -> None:
         names = ", ".join(required)
         super().__init__(self.CODE, f"the client has not declared: {names}", {"requiredCapabilities": required})
 
     def wire_code(self, revision: str) -> int:
-        """The code is that of 2026-07-28; before, it was an invalid request."""
-        from typedmcp.edge.revisions import is_modern
-
-        return self.code if is_modern(revision) else INVALID_REQUEST
+        """Return the code of this error on a revision: its own if the revision has one, else "invalid request"."""
+        return FEATURES[revision].error_codes.get("MISSING_REQUIRED_CLIENT_CAPABILITY", INVALID_REQUEST)
 
 
-class UnsupportedVersion(RemoteError):  # noqa: N818
-    """The server does not speak the revision that was asked for."""
+class UnsupportedVersionError(RemoteError):
+    """The peer does not support the requested protocol revision."""
 
-    CODE = -32022
+    CODE: Final = _CODES["UNSUPPORTED_PROTOCOL_VERSION"]
 
     def __init__(self, requested: str, supported: list[str]) -> None:
         data = {"supported": supported, "requested": requested}
         super().__init__(self.CODE, f"unsupported protocol version: {requested}", data)
 
 
-class HeaderMismatch(RemoteError):  # noqa: N818
-    """HTTP headers are not what the body says, or are missing, repeated or malformed."""
+class HeaderMismatchError(RemoteError):
+    """HTTP headers contradict the body, or are missing, repeated or malformed."""
 
-    CODE = -32020
+    CODE: Final = _CODES["HEADER_MISMATCH"]
 
     def __init__(self, message: str) -> None:
         super().__init__(self.CODE, message)
 
 
-class InsufficientScope(RemoteError):  # noqa: N818
-    """The credentials of the request do not cover what it wants. Over HTTP it is answered with 403 and a challenge."""
+class InsufficientScopeError(RemoteError):
+    """The access token of the request lacks scopes. Over HTTP it is answered with 403 and a challenge."""
 
-    CODE = -31403
+    CODE: Final = -31403
 
     def __init__(self, *scopes: str) -> None:
-        super().__init__(self.CODE, f"this needs the scopes: {' '.join(scopes)}", {"requiredScopes": list(scopes)})
+        super().__init__(self.CODE, f"required scopes: {' '.join(scopes)}", {"requiredScopes": list(scopes)})
 
 
-class CallLost(RemoteError):  # noqa: N818
-    """The process that worked on a call of a resumable session has died. Whether the call took effect is not known."""
+class CallLostError(RemoteError):
+    """The worker process that handled a call of a resumable session died. The call may have taken effect."""
 
-    CODE = -31503
+    CODE: Final = -31503
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, "the process that worked on this has died; it may or may not have taken effect")
+        super().__init__(self.CODE, "the process that handled this call died; the call may have taken effect")
 
 
-def _kinds() -> dict[int, type[RemoteError]]:
-    return {
-        HeaderMismatch.CODE: HeaderMismatch,
-        InsufficientScope.CODE: InsufficientScope,
-        CallLost.CODE: CallLost,
-        METHOD_NOT_FOUND: MethodNotFound,
-        INVALID_PARAMS: InvalidParams,
-        ResourceNotFound.LEGACY_CODE: ResourceNotFound,
-        MissingCapability.CODE: MissingCapability,
-        UnsupportedVersion.CODE: UnsupportedVersion,
-    }
+_CLASSES: Final[Mapping[int, type[RemoteError]]] = {
+    **{
+        kind.CODE: kind
+        for kind in (
+            MethodNotFoundError, InvalidParamsError, HeaderMismatchError, MissingCapabilityError,
+            UnsupportedVersionError, InsufficientScopeError, CallLostError,
+        )
+    },
+    ResourceNotFoundError.LEGACY_CODE: ResourceNotFoundError,
+}  # fmt: skip
+"""The exceptions by their codes on the wire."""
 
 
-class ConnectionLost(Error):  # noqa: N818
-    """The connection ended before the answer came."""
+class ConnectionLostError(Error):
+    """The connection ended before the response arrived."""
 
 
-class RequestTimeout(ConnectionLost):
-    """No answer within the time allowed. `seconds` is that time."""
+class RequestTimeoutError(ConnectionLostError):
+    """No response arrived within the timeout, `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no answer within {seconds:g} s")
         self.seconds = seconds
 
 
-class HttpStatusError(ConnectionLost):
-    """A server, or what stands before it, answered with a status of HTTP's instead of a message of the protocol's.
+class HttpStatusError(ConnectionLostError):
+    """The server, or a proxy before it, answered with an HTTP status instead of a message of the protocol.
 
-    `status` is its number, `body` the beginning of what came with it.
+    `status` is the number of the status, `body` the beginning of the body that came with it.
     """
 
     def __init__(self, status: int, text: str, body: str = "") -> None:
@@ -266,24 +277,21 @@ class HttpStatusError(ConnectionLost):
         self.status = status
         self.body = body
 
-    def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self.args, self.__dict__)
 
+class AuthorizationRequiredError(HttpStatusError):
+    """401: the access token is missing or not valid. 403: the token does not permit the request.
 
-class AuthorizationRequired(HttpStatusError):  # noqa: N818
-    """The server wants to know who asks (401), or does not let this one do it (403).
-
-    `challenge` is what its `WWW-Authenticate` header says, or empty.
+    `challenge` is the value of the header `WWW-Authenticate`, or empty.
     """
 
     def __init__(self, status: int, challenge: str, body: str = "") -> None:
-        what = "wants to know who asks" if status == 401 else "does not allow it"
-        super().__init__(status, f"the server {what} ({status}{f', {challenge}' if challenge else ''})", body)
+        text = "the access token is missing or not valid" if status == 401 else "the server denies access"
+        super().__init__(status, f"{text} ({status}{f', {challenge}' if challenge else ''})", body)
         self.challenge = challenge
 
 
-class ServerBusy(HttpStatusError):  # noqa: N818
-    """The server asks to be left alone for a while (429, 503): `retry_after` seconds, or None if it does not say."""
+class ServerBusyError(HttpStatusError):
+    """429 or 503: the server is overloaded. `retry_after` is the time to wait in seconds, None if it is unknown."""
 
     def __init__(self, status: int, retry_after: float | None, body: str = "") -> None:
         when = "later" if retry_after is None else f"in {retry_after:g} s"

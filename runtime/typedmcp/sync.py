@@ -1,7 +1,8 @@
-"""The client, blocking: for scripts and notebooks.
+"""The blocking client, for scripts and notebooks.
 
-The same client, which runs in an event loop of its own, in a thread that all blocking clients of a process share. Plain
-callbacks are called in threads, so they may block too, and may use the client.
+It runs the async client in an event loop of its own, in one thread for all blocking clients of a process. Plain
+callbacks run in threads, so they may block, and may use the client. Each method takes its signature and documentation
+from the method of `typedmcp.Client` that it runs.
 """
 
 from __future__ import annotations
@@ -15,193 +16,234 @@ import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
 from mcpspec._support.methods import Method
-from typedmcp import client as _async
+from typedmcp import client as async_client
 from typedmcp import dialect
-from typedmcp.client import CallOptions, Changed, Target
-from typedmcp.context import LogLevel
-from typedmcp.dispatch import is_awaitable
+from typedmcp.client import CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target
 from typedmcp.errors import UsageError
-from typedmcp.threads import in_daemon
+from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in_daemon_thread
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
     from typedmcp.client.arguments import Arguments
 
-__all__ = ["Client", "Subscription", "connect"]
+__all__ = ["SyncClient", "SyncSubscription", "connect"]
 
 D = dialect.structs
+A = ParamSpec("A")
 P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_CLOSE_AT_EXIT = 10.0
-"""Seconds that clients which were left open have at the end of the process."""
+_EXIT_TIMEOUT: Final = 10.0
+"""Seconds for the end of clients that are open at the end of the process, and of interrupted calls."""
 
 
-class Portal:
-    """An event loop in a thread, in which coroutines are run from others."""
+class EventLoopThread:
+    """An event loop in a thread, in which other threads run coroutines."""
 
     def __init__(self) -> None:
-        self._loop = _new_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="typedmcp", daemon=True)
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and wait for it. Interrupted, it is cancelled, and has ended when this raises."""
+        """Run a coroutine and return its result. An interrupt cancels it, and is raised after it has ended."""
         if threading.current_thread() is self._thread:
             coroutine.close()
-            raise UsageError("a blocking call within the client's own event loop would wait for itself")
+            raise UsageError("a blocking call in the client's own event loop would wait for itself; use `await` there")
         if not self._thread.is_alive():
             coroutine.close()
-            raise UsageError("the client belongs to the process that this one was forked from: connect anew")
-        work = _Work(coroutine)
-        self._loop.call_soon_threadsafe(work.start)
+            raise UsageError("the client belongs to the process that this one was forked from; connect again")
+        job = _Job(coroutine)
+        self._loop.call_soon_threadsafe(job.start)
         try:
-            work.ended.acquire()
+            job.end_lock.acquire()
         except BaseException:  # KeyboardInterrupt
-            if not work.is_done:
-                self._loop.call_soon_threadsafe(work.cancel)
-                work.ended.acquire(timeout=_CLOSE_AT_EXIT)
+            if not job.is_done:
+                self._loop.call_soon_threadsafe(job.cancel)
+                job.end_lock.acquire(timeout=_EXIT_TIMEOUT)
             raise
-        return work.result()
+        return job.result()
 
-    def forget(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        """Run a coroutine that nobody waits for."""
+    def start(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Run a coroutine without waiting for it."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         else:
             coroutine.close()
 
 
-class _Work(Generic[T]):
-    """A coroutine that another thread waits for. `concurrent.futures` does the same, at twice the price."""
+class _Job(Generic[T]):
+    """A coroutine that another thread waits for, like a `concurrent.futures.Future` at half the cost."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
         self._task: asyncio.Task[T] | None = None
-        self.ended: threading.Lock = threading.Lock()
-        """Free when it has ended."""
-        self.ended.acquire()
+        self.end_lock: threading.Lock = threading.Lock()
+        """Held until the coroutine has ended."""
+        self.end_lock.acquire()
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended."""
+        """True once the coroutine has ended."""
         return self._task is not None and self._task.done()
 
     def start(self) -> None:
-        """Begin, in the loop's thread."""
+        """Start the coroutine, in the thread of the event loop."""
         self._task = asyncio.get_running_loop().create_task(self._coroutine)
-        self._task.add_done_callback(lambda _: self.ended.release())
+        self._task.add_done_callback(lambda _: self.end_lock.release())
 
     def cancel(self) -> None:
-        """Give it up, in the loop's thread."""
+        """Cancel the coroutine, in the thread of the event loop."""
         if self._task is not None:
             self._task.cancel()
 
     def result(self) -> T:
-        """What came of it."""
+        """Return the result of the coroutine that has ended, or raise its exception."""
         assert self._task is not None
         return self._task.result()
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    from typedmcp.serving import loop_factory
-
-    return loop_factory()()
-
-
 _lock = threading.Lock()
-_shared: Portal | None = None
-_open: weakref.WeakSet[Client] = weakref.WeakSet()
+_shared_thread: EventLoopThread | None = None
+_open_clients: weakref.WeakSet[SyncClient] = weakref.WeakSet()
 
 
-def _portal() -> Portal:
-    global _shared
+def _get_shared_thread() -> EventLoopThread:
+    global _shared_thread
     with _lock:
-        if _shared is None:
-            _shared = Portal()
+        if _shared_thread is None:
+            _shared_thread = EventLoopThread()
             atexit.register(_close_all)
-        return _shared
+        return _shared_thread
 
 
 def _close_all() -> None:
-    """Children are shut down in good order even where nobody closed their client."""
-    clients = list(_open)
-    if clients and _shared is not None:
+    """Close the open clients at the end of the process, so that child processes are shut down."""
+    clients = list(_open_clients)
+    if clients and _shared_thread is not None:
         with suppress(Exception):
-            _shared.run(_close_together(clients))
-    _open.clear()
+            _shared_thread.run(_close_together(clients))
+    _open_clients.clear()
 
 
-async def _close_together(clients: list[Client]) -> None:
-    closing = [asyncio.create_task(client.engine.close()) for client in clients]
-    await asyncio.wait(closing, timeout=_CLOSE_AT_EXIT)
+async def _close_together(clients: list[SyncClient]) -> None:
+    closing = [asyncio.create_task(client.async_client.close()) for client in clients]
+    await asyncio.wait(closing, timeout=_EXIT_TIMEOUT)
 
 
 def _after_fork() -> None:
-    """The thread of the loop stays behind in the parent, and so do the clients."""
-    global _lock, _shared
-    _lock, _shared = threading.Lock(), None
-    _open.clear()
+    """Drop the thread and the clients, which belong to the parent process."""
+    global _lock, _shared_thread
+    _lock, _shared_thread = threading.Lock(), None
+    _open_clients.clear()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _in_threads(options: dict[str, Any]) -> dict[str, Any]:
-    """Options whose plain callbacks run in threads."""
+# Callbacks in threads
+
+_CALLBACKS: Final = ("sample", "elicit", "roots", "on_log", "on_progress", "auth")
+
+
+def _with_threads(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options whose plain callbacks run in threads."""
     return {
-        name: _threaded(value) if name in _CALLBACKS and callable(value) else value for name, value in options.items()
+        name: _run_in_thread(value) if name in _CALLBACKS and callable(value) else value
+        for name, value in options.items()
     }
 
 
-_CALLBACKS = ("sample", "elicit", "roots", "on_log", "on_progress", "auth")
-
-
-def _quick(options: CallOptions) -> CallOptions:
-    """The options of a call, with a callback that may block."""
-    if options.get("on_progress") is None:
-        return options
-    return cast(CallOptions, _in_threads(cast("dict[str, Any]", options)))
-
-
-def _threaded(callback: Callable[..., Any]) -> Callable[..., Any]:
+def _run_in_thread(callback: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(callback):
         return callback
 
     async def call(*args: Any) -> Any:
-        given = await in_daemon(callback, *args)
-        return await given if is_awaitable(given) else given
+        returned = await run_in_daemon_thread(callback, *args)
+        return await returned if is_awaitable(returned) else returned
 
     return call
 
 
-def connect(target: Target, **options: Any) -> Client:
-    """A blocking client, to be entered with `with`, or opened with `open()` and closed with `close()`.
+# Blocking methods
 
-    Takes what `typedmcp.connect` takes.
+
+def _blocking(
+    method: Callable[Concatenate[Client, A], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[SyncClient, A], R]:
+    """Make a blocking method from an async one."""
+
+    @wraps(method)
+    def call(self: SyncClient, /, *args: A.args, **kwargs: A.kwargs) -> R:
+        return self.loop_thread.run(method(self.async_client, *args, **_with_threads(kwargs)))
+
+    return call
+
+
+def _iterating(
+    method: Callable[Concatenate[Client, A], AsyncIterator[T]],
+) -> Callable[Concatenate[SyncClient, A], Iterator[T]]:
+    """Make a method that returns an iterator from one that returns an async iterator."""
+
+    @wraps(method)
+    def call(self: SyncClient, /, *args: A.args, **kwargs: A.kwargs) -> Iterator[T]:
+        return _iterate(self.loop_thread, method(self.async_client, *args, **_with_threads(kwargs)))
+
+    return call
+
+
+def _iterate(loop_thread: EventLoopThread, items: AsyncIterator[T]) -> Iterator[T]:
+    end = object()
+
+    async def get_next() -> Any:
+        return await anext(items, end)
+
+    while (item := loop_thread.run(get_next())) is not end:
+        yield item
+
+
+def _documented_by(source: Callable[..., Any]) -> Callable[[T], T]:
+    """Copy the docstring of `source`."""
+
+    def copy(function: T) -> T:
+        function.__doc__ = source.__doc__
+        return function
+
+    return copy
+
+
+def connect(target: Target, **options: Unpack[ConnectOptions]) -> SyncClient:
+    """Return a blocking client for a server. Enter it with `with`, or use `open()` and `close()`.
+
+    Takes the targets and options of `typedmcp.connect`.
     """
-    return Client(target, options)
+    return SyncClient(target, options)
 
 
-class Client:
-    """A connection to a server, blocking. Has the methods of `typedmcp.Client`, which say what they do and raise.
+class SyncClient:
+    """A blocking client of one server, with the methods of `typedmcp.Client`. `typedmcp.sync.connect` makes it.
 
-    It may be used from several threads at once. Ctrl-C ends a call that waits, and tells the server so.
+    Several threads may use it at once. Ctrl-C ends a call that waits, and cancels it at the server.
     """
 
-    def __init__(self, target: Target, options: dict[str, Any]) -> None:
-        self.portal: Portal = _portal()
-        self.engine: _async.Client = self.portal.run(_made(target, _in_threads(options)))
-        """The async client, which belongs to the portal's event loop."""
+    def __init__(self, target: Target, options: ConnectOptions) -> None:
+        self.loop_thread: EventLoopThread = _get_shared_thread()
 
-    def __enter__(self) -> Client:
+        async def make() -> Client:
+            return async_client.connect(target, **cast("ConnectOptions", _with_threads(options)))
+
+        self.async_client: Client = self.loop_thread.run(make())
+        """The async client. It belongs to the event loop of `loop_thread`."""
+
+    def __enter__(self) -> SyncClient:
         self.open()
         return self
 
@@ -211,29 +253,31 @@ class Client:
         self.close()
 
     def __del__(self) -> None:
-        if self in _open:
+        if self in _open_clients:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2, source=self)
-            self.portal.forget(self.engine.close())
+            self.loop_thread.start(self.async_client.close())
 
+    @_documented_by(Client.open)
     def open(self) -> None:
-        """Connect and agree on a revision. Where it is open already, nothing is done."""
-        _open.add(self)
-        self.portal.run(self.engine.open())
+        _open_clients.add(self)
+        self.loop_thread.run(self.async_client.open())
 
     def close(self) -> None:
-        """End the connection: open calls fail, a child is shut down. From any thread; twice is once."""
-        self.portal.run(self.engine.close())
-        _open.discard(self)
+        """End the connection. Open calls fail, and a child process is shut down. May be called from any thread."""
+        self.loop_thread.run(self.async_client.close())
+        _open_clients.discard(self)
 
     @property
-    def server(self) -> _async.Server:
-        """What is known of the server: revision, capabilities, name, instructions."""
-        return self.engine.server
+    def server(self) -> ServerDescription:
+        """The description of the server, as in `Client.server`."""
+        return self.async_client.server
 
     @property
     def revision(self) -> str:
-        """The protocol revision that is spoken, such as `2025-11-25`."""
-        return self.engine.revision
+        """The negotiated protocol revision, as in `Client.revision`."""
+        return self.async_client.revision
+
+    # Overloads do not pass through `_blocking`.
 
     @overload
     def send(
@@ -243,9 +287,9 @@ class Client:
     @overload
     def send(self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]) -> Any: ...
 
+    @_documented_by(Client.send)
     def send(self, method: Any, params: Any = None, **options: Unpack[CallOptions]) -> Any:
-        """Call a method by its record, such as `methods.TOOLS_CALL`, or by its name."""
-        return self.portal.run(self.engine.send(method, params, **_quick(options)))
+        return self.loop_thread.run(self.async_client.send(method, params, **_with_threads(options)))
 
     @overload
     def call_tool(
@@ -269,6 +313,7 @@ class Client:
         **options: Unpack[CallOptions],
     ) -> T: ...
 
+    @_documented_by(Client.call_tool)
     def call_tool(
         self,
         name: str,
@@ -278,113 +323,49 @@ class Client:
         raise_on_error: bool = False,
         **options: Unpack[CallOptions],
     ) -> Any:
-        """Call a tool, with what it gives as it came or, with `result_type`, as that type."""
-        call = self.engine.call_tool(
-            name, arguments, result_type=result_type, raise_on_error=raise_on_error, **_quick(options)
+        call = self.async_client.call_tool(
+            name, arguments, result_type=result_type, raise_on_error=raise_on_error, **_with_threads(options)
         )
-        return self.portal.run(call)
+        return self.loop_thread.run(call)
 
-    def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListToolsResult:
-        """One page of the tools."""
-        return self.portal.run(self.engine.list_tools(cursor, **_quick(options)))
+    # In an installed package, type checkers infer the types of attributes only if they are `Final`.
 
-    def list_resources(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListResourcesResult:
-        """One page of the resources."""
-        return self.portal.run(self.engine.list_resources(cursor, **_quick(options)))
+    list_tools: Final = _blocking(Client.list_tools)
+    list_resources: Final = _blocking(Client.list_resources)
+    list_resource_templates: Final = _blocking(Client.list_resource_templates)
+    list_prompts: Final = _blocking(Client.list_prompts)
+    read_resource: Final = _blocking(Client.read_resource)
+    get_prompt: Final = _blocking(Client.get_prompt)
+    complete: Final = _blocking(Client.complete)
+    ping: Final = _blocking(Client.ping)
+    set_log_level: Final = _blocking(Client.set_log_level)
+    notify_roots_changed: Final = _blocking(Client.notify_roots_changed)
 
-    def list_resource_templates(
-        self, cursor: str | None = None, **options: Unpack[CallOptions]
-    ) -> D.ListResourceTemplatesResult:
-        """One page of the resource templates."""
-        return self.portal.run(self.engine.list_resource_templates(cursor, **_quick(options)))
-
-    def list_prompts(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListPromptsResult:
-        """One page of the prompts."""
-        return self.portal.run(self.engine.list_prompts(cursor, **_quick(options)))
-
-    def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> D.ReadResourceResult:
-        """What is at a URI."""
-        return self.portal.run(self.engine.read_resource(uri, **_quick(options)))
-
-    def get_prompt(
-        self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
-    ) -> D.GetPromptResult:
-        """A prompt, with its arguments in it."""
-        return self.portal.run(self.engine.get_prompt(name, arguments, **_quick(options)))
-
-    def complete(
-        self,
-        ref: D.PromptReference | D.ResourceTemplateReference,
-        argument: str,
-        value: str,
-        context: Mapping[str, str] | None = None,
-        **options: Unpack[CallOptions],
-    ) -> D.CompleteResult:
-        """How an argument of a prompt or template could go on."""
-        return self.portal.run(self.engine.complete(ref, argument, value, context, **_quick(options)))
-
-    def ping(self, **options: Unpack[CallOptions]) -> None:
-        """See whether the server answers."""
-        self.portal.run(self.engine.ping(**_quick(options)))
-
-    def set_log_level(self, level: LogLevel) -> None:
-        """Hear log messages from this level up."""
-        self.portal.run(self.engine.set_log_level(level))
-
-    def roots_changed(self) -> None:
-        """Tell an older server that `roots` gives others now."""
-        self.portal.run(self.engine.roots_changed())
-
-    def tools(self, **options: Unpack[CallOptions]) -> Iterator[D.Tool]:
-        """All tools, page by page as they are needed."""
-        return _iterate(self.portal, self.engine.tools(**_quick(options)))
-
-    def resources(self, **options: Unpack[CallOptions]) -> Iterator[D.Resource]:
-        """All resources, page by page as they are needed."""
-        return _iterate(self.portal, self.engine.resources(**_quick(options)))
-
-    def resource_templates(self, **options: Unpack[CallOptions]) -> Iterator[D.ResourceTemplate]:
-        """All resource templates, page by page as they are needed."""
-        return _iterate(self.portal, self.engine.resource_templates(**_quick(options)))
-
-    def prompts(self, **options: Unpack[CallOptions]) -> Iterator[D.Prompt]:
-        """All prompts, page by page as they are needed."""
-        return _iterate(self.portal, self.engine.prompts(**_quick(options)))
+    tools: Final = _iterating(Client.tools)
+    resources: Final = _iterating(Client.resources)
+    resource_templates: Final = _iterating(Client.resource_templates)
+    prompts: Final = _iterating(Client.prompts)
 
     def listen(
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False, uris: Iterable[str] = ()
-    ) -> Subscription:
-        """Hear of what changes: `with client.listen(tools=True) as changes: for changed in changes: ...`."""
+    ) -> SyncSubscription:
+        """Subscribe to changes: `with client.listen(tools=True) as changes: for change in changes: ...`."""
 
-        async def made() -> _async.Subscription:
-            return self.engine.listen(tools=tools, prompts=prompts, resources=resources, uris=uris)
+        async def subscribe() -> async_client.Subscription:
+            return self.async_client.listen(tools=tools, prompts=prompts, resources=resources, uris=uris)
 
-        return Subscription(self.portal, self.portal.run(made()))
-
-
-def _iterate(portal: Portal, pages: AsyncIterator[T]) -> Iterator[T]:
-    end = object()
-
-    async def step() -> Any:
-        return await anext(pages, end)
-
-    while (item := portal.run(step())) is not end:
-        yield item
+        return SyncSubscription(self.loop_thread, self.loop_thread.run(subscribe()))
 
 
-async def _made(target: Target, options: dict[str, Any]) -> _async.Client:
-    return _async.connect(target, **options)
+class SyncSubscription:
+    """An iterator over changes, which waits for each. Enter it with `with`, which also ends it."""
 
-
-class Subscription:
-    """What changes, as an iterator that waits; to be entered with `with`, which ends it too."""
-
-    def __init__(self, portal: Portal, subscription: _async.Subscription) -> None:
-        self._portal = portal
+    def __init__(self, loop_thread: EventLoopThread, subscription: async_client.Subscription) -> None:
+        self._loop_thread = loop_thread
         self._subscription = subscription
 
-    def __enter__(self) -> Subscription:
-        self._portal.run(self._subscription.__aenter__())
+    def __enter__(self) -> SyncSubscription:
+        self._loop_thread.run(self._subscription.__aenter__())
         return self
 
     def __exit__(
@@ -392,21 +373,13 @@ class Subscription:
     ) -> None:
         self.close()
 
-    def __iter__(self) -> Subscription:
+    def __iter__(self) -> SyncSubscription:
         return self
 
-    def __next__(self) -> Changed:
-        """The next change."""
-        end = object()
-
-        async def step() -> Any:
-            return await anext(self._subscription, end)
-
-        changed = self._portal.run(step())
-        if changed is end:
-            raise StopIteration
-        return cast(Changed, changed)
+    @_documented_by(async_client.Subscription.__anext__)
+    def __next__(self) -> ChangeEvent:
+        return next(_iterate(self._loop_thread, self._subscription))
 
     def close(self) -> None:
-        """Stop listening. Twice is once."""
-        self._portal.run(self._subscription.close())
+        """End the subscription. May be called again."""
+        self._loop_thread.run(self._subscription.close())

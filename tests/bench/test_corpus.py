@@ -14,26 +14,26 @@ import msgspec
 import pytest
 
 from bench import corpus
-from bench.contenders.codecs import Codec
-from bench.contenders.codecs.worker import holds, measured, microseconds, prepared
+from bench.contenders.codecs import CodecContender
+from bench.contenders.codecs.worker import contains, measure, prepare, time_statement
 from bench.suites.codecs import COLUMNS, CONTENDERS
 
 SMALL = [name for name in corpus.MESSAGES if name not in ("blob-10m", "tools-list-1000")]
-HERE = {module for module in CONTENDERS.values() if module != "with_orjson"}
-"""Those whose libraries the tests have."""
+HERE = {module for module in CONTENDERS.values() if module != "orjson_untyped"}
+"""Contenders whose libraries are installed for the tests."""
 
 
 @pytest.mark.parametrize("name", corpus.MESSAGES)
 @pytest.mark.parametrize("module", sorted(HERE))
-def test_each_contender_gives_back_what_it_was_given_and_refuses_what_is_wrong(module: str, name: str) -> None:
-    found = prepared(module, name)
-    assert (found is None) == (module == "official" and name == corpus.BATCH)
+def test_each_codec_keeps_the_data_and_rejects_wrong_messages(module: str, name: str) -> None:
+    found = prepare(module, name)
+    assert (found is None) == (module == "official_mcp_types" and name == corpus.BATCH)
 
 
 def test_the_corpus_is_the_same_in_each_process() -> None:
     code = (
-        "from zlib import crc32; from bench.corpus import MESSAGES, message;"
-        "print([crc32(message(n).data) for n in MESSAGES])"
+        "from zlib import crc32; from bench.corpus import MESSAGES, make_message;"
+        "print([crc32(make_message(n).data) for n in MESSAGES])"
     )
     once, twice = (
         subprocess.run(
@@ -54,29 +54,29 @@ def test_the_corpus_is_the_same_in_each_process() -> None:
         ("error", 50, 200),
     ],
 )
-def test_messages_are_as_large_as_they_are_said_to_be(name: str, least: int, most: int) -> None:
-    assert least <= len(corpus.message(name).data) <= most
+def test_messages_have_the_size_of_their_names(name: str, least: int, most: int) -> None:
+    assert least <= len(corpus.make_message(name).data) <= most
 
 
 @pytest.mark.parametrize("count", [1, 10, 50])
-def test_lists_have_as_many_tools_as_they_are_named_for(count: int) -> None:
-    assert corpus.message(f"tools-list-{count}").data.count(b'"inputSchema"') == count
+def test_lists_have_the_number_of_tools_of_their_names(count: int) -> None:
+    assert corpus.make_message(f"tools-list-{count}").data.count(b'"inputSchema"') == count
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_the_wrong_message_differs_in_one_value_alone(name: str) -> None:
-    given = corpus.message(name)
-    assert len(list(differences(json.loads(given.data), json.loads(given.wrong)))) == 1
+def test_the_wrong_message_differs_in_one_value(name: str) -> None:
+    given = corpus.make_message(name)
+    assert len(list(find_differences(json.loads(given.data), json.loads(given.wrong)))) == 1
 
 
-def differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
-    """The values that differ between two parsed messages with the same members."""
+def find_differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the values that differ between two messages with the same members."""
     if type(one) is type(other) is dict and one.keys() == other.keys():
         for name in one:
-            yield from differences(one[name], other[name])
+            yield from find_differences(one[name], other[name])
     elif type(one) is type(other) is list and len(one) == len(other):
         for pair in zip(one, other, strict=True):
-            yield from differences(*pair)
+            yield from find_differences(*pair)
     elif one != other:
         yield one, other
 
@@ -93,44 +93,44 @@ def differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
         ("1", 1, False),
     ],
 )
-def test_what_was_lost_is_noticed(found: object, given: object, does: bool) -> None:
-    assert holds(found, given) is does
+def test_lost_data_is_noticed(found: object, given: object, does: bool) -> None:
+    assert contains(found, given) is does
 
 
-@pytest.mark.parametrize(("module", "columns"), [("structs", COLUMNS), ("untyped", COLUMNS[:-1])])
-def test_what_is_measured_is_what_the_table_shows(module: str, columns: list[str]) -> None:
-    found = measured(module, "error", 0.001)
+@pytest.mark.parametrize(("module", "columns"), [("typedmcp_structs", COLUMNS), ("msgspec_untyped", COLUMNS[:-1])])
+def test_the_measured_operations_are_the_columns_of_the_table(module: str, columns: list[str]) -> None:
+    found = measure(module, "error", 0.001)
     assert found is not None
     assert list(found) == columns
     assert all(value > 0 for value in found.values())
 
 
-def test_a_contender_that_loses_something_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_codec_that_loses_data_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_value: object) -> bytes:
         return b"{}"
 
-    offered(monkeypatch, Codec(json.loads, nothing))
-    with pytest.raises(RuntimeError, match="untyped does not give error back"):
-        prepared("untyped", "error")
+    replace_codec(monkeypatch, CodecContender(json.loads, nothing))
+    with pytest.raises(RuntimeError, match="msgspec_untyped changes error"):
+        prepare("msgspec_untyped", "error")
 
 
-def test_a_contender_that_checks_nothing_is_not_taken_for_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    offered(monkeypatch, Codec(json.loads, msgspec.json.encode))
-    with pytest.raises(RuntimeError, match="untyped takes a wrong error"):
-        prepared("untyped", "error")
+def test_a_codec_that_does_not_check_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_codec(monkeypatch, CodecContender(json.loads, msgspec.json.encode))
+    with pytest.raises(RuntimeError, match="msgspec_untyped accepts a wrong error"):
+        prepare("msgspec_untyped", "error")
 
 
-def offered(monkeypatch: pytest.MonkeyPatch, codec: Codec) -> None:
-    """Have a contender be another codec."""
+def replace_codec(monkeypatch: pytest.MonkeyPatch, codec: CodecContender) -> None:
+    """Replace the codec of a contender."""
 
-    def given(_message: corpus.Message) -> Codec:
+    def make_codec(_message: corpus.Message) -> CodecContender:
         return codec
 
-    monkeypatch.setattr(import_module("bench.contenders.codecs.untyped"), "codec", given)
-    prepared.cache_clear()
+    monkeypatch.setattr(import_module("bench.contenders.codecs.msgspec_untyped"), "make_codec", make_codec)
+    prepare.cache_clear()
 
 
-def test_an_operation_whose_first_call_met_with_a_stall_is_not_taken_for_a_slow_one() -> None:
+def test_a_slow_first_call_does_not_count() -> None:
     calls: list[None] = []
-    microseconds("calls or sleep(1); calls.append(None)", {"calls": calls, "sleep": sleep}, 0.5)
+    time_statement("calls or sleep(1); calls.append(None)", {"calls": calls, "sleep": sleep}, 0.5)
     assert len(calls) > 100

@@ -1,4 +1,4 @@
-"""Servers over HTTP, and what they do under load."""
+"""Servers over HTTP under load."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.plan import ContenderFailed
+from bench.plan import ContenderError
 from bench.suites import http
-from bench.suites._processes import MODERN, Contender, python
+from bench.suites.processes import MODERN, Contender, make_python_command
 
 _WRK = shutil.which("wrk")
 pytestmark = pytest.mark.skipif(_WRK is None, reason="wrk is not installed")
@@ -27,19 +27,20 @@ async def serve(reader, writer):
         while head := await reader.readuntil(b"\\r\\n\\r\\n"):
             body = await reader.readexactly(int(re.search(rb"(?i)content-length: (\\d+)", head)[1]))
             id, text = re.search(rb'"id":(\\d+)', body)[1], re.search(rb'"text":"(\\w+)"', body)[1]
-            answer = b'{{"jsonrpc":"2.0","id":%b,"result":{{"content":[{{"type":"text","text":"%b"}}]}}}}' % (id, text)
+            result = b'{{"content":[{{"type":"text","text":"%b"}}]}}' % text
+            response = b'{{"jsonrpc":"2.0","id":%b,"result":%b}}' % (id, result)
             status = b"200 OK"
             if connections > 1:
                 if UNDER_LOAD == "busy":
-                    answer = b'{{"jsonrpc":"2.0","id":%b,"error":{{"code":-1,"message":"busy"}}}}' % id
-                elif UNDER_LOAD == "refuses":
+                    response = b'{{"jsonrpc":"2.0","id":%b,"error":{{"code":-1,"message":"busy"}}}}' % id
+                elif UNDER_LOAD == "rejects":
                     status = b"503 Busy"
                 elif UNDER_LOAD == "hangs up":
                     break
                 elif UNDER_LOAD == "dies":
                     sys.exit("too much")
             head = b"HTTP/1.1 %b\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n"
-            writer.write(head % (status, len(answer)) + answer)
+            writer.write(head % (status, len(response)) + response)
     except (asyncio.IncompleteReadError, ConnectionError):
         pass
     finally:
@@ -57,33 +58,35 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    ("under_load", "said"),
+    ("under_load", "error"),
     [
-        ("answers", None),
+        ("responds", None),
         ("busy", r"under load: .*'wrong': [1-9]"),
-        ("refuses", r"under load: .*'not_2xx': [1-9]"),
+        ("rejects", r"under load: .*'not_2xx': [1-9]"),
         ("hangs up", r"under load: .*('requests': 0|'broken': [1-9])"),
         ("dies", "under load"),
     ],
 )
-def test_a_server_is_measured_as_long_as_it_answers_rightly(tmp_path: Path, under_load: str, said: str | None) -> None:
+def test_a_server_must_respond_correctly_under_load(tmp_path: Path, under_load: str, error: str | None) -> None:
     assert _WRK is not None
     script = tmp_path / "server.py"
     script.write_text(_SERVER.format(under_load=under_load), encoding="utf-8")
-    with http.running(Contender(under_load, python(script)), http.Load(_WRK, MODERN, "echo"), 1) as server:
+    with http.run_server(
+        Contender(under_load, make_python_command(script)), http.Load(_WRK, MODERN, "echo"), 1
+    ) as server:
         assert server.rate(0.2, 1) > 0
-        if said is None:
+        if error is None:
             assert server.rate(0.2, 8) > 0
         else:
-            with pytest.raises(ContenderFailed, match=said):
+            with pytest.raises(ContenderError, match=error):
                 server.rate(0.2, 8)
 
 
-def test_a_server_that_streams_has_to_report_progress_under_load(tmp_path: Path) -> None:
+def test_a_streaming_server_must_report_progress_under_load(tmp_path: Path) -> None:
     assert _WRK is not None
     script = tmp_path / "server.py"
-    script.write_text(_SERVER.format(under_load="answers"), encoding="utf-8")
-    with http.listening(Contender("no stream", python(script))) as (process, port):
-        server = http.Server(process, http.Load(_WRK, MODERN, "report"), port)
-        with pytest.raises(ContenderFailed, match=r"under load: .*'wrong': [1-9]"):
+    script.write_text(_SERVER.format(under_load="responds"), encoding="utf-8")
+    with http.start_listening(Contender("no stream", make_python_command(script))) as (process, port):
+        server = http.HttpServerRun(process, http.Load(_WRK, MODERN, "report"), port)
+        with pytest.raises(ContenderError, match=r"under load: .*'wrong': [1-9]"):
             server.rate(0.2, 8)

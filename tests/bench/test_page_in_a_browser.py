@@ -1,4 +1,4 @@
-"""The page as a browser draws it, on a desk and on a telephone."""
+"""The report page in a browser, at the widths of a desktop and a phone."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from bench.report.html import page
-from tests.bench import made_up
+from bench.report.html import render_page
+from tests.bench import sample_results
 
 _ARGUMENTS = [
     "--headless",
@@ -49,15 +49,15 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Browser:
-    """A window, by the W3C's WebDriver protocol."""
+    """A browser window, controlled by WebDriver."""
 
     address: str
 
-    def ask(self, command: str, **body: Any) -> Any:
+    def send(self, command: str, **body: Any) -> Any:
         headers = {"Content-Type": "application/json"}
         request = Request(f"{self.address}/{command}", json.dumps(body).encode(), headers)  # noqa: S310
-        with urlopen(request, timeout=60) as answer:  # noqa: S310
-            return json.load(answer)["value"]
+        with urlopen(request, timeout=60) as response:  # noqa: S310
+            return json.load(response)["value"]
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def _driver() -> Generator[str]:
 
 @contextmanager
 def browser(width: int, height: int, profile: Path) -> Generator[Browser]:
-    """A browser whose window is exactly so wide, which those without a screen only are where they emulate it."""
+    """Open a window of an exact width. A headless browser needs emulation for that."""
     options = {
         "binary": _CHROMIUM,
         "args": [*_ARGUMENTS, f"--user-data-dir={profile}"],
@@ -83,7 +83,7 @@ def browser(width: int, height: int, profile: Path) -> Generator[Browser]:
     }
     wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
     with _driver() as address:
-        session = Browser(address).ask("session", capabilities={"alwaysMatch": wanted})
+        session = Browser(address).send("session", capabilities={"alwaysMatch": wanted})
         opened = Browser(f"{address}/session/{session['sessionId']}")
         try:
             yield opened
@@ -92,14 +92,14 @@ def browser(width: int, height: int, profile: Path) -> Generator[Browser]:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_the_page_fits_the_window_and_everything_on_it_is_drawn_without_complaints(width: int, tmp_path: Path) -> None:
+def test_the_page_fits_the_window_and_draws_everything_without_errors(width: int, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    results = made_up.results(quick=True)
-    path.write_text(page(results, "vm.json"), encoding="utf-8")
-    with browser(width, 800, tmp_path / "profile") as opened:
-        opened.ask("url", url=path.as_uri())
-        found = opened.ask("execute/sync", script=_MEASURE, args=[])
-        assert opened.ask("se/log", type="browser") == []
+    results = sample_results.results(quick=True)
+    path.write_text(render_page(results, "vm.json"), encoding="utf-8")
+    with browser(width, 800, tmp_path / "profile") as window:
+        window.send("url", url=path.as_uri())
+        found = window.send("execute/sync", script=_MEASURE, args=[])
+        assert window.send("se/log", type="browser") == []
     assert found["room"] == width
     assert max(found["width"], found["body"]) <= width
     assert len(found["charts"]) == 3 + 1 + 2 + 1

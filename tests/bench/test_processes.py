@@ -1,4 +1,4 @@
-"""Contenders that are processes."""
+"""Contenders in processes."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from bench.plan import ContenderFailed
+from bench.plan import ContenderError
 from bench.results import load
-from bench.suites._processes import pinned, started, typescript
+from bench.suites.processes import make_typescript_command, pin_to_core, start_process
 from tests.interop import install
 
 _RUN = """
 import sys, time
 from bench import __main__
 from bench.suites import stdio
-from bench.suites._processes import started
+from bench.suites.processes import start_process
 
-def tables(plan):
-    with started("sleeps", [sys.executable, "-c", "import time; time.sleep(60)"], pipes=False) as process:
+def measure_tables(plan):
+    with start_process("sleeps", [sys.executable, "-c", "import time; time.sleep(60)"], pipes=False) as process:
         print(process.popen.pid, flush=True)
         process.popen.wait()
     yield
 
-stdio.tables = tables
+stdio.measure_tables = measure_tables
 sys.argv = ["bench", "stdio", "--quick", "--out", sys.argv[1]]
 sys.exit(__main__.main())
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for the process in /proc")
-def test_contenders_end_with_a_run_that_is_told_to_end(tmp_path: Path) -> None:
+def test_contenders_end_when_the_run_is_terminated(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", _RUN, str(tmp_path)], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         contender = Path("/proc") / run.stdout.readline().strip()
@@ -44,15 +44,15 @@ def test_contenders_end_with_a_run_that_is_told_to_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("core", [None, 0])
-def test_a_contender_that_is_not_installed_is_left_out_with_what_is_missing(
+def test_a_contender_that_is_not_installed_fails_with_the_reason(
     core: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(install, "INTEROP", tmp_path)
-    typescript.cache_clear()
-    command = typescript(tmp_path / "official.mjs")
-    typescript.cache_clear()
+    make_typescript_command.cache_clear()
+    command = make_typescript_command(tmp_path / "official.mjs")
+    make_typescript_command.cache_clear()
     with (
-        pytest.raises(ContenderFailed, match=r"TypeScript: it cannot be started: .*No such file.*"),
-        started("TypeScript", command if core is None else pinned(core, command)),
+        pytest.raises(ContenderError, match=r"TypeScript: cannot be started: .*No such file.*"),
+        start_process("TypeScript", command if core is None else pin_to_core(core, command)),
     ):
         pass

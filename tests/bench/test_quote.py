@@ -1,4 +1,4 @@
-"""README and documents quote a kept run, and nothing else."""
+"""README and documentation quote only the kept run."""
 
 from __future__ import annotations
 
@@ -9,35 +9,43 @@ from typing import Any
 import msgspec
 import pytest
 
-from bench.quote import DOCUMENTS, ROOT, block, chosen, quoted
+from bench.quote import DOCUMENTS, ROOT, insert_block, load_quotes, render_block
+from bench.report.figures import slugify
 
 _A_RATIO = re.compile(
     r"\d ?(×|times (as|faster|smaller))|\d+(\.\d+)? ?(µs|(\w+ )?(requests|calls) a second|/s\b)|\d\.\d+ s\b"
     r"|(twice|half|times) as (fast|slow)|costs half"
 )
-"""What figures look like that are measured."""
+"""Matches measured figures."""
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_a_document_says_what_the_kept_run_has_found(document: Path) -> None:
+def test_a_document_has_the_figures_of_the_kept_run(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    assert quoted(text, block(*chosen(), document)) == text, "run: make bench-quote"
+    assert insert_block(text, render_block(*load_quotes(), document)) == text, "run: make bench-quote"
 
 
 @pytest.mark.parametrize("document", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
-def test_no_figure_stands_anywhere_else(document: Path) -> None:
+def test_no_document_has_other_figures(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    rest = quoted(text, "") if document in DOCUMENTS else text
+    rest = insert_block(text, "") if document in DOCUMENTS else text
     assert [match[0] for match in _A_RATIO.finditer(rest)] == []
 
 
-def test_the_run_is_a_full_one_of_a_commit_and_its_report_is_there() -> None:
-    results, quotes = chosen()
+def test_the_quoted_run_is_complete_and_of_a_commit() -> None:
+    results, quotes = load_quotes()
     assert quotes.quoted
     assert not results.quick
     assert not results.broken
-    assert re.fullmatch(r"[0-9a-f]{7,}", results.environment.commit), "of files that are in no commit"
-    assert (ROOT / "bench" / "results" / f"{results.environment.machine}.html").exists()
+    assert re.fullmatch(r"[0-9a-f]{7,}", results.environment.commit), "the run is of uncommitted files"
+
+
+def test_only_the_quoted_run_and_its_chart_are_kept() -> None:
+    results, quotes = load_quotes()
+    rules = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    kept = {rule.removeprefix("!/bench/results/") for rule in rules if rule.startswith("!/bench/results/")}
+    assert kept == {quotes.run, f"{results.environment.machine}-{slugify(quotes.chart)}.svg"}
+    assert all((ROOT / "bench" / "results" / name).exists() for name in kept)
 
 
 @pytest.mark.parametrize(
@@ -45,25 +53,27 @@ def test_the_run_is_a_full_one_of_a_commit_and_its_report_is_there() -> None:
     [{"quick": True}, {"broken": ["memory: interrupted"]}, {"commit": "59a6719+"}, {"commit": "unknown"}],
     ids=str,
 )
-def test_no_other_run_is_quoted(run: dict[str, Any]) -> None:
-    results, quotes = chosen()
+def test_other_runs_cannot_be_quoted(run: dict[str, Any]) -> None:
+    results, quotes = load_quotes()
     if "commit" in run:
         run = {"environment": msgspec.structs.replace(results.environment, **run)}
-    with pytest.raises(ValueError, match="only a whole run of a commit is quoted"):
-        block(msgspec.structs.replace(results, **run), quotes, DOCUMENTS[0])
+    with pytest.raises(ValueError, match="only a complete run of a commit can be quoted"):
+        render_block(msgspec.structs.replace(results, **run), quotes, DOCUMENTS[0])
 
 
-def test_a_busy_machine_is_told_of() -> None:
-    results, quotes = chosen()
+def test_a_busy_machine_is_mentioned() -> None:
+    results, quotes = load_quotes()
     busy = msgspec.structs.replace(results.environment, load=9.0)
-    assert "The machine was busy" in block(msgspec.structs.replace(results, environment=busy), quotes, DOCUMENTS[1])
+    assert "The machine was busy" in render_block(
+        msgspec.structs.replace(results, environment=busy), quotes, DOCUMENTS[1]
+    )
 
 
-def test_the_readme_shows_a_chart_that_is_there() -> None:
+def test_the_readme_shows_an_existing_chart() -> None:
     shown = re.findall(r"!\[.+\]\((.+)\)", DOCUMENTS[0].read_text(encoding="utf-8"))
     assert [(ROOT / file).suffix for file in shown if (ROOT / file).exists()] == [".svg"]
 
 
-def test_a_document_without_a_place_is_an_error() -> None:
-    with pytest.raises(ValueError, match="0 places for figures"):
-        quoted("# Nothing", "x")
+def test_a_document_without_a_place_is_rejected() -> None:
+    with pytest.raises(ValueError, match="expected one place for figures, found 0"):
+        insert_block("# Nothing", "x")

@@ -9,26 +9,26 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.report import write
-from bench.report.charts import bars, lines
+from bench.report import write_report
+from bench.report.charts import render_bars, render_lines
 from bench.report.figures import (
     Spread,
-    cell,
-    heading,
-    headline,
-    human,
-    human_span,
-    number,
-    ratio,
-    ratio_span,
-    slug,
-    warnings,
+    find_cell,
+    find_headline,
+    format_figure,
+    format_figure_span,
+    format_heading,
+    format_number,
+    format_ratio,
+    format_ratio_span,
+    list_warnings,
+    slugify,
 )
-from bench.report.html import page
-from bench.report.terminal import text
+from bench.report.html import render_page
+from bench.report.terminal import render_text
 from bench.results import Figures, Results, Row, Table, load, save
-from tests.bench import made_up
-from tests.bench.made_up import HOSTILE, REFERENCE
+from tests.bench import sample_results
+from tests.bench.sample_results import HOSTILE, REFERENCE
 
 _SVG = "{http://www.w3.org/2000/svg}"
 DATA = "vm-codecs.json"
@@ -36,7 +36,7 @@ _VOID = {"meta", "link", "br", "rect", "path", "circle", "polyline"}
 
 
 class _Page(HTMLParser):
-    """Tags in their order, and whether each that was opened was closed."""
+    """The tags of a page in their order. Fails if a tag is not closed."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -56,16 +56,18 @@ class _Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
-    def every(self, attribute: str) -> list[str]:
+    def values(self, attribute: str) -> list[str]:
         return [value for _, attributes in self.tags if (value := attributes.get(attribute))]
 
 
-def _known(table: Table) -> list[str]:
-    """All that a report has to say of a table."""
-    names = [row.contender for row in table.rows] + [heading(table, column) for column in table.columns]
-    cells = [found for row in table.rows for column in table.columns if (found := cell(table, row.contender, column))]
-    medians = [human(each.figure.median, table.unit) for each in cells]
-    ratios = [ratio(each.ratio.median) for each in cells if each.ratio]
+def _expected_texts(table: Table) -> list[str]:
+    """Return everything that a report must show of a table."""
+    names = [row.contender for row in table.rows] + [format_heading(table, column) for column in table.columns]
+    cells = [
+        found for row in table.rows for column in table.columns if (found := find_cell(table, row.contender, column))
+    ]
+    medians = [format_figure(each.figure.median, table.unit) for each in cells]
+    ratios = [format_ratio(each.ratio.median) for each in cells if each.ratio]
     return [table.title, table.about, *names, *(row.note for row in table.rows), *medians, *ratios]
 
 
@@ -73,100 +75,106 @@ def _words(report: str) -> str:
     return " ".join(report.split())
 
 
-def test_a_page_names_the_file_beside_it(tmp_path: Path) -> None:
+def test_a_page_names_its_data_file(tmp_path: Path) -> None:
     for only in ("", "codecs quick"):
-        data, shown, *_ = write(made_up.results(), tmp_path, only)
+        data, shown, *_ = write_report(sample_results.results(), tmp_path, only)
         assert f"<code>{data.name}</code>" in shown.read_text(encoding="utf-8")
 
 
-def test_text_and_page_hold_every_contender_column_note_figure_and_ratio() -> None:
-    results = made_up.results()
-    in_text, in_page = _words(text(results)), _words(html.unescape(page(results, DATA)))
-    for known in (known for table in results.tables for known in _known(table)):
-        assert known in in_text
-        assert known in in_page
+def test_text_and_page_show_all_contenders_columns_notes_figures_and_ratios() -> None:
+    results = sample_results.results()
+    in_text, in_page = _words(render_text(results)), _words(html.unescape(render_page(results, DATA)))
+    for expected in (text for table in results.tables for text in _expected_texts(table)):
+        assert expected in in_text
+        assert expected in in_page
 
 
-def test_where_a_contender_takes_no_part_there_is_a_dash() -> None:
-    results = made_up.results([made_up.codecs()])
-    rows = [line.split() for line in text(results).splitlines() if line.startswith("fastmcp")]
+def test_a_missing_figure_is_a_dash() -> None:
+    results = sample_results.results([sample_results.codecs()])
+    rows = [line.split() for line in render_text(results).splitlines() if line.startswith("fastmcp")]
     assert [part for row in rows for part in row if part == "–"] == ["–"] * 4
-    assert page(results, DATA).count('<td class="missing">–</td>') == 2
+    assert render_page(results, DATA).count('<td class="missing">–</td>') == 2
 
 
 def test_the_reference_is_marked() -> None:
-    results = made_up.results([made_up.stdio()])
-    assert f"{REFERENCE} (reference)" in text(results)
-    assert re.search(rf'{REFERENCE} <span class="badge">reference</span>', page(results, DATA))
-    assert ">reference</tspan>" in bars(made_up.stdio(), "one at a time")
+    results = sample_results.results([sample_results.stdio()])
+    assert f"{REFERENCE} (reference)" in render_text(results)
+    assert re.search(rf'{REFERENCE} <span class="badge">reference</span>', render_page(results, DATA))
+    assert ">reference</tspan>" in render_bars(sample_results.stdio(), "one at a time")
 
 
 def test_text_fits_a_terminal_of_a_hundred_columns() -> None:
-    results = made_up.results([made_up.codecs(), made_up.stdio(), made_up.memory()], quick=True, load=5)
-    assert max(map(len, text(results).splitlines())) <= 100
+    results = sample_results.results(
+        [sample_results.codecs(), sample_results.stdio(), sample_results.memory()], quick=True, load=5
+    )
+    assert max(map(len, render_text(results).splitlines())) <= 100
 
 
-def test_text_says_ratio_then_spread_then_median() -> None:
-    line = next(line for line in text(made_up.results([made_up.stdio()])).splitlines() if line.startswith("typedmcp"))
+def test_text_shows_ratio_spread_and_median() -> None:
+    line = next(
+        line
+        for line in render_text(sample_results.results([sample_results.stdio()])).splitlines()
+        if line.startswith("typedmcp")
+    )
     assert line.split() == ["typedmcp", "7.4×", "7.4–7.6", "12,300/s"]
 
 
 @pytest.mark.parametrize(
     ("quick", "busy", "expected"), [(False, 1.0, 0), (True, 1.0, 1), (False, 1.1, 1), (True, 9, 2)]
 )
-def test_a_quick_run_and_a_busy_machine_are_warned_of(quick: bool, busy: float, expected: int) -> None:
-    results = made_up.results(quick=quick, load=busy)
-    assert len(warnings(results)) == expected
-    assert text(results).count("WARNING: ") == expected
-    assert page(results, DATA).count('class="warning"') == expected
+def test_quick_runs_and_busy_machines_have_warnings(quick: bool, busy: float, expected: int) -> None:
+    results = sample_results.results(quick=quick, load=busy)
+    assert len(list_warnings(results)) == expected
+    assert render_text(results).count("WARNING: ") == expected
+    assert render_page(results, DATA).count('class="warning"') == expected
 
 
-def test_what_names_say_is_never_markup() -> None:
-    results = made_up.results()
+def test_names_are_escaped() -> None:
+    results = sample_results.results()
     results.environment.machine = results.command = results.environment.processor = HOSTILE
     results.environment.versions[HOSTILE] = HOSTILE
     for row in results.tables[2].rows:
         row.note = HOSTILE
-    source = page(results, DATA)
+    source = render_page(results, DATA)
     assert "script" not in {tag for tag, _ in _Page(source).tags}
     assert "<script" not in source
 
 
-def test_control_characters_reach_neither_a_terminal_nor_xml() -> None:
-    table = made_up.table("a/b", ["c"], {"evil \x1b[31m\x00\x07\x9b name": [[1.0]], REFERENCE: [[1.0]]})
-    results = made_up.results([table])
-    for report in (text(results), page(results, DATA), bars(table, "c", standalone=True)):
+def test_control_characters_are_replaced() -> None:
+    table = sample_results.table("a/b", ["c"], {"evil \x1b[31m\x00\x07\x9b name": [[1.0]], REFERENCE: [[1.0]]})
+    results = sample_results.results([table])
+    for report in (render_text(results), render_page(results, DATA), render_bars(table, "c", standalone=True)):
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", report)
-    ElementTree.fromstring(bars(table, "c", standalone=True))  # noqa: S314
+    ElementTree.fromstring(render_bars(table, "c", standalone=True))  # noqa: S314
 
 
-def test_the_page_is_accessible_and_needs_nothing_else() -> None:
-    parsed = _Page(page(made_up.results(), DATA))
+def test_the_page_is_accessible_and_self_contained() -> None:
+    parsed = _Page(render_page(sample_results.results(), DATA))
     tags = [tag for tag, _ in parsed.tags]
     assert parsed.open == []
     assert ("html", {"lang": "en"}) in parsed.tags
     assert tags.count("table") == tags.count("caption") == 4
     assert all(attributes.get("scope") in {"row", "col"} for tag, attributes in parsed.tags if tag == "th")
-    assert [link for link in parsed.every("href") + parsed.every("src") if not link.startswith(("#", "data:"))] == []
+    assert [link for link in parsed.values("href") + parsed.values("src") if not link.startswith(("#", "data:"))] == []
 
 
-def test_headings_are_in_order_and_links_lead_somewhere() -> None:
-    parsed = _Page(page(made_up.results(), DATA))
+def test_headings_are_in_order_and_links_have_targets() -> None:
+    parsed = _Page(render_page(sample_results.results(), DATA))
     levels = [int(tag[1]) for tag, _ in parsed.tags if re.fullmatch("h[1-6]", tag)]
-    ids = parsed.every("id")
+    ids = parsed.values("id")
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     assert len(ids) == len(set(ids))
-    assert {link.removeprefix("#") for link in parsed.every("href") if link.startswith("#")} <= set(ids)
-    assert set(parsed.every("aria-labelledby")) <= set(ids)
+    assert {link.removeprefix("#") for link in parsed.values("href") if link.startswith("#")} <= set(ids)
+    assert set(parsed.values("aria-labelledby")) <= set(ids)
 
 
 @pytest.mark.parametrize("standalone", [False, True])
-@pytest.mark.parametrize("table", made_up.results().tables, ids=["codecs", "stdio", "http", "memory"])
+@pytest.mark.parametrize("table", sample_results.results().tables, ids=["codecs", "stdio", "http", "memory"])
 def test_charts_are_xml_with_a_title_and_a_description(table: Table, standalone: bool) -> None:
-    drawn = [bars(table, column, standalone=standalone) for column in table.columns]
-    for each in [*drawn, lines(table, standalone=standalone)]:
+    drawn = [render_bars(table, column, standalone=standalone) for column in table.columns]
+    for each in [*drawn, render_lines(table, standalone=standalone)]:
         root = ElementTree.fromstring(each)  # noqa: S314
         assert root.tag == f"{_SVG}svg"
         assert root.get("role") == "img"
@@ -176,24 +184,24 @@ def test_charts_are_xml_with_a_title_and_a_description(table: Table, standalone:
         assert (root.find(f"{_SVG}style") is not None) == standalone
 
 
-def test_bars_are_sorted_best_first_and_as_long_as_the_ratio_says() -> None:
-    root = ElementTree.fromstring(bars(made_up.stdio(), "one at a time"))  # noqa: S314
+def test_bars_are_sorted_and_have_the_length_of_their_ratio() -> None:
+    root = ElementTree.fromstring(render_bars(sample_results.stdio(), "one at a time"))  # noqa: S314
     names = [group.findtext(f"{_SVG}text") for group in root.iter(f"{_SVG}g")]
     lengths = [float(group.findall(f"{_SVG}rect")[1].get("width", "")) for group in root.iter(f"{_SVG}g")]
     assert names == ["typedmcp", "TypeScript", REFERENCE]
     assert lengths[1] / lengths[2] == pytest.approx(3.25, rel=0.02)
 
 
-def test_bars_without_the_reference_are_compared_with_the_worst() -> None:
-    table = made_up.codecs()
+def test_bars_without_a_reference_are_compared_with_the_worst() -> None:
+    table = sample_results.codecs()
     table.rows = [row for row in table.rows if row.contender != REFERENCE]
-    assert "1× = fastmcp" in bars(table, "decode")
+    assert "1× = fastmcp" in render_bars(table, "decode")
 
 
-def test_the_guides_of_lines_rise_as_a_line_does_that_grows_as_the_size() -> None:
+def test_the_guides_of_line_charts_show_proportional_growth() -> None:
     sizes = ["10", "100", "1000"]
-    table = made_up.table("a/b", sizes, {REFERENCE: [[1.0], [10.0], [100.0]]}, kind="lines")
-    root = ElementTree.fromstring(lines(table))  # noqa: S314
+    table = sample_results.table("a/b", sizes, {REFERENCE: [[1.0], [10.0], [100.0]]}, kind="lines")
+    root = ElementTree.fromstring(render_lines(table))  # noqa: S314
     (line,) = root.iter(f"{_SVG}polyline")
     points = [tuple(map(float, point.split(","))) for point in line.get("points", "").split()]
     guides = [list(map(float, re.findall(r"[\d.]+", path.get("d", "")))) for path in root.iter(f"{_SVG}path")]
@@ -211,72 +219,72 @@ _SPARSE: list[dict[str, list[list[float] | None]]] = [
 
 @pytest.mark.parametrize("rows", _SPARSE)
 @pytest.mark.parametrize("kind", ["bars", "lines"])
-def test_nothing_zero_and_less_can_be_reported(
+def test_missing_zero_and_negative_figures_can_be_reported(
     rows: dict[str, list[list[float] | None]], kind: str, tmp_path: Path
 ) -> None:
-    table = made_up.table("a", ["10"], rows, kind="lines" if kind == "lines" else "bars")
+    table = sample_results.table("a", ["10"], rows, kind="lines" if kind == "lines" else "bars")
     for tables in ([], [table]):
-        results = made_up.results(tables)
-        assert text(results)
-        assert _Page(page(results, DATA)).open == []
-        assert write(results, tmp_path)
-    ElementTree.fromstring(bars(table, "10"))  # noqa: S314
-    ElementTree.fromstring(lines(table))  # noqa: S314
+        results = sample_results.results(tables)
+        assert render_text(results)
+        assert _Page(render_page(results, DATA)).open == []
+        assert write_report(results, tmp_path)
+    ElementTree.fromstring(render_bars(table, "10"))  # noqa: S314
+    ElementTree.fromstring(render_lines(table))  # noqa: S314
 
 
-def test_a_ratio_is_the_reference_by_the_contender_where_lower_is_better() -> None:
-    table = made_up.table("a/b", ["c"], {"x": [[1.0, 2.0, 4.0]], REFERENCE: [[2.0, 8.0, 8.0]]})
+def test_a_ratio_is_reference_by_contender_if_lower_is_better() -> None:
+    table = sample_results.table("a/b", ["c"], {"x": [[1.0, 2.0, 4.0]], REFERENCE: [[2.0, 8.0, 8.0]]})
     assert table.ratios("x", "c") == [2, 4, 2]
     assert table.ratios(REFERENCE, "c", "x") == [0.5, 0.25, 0.5]
-    found = cell(table, "x", "c")
+    found = find_cell(table, "x", "c")
     assert found is not None
     assert found.ratio == Spread(2, 2, 4)
 
 
-def test_a_ratio_is_the_contender_by_the_reference_where_higher_is_better() -> None:
+def test_a_ratio_is_contender_by_reference_if_higher_is_better() -> None:
     rows: dict[str, list[list[float] | None]] = {"x": [[10.0, 30.0, 5.0]], REFERENCE: [[5.0, 10.0, 10.0]], "y": [None]}
-    table = made_up.table("a/b", ["c"], rows, unit="/s", better="higher")
+    table = sample_results.table("a/b", ["c"], rows, unit="/s", better="higher")
     assert table.ratios("x", "c") == [2, 3, 0.5]
-    assert table.ratios("y", "c") == table.ratios("nobody", "c") == []
+    assert table.ratios("y", "c") == table.ratios("unknown", "c") == []
 
 
 @pytest.mark.parametrize("measured", [0.0, -0.4])
-def test_there_is_no_ratio_where_a_round_has_found_nothing(measured: float) -> None:
-    table = made_up.table("a/b", ["c"], {"x": [[1.0, measured]], REFERENCE: [[2.0, 8.0]]})
+def test_there_is_no_ratio_if_a_round_is_zero_or_negative(measured: float) -> None:
+    table = sample_results.table("a/b", ["c"], {"x": [[1.0, measured]], REFERENCE: [[2.0, 8.0]]})
     assert table.ratios("x", "c") == table.ratios(REFERENCE, "c", "x") == []
-    found = cell(table, "x", "c")
+    found = find_cell(table, "x", "c")
     assert found is not None
     assert found.ratio is None
 
 
-def test_the_headline_is_the_first_of_ours_or_the_best_of_others_where_ours_is_the_reference() -> None:
-    table = made_up.stdio()
+def test_the_headline_compares_typedmcp_with_the_reference_or_the_best_other() -> None:
+    table = sample_results.stdio()
     table.rows.append(Row("typedmcp, faster", {"one at a time": Figures([50_000.0] * 5)}))
-    found = headline(table)
+    found = find_headline(table)
     assert found is not None
     assert (found.contender, found.against) == ("typedmcp", REFERENCE)
     table.reference = "typedmcp"
-    found = headline(table)
+    found = find_headline(table)
     assert found is not None
     assert (found.contender, found.against) == ("typedmcp", "TypeScript")
     assert found.ratio.median == pytest.approx(12300 / 5400, rel=0.02)
 
 
-def test_the_headline_is_of_the_column_that_tells_most() -> None:
+def test_the_headline_uses_the_leading_column() -> None:
     rows: dict[str, list[list[float] | None]] = {"typedmcp": [[1.0], [1.0]], REFERENCE: [[2.0], [3.0]]}
-    table = made_up.table("a/b", ["one", "many"], rows)
+    table = sample_results.table("a/b", ["one", "many"], rows)
     for column, times in (("", 2), ("one", 2), ("many", 3)):
         table.headline = column
-        found = headline(table)
+        found = find_headline(table)
         assert found is not None
         assert found.ratio.median == times
 
 
-def test_a_suite_that_broke_off_is_warned_of() -> None:
-    results = made_up.results()
+def test_a_failed_suite_has_a_warning() -> None:
+    results = sample_results.results()
     results.broken.append("http: no load generator")
-    for report in (text(results), page(results, DATA)):
-        assert "Broken off, so that figures are missing: http: no load generator" in _words(report)
+    for report in (render_text(results), render_page(results, DATA)):
+        assert "Incomplete: http: no load generator" in _words(report)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +295,7 @@ def test_a_figure_is_the_median_and_the_range_of_all_rounds(
     rounds: list[float], expected: tuple[float, float, float]
 ) -> None:
     table = Table("a/b", "A", "", "s", "lower", "x", ["one"], [Row("x", {"one": Figures(rounds)})])
-    found = cell(table, "x", "one")
+    found = find_cell(table, "x", "one")
     assert found is not None
     assert (found.figure.median, found.figure.low, found.figure.high) == expected
 
@@ -321,8 +329,8 @@ def test_a_figure_is_the_median_and_the_range_of_all_rounds(
         (1e-30, "x", "1.00e-30 x"),
     ],
 )
-def test_figures_are_written_to_be_read(value: float, unit: str, expected: str) -> None:
-    assert human(value, unit) == expected
+def test_figures_have_readable_units(value: float, unit: str, expected: str) -> None:
+    assert format_figure(value, unit) == expected
 
 
 @pytest.mark.parametrize(
@@ -339,50 +347,50 @@ def test_figures_are_written_to_be_read(value: float, unit: str, expected: str) 
         (0.00012, "0.00012×"),
     ],
 )
-def test_ratios_have_more_digits_where_they_are_close_to_one(value: float, expected: str) -> None:
-    assert ratio(value) == expected
+def test_ratios_close_to_one_have_more_digits(value: float, expected: str) -> None:
+    assert format_ratio(value) == expected
 
 
-def test_spreads_have_the_digits_and_the_unit_of_their_median() -> None:
-    assert ratio_span(Spread(2.05, 1.94, 2.14)) == "1.9–2.1"
-    assert human_span(Spread(1.0e-3, 0.00095, 0.0012), "s") == "0.950–1.20"
-    assert number(0.0) == "0"
+def test_spreads_have_digits_and_unit_of_the_median() -> None:
+    assert format_ratio_span(Spread(2.05, 1.94, 2.14)) == "1.9–2.1"
+    assert format_figure_span(Spread(1.0e-3, 0.00095, 0.0012), "s") == "0.950–1.20"
+    assert format_number(0.0) == "0"
 
 
 @pytest.mark.parametrize("began", ["2026-01-02 03:04", "2026-01-02 03:04Z", "2026-01-02 03:04 UTC"])
-def test_the_time_is_told_with_its_zone_once(began: str) -> None:
-    results = made_up.results()
+def test_the_time_has_its_zone_once(began: str) -> None:
+    results = sample_results.results()
     results.environment.began = began
-    assert "2026-01-02 03:04 UTC: make bench" in text(results)
+    assert "2026-01-02 03:04 UTC: make bench" in render_text(results)
 
 
-def test_a_name_of_a_file_stays_in_its_folder() -> None:
-    assert slug("../../etc/passwd") == "etc-passwd"
-    assert slug("codecs/tools-call") == "codecs-tools-call"
-    assert slug("..") == "unnamed"
+def test_a_slug_cannot_leave_its_folder() -> None:
+    assert slugify("../../etc/passwd") == "etc-passwd"
+    assert slugify("codecs/tools-call") == "codecs-tools-call"
+    assert slugify("..") == "unnamed"
 
 
-def test_everything_is_written_beside_each_other_and_read_back(tmp_path: Path) -> None:
-    results = made_up.results()
-    paths = write(results, tmp_path / "new")
+def test_a_report_is_written_and_read_back(tmp_path: Path) -> None:
+    results = sample_results.results()
+    paths = write_report(results, tmp_path / "new")
     assert sorted(paths) == sorted((tmp_path / "new").iterdir())
     assert [path.name for path in paths[:3]] == ["vm-2.json", "vm-2.html", "vm-2-codecs-tools-call.svg"]
-    assert write(made_up.results(), tmp_path, "stdio quick")[0].name == "vm-2-stdio-quick.json"
+    assert write_report(sample_results.results(), tmp_path, "stdio quick")[0].name == "vm-2-stdio-quick.json"
     assert {path.name for path in paths} >= {"vm-2-stdio-echo.svg", "vm-2-memory-growth.svg"}
     assert load(paths[0]) == results
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "1"}', "nonsense"])
-def test_a_file_that_holds_no_results_is_refused(content: str, tmp_path: Path) -> None:
+def test_an_invalid_results_file_is_rejected(content: str, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=r"results\.json"):
         load(path)
 
 
-def test_results_of_another_format_are_refused(tmp_path: Path) -> None:
+def test_results_of_another_format_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    results: Results = made_up.results()
+    results: Results = sample_results.results()
     results.format += 1
     save(results, path)
     with pytest.raises(ValueError, match="measure again"):

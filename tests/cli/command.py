@@ -1,4 +1,4 @@
-"""What the tests of the command share: the command, as a process of its own, and a server in a file."""
+"""Helpers for tests of the command: running it in a process, and the source of a server."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
-__all__ = ["COMMAND", "ENVIRONMENT", "SERVER", "Done", "Inside", "in_words", "over_http", "typedmcp"]
+__all__ = ["COMMAND", "ENVIRONMENT", "SERVER", "CommandResult", "InProcess", "case_id", "over_http", "typedmcp"]
 
 COMMAND = [sys.executable, "-m", "typedmcp"]
 SWITCHES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PYTHONUNBUFFERED")
-"""Variables that change what the command does, and not what is to be seen here."""
+"""Variables that would change what the command prints."""
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if name not in SWITCHES},
     "PYTHONWARNINGS": "error",
@@ -35,20 +35,20 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from typedmcp import Context, Image, Server, ToolError
 from typedmcp.dialect import structs
-from typedmcp.errors import ResourceNotFound
+from typedmcp.errors import ResourceNotFoundError
 
-server = Server("weather", version="1.0", instructions="Ask for alerts first.")
+server = Server("weather", version="1.0", instructions="Check for alerts first.")
 
 
 @server.tool
 def forecast(
     city: str, days: Annotated[int, Meta(ge=1, le=7)] = 3, unit: Literal["C", "F"] = "C", tags: list[str] = []
 ) -> str:
-    """The weather to come.
+    """Forecast the weather.
 
     Args:
-        city: Where it is to be.
-        days: How many days, beginning with today.
+        city: The name of the city.
+        days: How many days, starting today.
     """
     print("asked about", city)
     return f"{city!r}, {days!r} days, {unit}, {tags!r}"
@@ -73,7 +73,7 @@ async def slow(steps: int, ctx: Context) -> str:
 
 @server.tool
 async def forever() -> str:
-    print("begun", flush=True)
+    print("started", flush=True)
     await asyncio.sleep(1000)
     return ""
 
@@ -102,9 +102,9 @@ def escape() -> str:
 
 @server.tool
 async def ask(ctx: Context) -> str:
-    """Ask who it is."""
+    """Ask for a name."""
     fields = {
-        "name": {"type": "string", "minLength": 2, "description": "What you are called."},
+        "name": {"type": "string", "minLength": 2, "description": "Your name."},
         "age": {"type": "integer", "minimum": 3},
         "member": {"type": "boolean", "default": True},
         "size": {"type": "string", "enum": ["S", "M"]},
@@ -126,9 +126,9 @@ def cities() -> list[str]:
 
 @server.resource("weather://{city}/now")
 def now(city: str) -> str:
-    """The weather at the moment."""
+    """Get the current weather."""
     if city == "Atlantis":
-        raise ResourceNotFound("weather://Atlantis/now")
+        raise ResourceNotFoundError("weather://Atlantis/now")
     return f"{city}: rain"
 
 
@@ -139,18 +139,18 @@ def logo() -> bytes:
 
 @server.prompt
 def packing(city: str, days: int = 3) -> str:
-    """What to pack."""
+    """Ask for a packing list."""
     return f"I am going to {city} for {days} days."
 '''
 
 
-def in_words(value: object) -> str:
-    """What a case is called: by its command line."""
+def case_id(value: object) -> str:
+    """Return the name of a test case: its command line."""
     return " ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else ""
 
 
-class Done(NamedTuple):
-    """How a command ended."""
+class CommandResult(NamedTuple):
+    """The exit status and the output of a command."""
 
     status: int
     out: str
@@ -161,28 +161,28 @@ class Done(NamedTuple):
         return json.loads(self.out)
 
 
-class Inside(Protocol):
-    """The command in this process, for tables of cases: half a second less for each."""
+class InProcess(Protocol):
+    """Runs the command in this process, which saves half a second a case."""
 
-    def __call__(self, *arguments: object) -> Done: ...
+    def __call__(self, *arguments: object) -> CommandResult: ...
 
 
 def typedmcp(
     *arguments: str | Path, cwd: Path | None = None, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
-) -> Done:
-    """Run the command to its end."""
+) -> CommandResult:
+    """Run the command in a process of its own."""
     given = stdin.encode() if isinstance(stdin, str) else stdin
     command = [*COMMAND, *map(str, arguments)]
     done = subprocess.run(
         command, cwd=cwd, input=given, env={**ENVIRONMENT, **(env or {})}, capture_output=True, timeout=60, check=False
     )
     assert b"Traceback (most recent call last)" not in done.stderr or b"cannot be imported" in done.stderr, done.stderr
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return CommandResult(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @contextmanager
 def over_http(file: Path, *options: str) -> Generator[str]:
-    """The command as a server over HTTP at any port; its address."""
+    """Run the command as an HTTP server on a free port, and return its address."""
     command = [*COMMAND, "run", str(file), "--transport", "http", "--port", "0", *options]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import SERVER, Done, Inside, over_http
-from typedmcp.cli.app import run
+from tests.cli.command import SERVER, CommandResult, InProcess, over_http
+from typedmcp.cli.command_line import run_command_line
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `server.py`, for tests that change nothing in it."""
+    """A folder with `server.py`. Tests must not change it."""
     made = tmp_path_factory.mktemp("served")
     (made / "server.py").write_text(SERVER, encoding="utf-8")
     return made
@@ -19,18 +19,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def url(folder: Path) -> Iterator[str]:
-    """The same server over HTTP."""
+    """The URL of the same server over HTTP."""
     with over_http(folder / "server.py") as origin:
         yield f"{origin}/mcp"
 
 
 @pytest.fixture
-def inside(capfd: pytest.CaptureFixture[str]) -> Inside:
-    """Runs a command line in this process."""
+def in_process(capfd: pytest.CaptureFixture[str]) -> InProcess:
+    """A function that runs a command line in this process."""
 
-    def command(*arguments: object) -> Done:
-        status = run([str(argument) for argument in arguments])
+    def run(*arguments: object) -> CommandResult:
+        status = run_command_line([str(argument) for argument in arguments])
         captured = capfd.readouterr()
-        return Done(status, captured.out, captured.err)
+        return CommandResult(status, captured.out, captured.err)
 
-    return command
+    return run

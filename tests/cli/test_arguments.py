@@ -1,4 +1,4 @@
-"""How `key=value` becomes an argument."""
+"""Arguments of tools from `key=value`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import in_words
-from typedmcp.cli.arguments import arguments_of
-from typedmcp.cli.schemas import type_text
-from typedmcp.cli.status import Stop
+from tests.cli.command import case_id
+from typedmcp.cli.arguments import parse_arguments
+from typedmcp.cli.schemas import describe_type
+from typedmcp.cli.status import CommandExit
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -85,11 +85,11 @@ READ: list[tuple[list[str], dict[str, Any]]] = [
     (["tree=[[]]"], {"tree": [[]]}),
 ]
 
-REFUSED = [
-    ("text", "'text' is no argument: key=value, key:=json or key=@file"),
-    ("=3", "'=3' is no argument: key=value, key:=json or key=@file"),
-    (":=3", "':=3' is no argument: key=value, key:=json or key=@file"),
-    ("txt=a", "it takes no 'txt'; did you mean text?"),
+REJECTED = [
+    ("text", "'text' is not an argument; expected key=value, key:=json or key=@file"),
+    ("=3", "'=3' is not an argument; expected key=value, key:=json or key=@file"),
+    (":=3", "':=3' is not an argument; expected key=value, key:=json or key=@file"),
+    ("txt=a", "it has no argument 'txt'; did you mean text?"),
     ("count=three", "count: expected integer, got 'three'"),
     ("count=1.5", "count: expected integer, got '1.5'"),
     ("count=true", "count: expected integer, got 'true'"),
@@ -105,63 +105,63 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("pairs", "read"), READ, ids=in_words)
-def test_the_schema_says_what_a_value_is(pairs: list[str], read: dict[str, Any]) -> None:
-    found = arguments_of(pairs, SCHEMA, None, "it")
+@pytest.mark.parametrize(("pairs", "read"), READ, ids=case_id)
+def test_the_schema_decides_how_a_value_is_read(pairs: list[str], read: dict[str, Any]) -> None:
+    found = parse_arguments(pairs, SCHEMA, None, "it")
     assert found == read
     assert [type(value) for value in found.values()] == [type(value) for value in read.values()]
 
 
-@pytest.mark.parametrize(("pair", "told"), REFUSED, ids=[ascii(pair) for pair, _ in REFUSED])
-def test_what_cannot_be_read_is_refused_in_one_line(pair: str, told: str) -> None:
-    with pytest.raises(Stop) as caught:
-        arguments_of([pair], SCHEMA, None, "it")
-    assert str(caught.value) == told
+@pytest.mark.parametrize(("pair", "expected"), REJECTED, ids=[ascii(pair) for pair, _ in REJECTED])
+def test_an_unreadable_argument_is_rejected_in_one_line(pair: str, expected: str) -> None:
+    with pytest.raises(CommandExit) as caught:
+        parse_arguments([pair], SCHEMA, None, "it")
+    assert str(caught.value) == expected
     assert caught.value.status == 2
 
 
-def test_a_value_may_stand_in_a_file(tmp_path: Path) -> None:
+def test_a_value_can_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("3\n", encoding="utf-8")
     pairs = [f"text=@{tmp_path / 'text'}", f"count=@{tmp_path / 'text'}", f"any:=@{tmp_path / 'text'}"]
-    assert arguments_of(pairs, SCHEMA, None, "it") == {"text": "3\n", "count": 3, "any": 3}
+    assert parse_arguments(pairs, SCHEMA, None, "it") == {"text": "3\n", "count": 3, "any": 3}
     (tmp_path / "text").write_bytes(b"\xff")
-    with pytest.raises(Stop, match=r"text: cannot read '.*': not UTF-8"):
-        arguments_of(pairs, SCHEMA, None, "it")
+    with pytest.raises(CommandExit, match=r"text: cannot read '.*': not UTF-8"):
+        parse_arguments(pairs, SCHEMA, None, "it")
 
 
-def test_a_key_that_comes_twice_is_refused_where_there_is_no_array() -> None:
-    with pytest.raises(Stop, match="count is given twice, and is no array"):
-        arguments_of(["count=1", "count=2"], SCHEMA, None, "it")
+def test_a_repeated_key_is_rejected_unless_it_is_an_array() -> None:
+    with pytest.raises(CommandExit, match="count is given twice but is not an array"):
+        parse_arguments(["count=1", "count=2"], SCHEMA, None, "it")
 
 
-def test_keys_that_the_schema_does_not_name_are_taken_where_it_lets_them() -> None:
-    assert arguments_of(["a=1", "b=x"], {"type": "object"}, None, "it") == {"a": 1, "b": "x"}
-    assert arguments_of(["a=1"], {"properties": "nonsense", "required": 3}, None, "it") == {"a": 1}
+def test_unknown_keys_are_accepted_if_the_schema_allows_them() -> None:
+    assert parse_arguments(["a=1", "b=x"], {"type": "object"}, None, "it") == {"a": 1, "b": "x"}
+    assert parse_arguments(["a=1"], {"properties": "nonsense", "required": 3}, None, "it") == {"a": 1}
 
 
-def test_what_is_missing_is_named_with_its_type_unless_json_was_given() -> None:
+def test_missing_arguments_are_named_with_their_types_unless_json_is_given() -> None:
     schema = {"properties": SCHEMA["properties"], "required": ["text", "tags"]}
-    with pytest.raises(Stop, match=r"it needs tags \(array of string\): tags=…"):
-        arguments_of(["text=a"], schema, None, "it")
-    assert arguments_of([], schema, "{}", "it") == {}
+    with pytest.raises(CommandExit, match=r"it requires tags \(array of string\); add tags=…"):
+        parse_arguments(["text=a"], schema, None, "it")
+    assert parse_arguments([], schema, "{}", "it") == {}
 
 
-def test_what_is_named_for_itself_wins_over_json() -> None:
-    assert arguments_of(["count=2"], SCHEMA, '{"count": 1, "other": 1}', "it") == {"count": 2, "other": 1}
+def test_key_value_pairs_override_json() -> None:
+    assert parse_arguments(["count=2"], SCHEMA, '{"count": 1, "other": 1}', "it") == {"count": 2, "other": 1}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("[1]", "is not a JSON object"), ("{", "not JSON: Input data was truncated")]
+    ("text", "expected"), [("[1]", "expected a JSON object"), ("{", "not JSON: Input data was truncated")]
 )
-def test_json_that_is_no_object_is_refused(text: str, told: str) -> None:
-    with pytest.raises(Stop, match=f"--json-args:? {told}"):
-        arguments_of([], SCHEMA, text, "it")
+def test_json_arguments_must_be_an_object(text: str, expected: str) -> None:
+    with pytest.raises(CommandExit, match=f"--json-args: {expected}"):
+        parse_arguments([], SCHEMA, text, "it")
 
 
-def test_json_on_standard_input_has_to_be_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_on_standard_input_must_be_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "\xff"}')))
-    with pytest.raises(Stop, match="--json-args: not JSON"):
-        arguments_of([], SCHEMA, "-", "it")
+    with pytest.raises(CommandExit, match="--json-args: not JSON"):
+        parse_arguments([], SCHEMA, "-", "it")
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_json_on_standard_input_has_to_be_utf8(monkeypatch: pytest.MonkeyPatch) 
     ],
     ids=str,
 )
-def test_a_schema_is_told_in_a_few_words(schema: Any, text: str) -> None:
-    assert type_text(schema, SCHEMA) == text
+def test_a_schema_is_described_in_a_few_words(schema: Any, text: str) -> None:
+    assert describe_type(schema, SCHEMA) == text
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_schema_is_told_in_a_few_words(schema: Any, text: str) -> None:
     ],
     ids=["many values", "many alternatives", "alternatives of alternatives"],
 )
-def test_what_takes_too_many_words_is_told_in_part(schema: dict[str, Any]) -> None:
-    text = type_text(schema, SCHEMA)
+def test_a_long_description_is_cut(schema: dict[str, Any]) -> None:
+    text = describe_type(schema, SCHEMA)
     assert text.endswith(" | …")
     assert len(text) < 10_000

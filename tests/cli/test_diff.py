@@ -1,4 +1,4 @@
-"""`diff`: what changed between two revisions, from the types that are installed."""
+"""`diff`: changes between two revisions, read off the generated types."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ import json
 
 import pytest
 
-from codegen.diff import changes as schema_changes
-from codegen.pipeline import interface as schema_interface
+from codegen.diff import describe_changes as schema_changes
+from codegen.pipeline import load_interface as schema_interface
 from mcpspec import VERSIONS
 from tests.cli.command import typedmcp
 from tests.paths import SCHEMA
-from typedmcp.cli.comparing import changes, told
-from typedmcp.cli.interfaces import interface
+from typedmcp.cli.commands.diff import compare_tables, render_changes
+from typedmcp.cli.revision_tables import read_tables
 
 NEIGHBOURS = [*itertools.pairwise(VERSIONS)]
 
 
 def _lines(text: str) -> set[str]:
-    """What came and went, without what it is."""
+    """The names that were added and removed."""
     return {line.partition(":")[0] for line in text.splitlines() if line.startswith(("  + ", "  - "))}
 
 
 @pytest.mark.parametrize(("old", "new"), NEIGHBOURS)
-def test_the_types_tell_the_same_as_the_schemas_that_they_were_compiled_from(old: str, new: str) -> None:
+def test_a_diff_of_the_types_equals_a_diff_of_the_schemas(old: str, new: str) -> None:
     expected = schema_changes(schema_interface(SCHEMA, old), schema_interface(SCHEMA, new))
-    found = "\n".join(told(changes(interface(old), interface(new))))
+    found = "\n".join(render_changes(compare_tables(read_tables(old), read_tables(new))))
     assert _lines(found) == _lines(expected)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_revision_does_not_differ_from_itself(version: str) -> None:
-    found = changes(interface(version), interface(version))
+    found = compare_tables(read_tables(version), read_tables(version))
     assert not any(names for kinds in found.values() for names in kinds.values())
-    assert [*told(found)] == []
+    assert [*render_changes(found)] == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_types_are_told_in_the_words_of_json(version: str) -> None:
-    tables = interface(version)
+def test_types_are_described_in_the_words_of_json(version: str) -> None:
+    tables = read_tables(version)
     texts = " ".join([*tables.types.values(), *tables.members.values(), *tables.methods.values()])
     for word in ("UnsetType", "<", "str ", "bool ", "dict", "Literal", "Annotated", "float", "NoneType"):
         assert word not in texts
@@ -57,14 +57,14 @@ EXPECTED = [
         "methods",
         "notifications/progress",
         {
-            "old": "either's notification, ProgressNotificationParams",
-            "new": "the server's notification, ProgressNotificationParams",
+            "old": "client or server notification, ProgressNotificationParams",
+            "new": "server notification, ProgressNotificationParams",
         },
     ),
 ]
 
 
-def test_what_changed_is_told_with_what_it_was_and_what_it_is() -> None:
+def test_json_has_the_old_and_the_new_description_of_a_change() -> None:
     done = typedmcp("diff", "2025-11-25", "2026-07-28", "--format", "json")
     found = json.loads(done.out)
     assert (done.status, found["old"], found["new"]) == (0, "2025-11-25", "2026-07-28")
@@ -72,11 +72,11 @@ def test_what_changed_is_told_with_what_it_was_and_what_it_is() -> None:
         assert found[kind]["changed"][name] == change
     assert found["types"]["added"]["InputRequest"] == "CreateMessageRequest | ListRootsRequest | ElicitRequest"
     assert found["types"]["removed"]["InitializeRequest"] == "object"
-    assert found["methods"]["added"]["server/discover"] == "the client's request, RequestParams -> DiscoverResult"
+    assert found["methods"]["added"]["server/discover"] == "client request, RequestParams -> DiscoverResult"
     assert found["codes"]["removed"] == {"RESOURCE_NOT_FOUND": "-32002", "URL_ELICITATION_REQUIRED": "-32042"}
 
 
-def test_the_text_has_a_section_for_each_kind_and_names_only_what_comes_and_goes_of_long_unions() -> None:
+def test_text_has_sections_and_shortens_long_unions() -> None:
     done = typedmcp("diff", "2025-11-25", "2026-07-28")
     lines = done.out.splitlines()
     assert [line for line in lines if not line.startswith("  ")] == ["Types", "Members", "Methods", "Error codes"]
@@ -89,7 +89,7 @@ def test_the_text_has_a_section_for_each_kind_and_names_only_what_comes_and_goes
     ]
 
 
-def test_the_same_as_markdown() -> None:
+def test_markdown_has_the_same_sections() -> None:
     done = typedmcp("diff", "2025-06-18", "2025-11-25", "--format", "markdown")
     lines = done.out.splitlines()
     assert lines[0] == "# From 2025-06-18 to 2025-11-25"
@@ -99,10 +99,10 @@ def test_the_same_as_markdown() -> None:
         "## Methods",
         "## Error codes",
     ]
-    assert "- `tasks/get`: `either's request, GetTaskRequestParams -> GetTaskResult`" in lines
+    assert "- `tasks/get`: `client or server request, GetTaskRequestParams -> GetTaskResult`" in lines
 
 
-def test_a_revision_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_revision_is_rejected() -> None:
     done = typedmcp("diff", "2025-11-25", "2026-07-29")
     assert done.status == 2
     assert done.err.startswith('error: Invalid value "2026-07-29" for NEW.')

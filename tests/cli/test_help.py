@@ -1,4 +1,4 @@
-"""What can be learned from the command itself, and what it costs to ask."""
+"""Help and version of the command, what it imports, and errors about the command line."""
 
 from __future__ import annotations
 
@@ -11,54 +11,54 @@ import sys
 import pytest
 
 import typedmcp as package
-from tests.cli.command import ENVIRONMENT, Inside, in_words, typedmcp
+from tests.cli.command import ENVIRONMENT, InProcess, case_id, typedmcp
 from tests.paths import ROOT
-from typedmcp.cli.app import COMMANDS, app
-from typedmcp.cli.placing import placed
+from typedmcp.cli.command_line import COMMANDS, make_app
+from typedmcp.cli.references import place_command
 
-OF_SERVERS = ("list", "inspect", "call", "read", "prompt")
-CONNECTION = ("--json", "--config", "--command", "--timeout", "--header", "--revision", "--log-level")
+SERVER_COMMANDS = ("list", "inspect", "call", "read", "prompt")
+CONNECTION_OPTIONS = ("--json", "--config", "--command", "--timeout", "--header", "--revision", "--log-level")
 
 
-def test_help_names_every_command_and_says_what_the_statuses_mean() -> None:
+def test_help_has_every_command_and_the_exit_statuses() -> None:
     done = typedmcp("--help")
     assert done.status == 0
     listed = re.findall(r"^│ ([a-z]+) ", done.out, re.MULTILINE)
     assert sorted(listed) == sorted(COMMANDS)
     assert "Examples:" in done.out
-    assert "Exit status: 0 all is well" in done.out
+    assert "Exit status: 0 success" in done.out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_has_its_arguments_options_and_examples(name: str, inside: Inside) -> None:
-    done = inside(name, "--help")
+def test_help_of_a_command_has_its_arguments_options_and_examples(name: str, in_process: InProcess) -> None:
+    done = in_process(name, "--help")
     assert done.status == 0
     assert done.out.startswith(f"Usage: typedmcp {name} ")
     assert f"  typedmcp {name} " in done.out.partition("Examples:")[2] or f"| typedmcp {name} " in done.out
     assert "\x1b" not in done.out
     assert all(len(line) <= 80 for line in done.out.splitlines())
     options = set(re.findall(r"--[a-z-]+", done.out))
-    if name in OF_SERVERS:
-        assert set(CONNECTION) <= options
+    if name in SERVER_COMMANDS:
+        assert set(CONNECTION_OPTIONS) <= options
 
 
 def test_every_example_of_the_help_can_be_parsed() -> None:
     found = [
-        re.findall(r"^  (?:.* \| )?typedmcp (.*?)(?: > .*)?$", told.examples, re.MULTILINE)
-        for told in COMMANDS.values()
+        re.findall(r"^  (?:.* \| )?typedmcp (.*?)(?: > .*)?$", text.epilogue, re.MULTILINE)
+        for text in COMMANDS.values()
     ]
     assert all(found)
     for example in itertools.chain(*found):
-        app().parse_args(placed(shlex.split(example)), exit_on_error=False, print_error=False)
+        make_app().parse_args(place_command(shlex.split(example)), exit_on_error=False, print_error=False)
 
 
-def test_without_arguments_there_is_help_and_a_status() -> None:
+def test_without_arguments_the_command_prints_help_and_fails() -> None:
     done = typedmcp()
     assert done.out.startswith("Usage: typedmcp COMMAND")
     assert done.status == 2
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_the_version_is_the_package_version() -> None:
     assert typedmcp("--version") == (0, f"typedmcp {package.__version__}\n", "")
 
 
@@ -72,43 +72,43 @@ def _modules(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def test_the_version_costs_no_more_than_the_package() -> None:
+def test_the_version_loads_no_other_package() -> None:
     assert not {"cyclopts", "rich", "msgspec", "asyncio", "mcpspec"} & _modules("--version")
 
 
-def test_what_a_command_does_not_use_it_does_not_load() -> None:
+def test_a_command_loads_only_what_it_uses() -> None:
     loaded = _modules("validate", "nowhere.jsonl", "--version", "2025-11-25")
     assert "cyclopts" in loaded
-    assert not {"asyncio", "typedmcp.client", "typedmcp.server"} & loaded
+    assert not {"asyncio", "typedmcp.client", "typedmcp.app"} & loaded
     assert not any(name.startswith("rich.") for name in loaded)
 
 
-def test_serving_a_file_for_a_client_needs_no_command_line() -> None:
-    code = "import typedmcp.cli.serving, sys; print(*sys.modules)"
+def test_serving_a_file_does_not_load_the_command_line() -> None:
+    code = "import typedmcp.cli.serve, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"cyclopts", "rich", "typedmcp.client.client", "typedmcp.http.asgi"} & set(done.stdout.split())
+    assert not {"cyclopts", "rich", "typedmcp.client.client", "typedmcp.server.http.asgi"} & set(done.stdout.split())
 
 
-def test_nothing_else_imports_the_command() -> None:
+def test_no_other_room_imports_the_command_line() -> None:
     for path in (ROOT / "runtime" / "typedmcp").rglob("*.py"):
         if "cli" not in path.parts and path.name != "__main__.py":
             assert not re.search(r"typedmcp\.cli\b", path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.parametrize("missing", ["cyclopts", "rich"])
-def test_without_the_extra_one_line_says_how_to_install_it(missing: str) -> None:
+def test_without_the_extra_the_error_says_how_to_install_it(missing: str) -> None:
     code = (
         "import sys, importlib.util as util\nfound = util.find_spec\n"
         f"util.find_spec = lambda name, *rest: None if name == {missing!r} else found(name, *rest)\n"
         "from typedmcp.cli import main\nsys.argv = ['typedmcp', '--help']\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    told = f"typedmcp: {missing} is missing: pip install 'typedmcp[cli]'\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+    expected = f"typedmcp: {missing} is not installed; run: pip install 'typedmcp[cli]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["lst"], 'Unknown command "lst". Did you mean "list"?'),
         (["list", "server.py", "--jsn"], "Unknown option: --jsn. Did you mean --json?"),
@@ -120,25 +120,25 @@ def test_without_the_extra_one_line_says_how_to_install_it(missing: str) -> None
         ),
         (
             ["list", "server.py", "--timeout", "0"],
-            'Invalid value "0.0" for --timeout. It has to be more than 0.',
+            'Invalid value "0.0" for --timeout. It must be greater than 0.',
         ),
         (["list", "server.py", "--timeout", "nan"], 'Invalid value "nan" for --timeout.'),
         (["run", "server.py", "--transport", "http", "--port", "65536"], 'Invalid value "65536" for --port.'),
         (["run", "server.py", "--transport", "http", "--port", "-1"], 'Invalid value "-1" for --port.'),
-        (["run", "server.py", "--transport", "http", "--path", "mcp"], "--path 'mcp' is no path: /mcp"),
+        (["run", "server.py", "--transport", "http", "--path", "mcp"], "--path 'mcp' must start with /"),
         (["list", "server.py", "--log-level", "loud"], 'Invalid value "loud" for --log-level.'),
         (["list", "server.py", "tool"], 'Invalid value "tool" for KIND.'),
         (
             ["read", "server.py", "a:b", "--json", "-o", "x"],
-            "--output saves contents, and --json prints them: one of the two",
+            "--output and --json cannot be used together",
         ),
     ],
-    ids=in_words,
+    ids=case_id,
 )
-def test_a_command_line_that_makes_no_sense_is_told_so_in_one_line(
-    arguments: list[str], told: str, inside: Inside
+def test_a_wrong_command_line_is_rejected_in_one_line(
+    arguments: list[str], expected: str, in_process: InProcess
 ) -> None:
-    done = inside(*arguments)
+    done = in_process(*arguments)
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(f"error: {told}")
+    assert done.err.startswith(f"error: {expected}")
     assert len(done.err.splitlines()) <= 2

@@ -1,4 +1,4 @@
-"""Ctrl-C before a command has begun, and while it talks to a server."""
+"""Ctrl-C before a command starts, and while it talks to a server."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import sys
 import pytest
 
 from tests.cli.command import ENVIRONMENT
-from typedmcp.cli.interrupts import run
+from typedmcp.cli.interrupts import run_async
 
-PRESSED_WITHIN_IMPORT = """
+INTERRUPT_DURING_IMPORT = """
 import signal, sys
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == {name!r}:
-            Pressed()
+            Interrupt()
 
-class Pressed:
+class Interrupt:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
 
@@ -29,19 +29,21 @@ sys.argv = ["typedmcp", "list", "nowhere.py"]
 from typedmcp.cli import main
 main()
 """
-"""Ctrl-C in a destructor, where an exception is lost."""
+"""A program with Ctrl-C in a destructor, where an exception would get lost."""
 
 
-@pytest.mark.parametrize("name", ["typedmcp.cli.app", "cyclopts", "typedmcp.cli.listing", "typedmcp.client.client"])
+@pytest.mark.parametrize(
+    "name", ["typedmcp.cli.command_line", "cyclopts", "typedmcp.cli.commands.list", "typedmcp.client.client"]
+)
 def test_ctrl_c_is_not_lost_while_modules_are_imported(name: str) -> None:
-    code = PRESSED_WITHIN_IMPORT.format(name=name)
+    code = INTERRUPT_DURING_IMPORT.format(name=name)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, timeout=30, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
 
 
-def test_ctrl_c_is_told_from_other_cancellations_that_come_with_it() -> None:
+def test_ctrl_c_is_reported_even_if_the_task_is_also_cancelled() -> None:
     async def work() -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -50,10 +52,10 @@ def test_ctrl_c_is_told_from_other_cancellations_that_come_with_it() -> None:
         await asyncio.sleep(30)
 
     with pytest.raises(KeyboardInterrupt):
-        run(work())
+        run_async(work())
 
 
-def test_what_has_to_be_closed_is_closed_before_ctrl_c_ends_the_command() -> None:
+def test_cleanup_runs_before_ctrl_c_ends_the_command() -> None:
     closed: list[str] = []
 
     async def work() -> None:
@@ -65,6 +67,6 @@ def test_what_has_to_be_closed_is_closed_before_ctrl_c_ends_the_command() -> Non
             closed.append("all")
 
     with pytest.raises(KeyboardInterrupt):
-        run(work())
+        run_async(work())
     assert closed == ["all"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

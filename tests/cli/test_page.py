@@ -1,4 +1,4 @@
-"""`docs/cli.md`: every command on it gives what stands there."""
+"""`docs/cli.md`: every command prints what the page shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.command import ENVIRONMENT
 from tests.paths import ROOT
-from typedmcp.cli import app
+from typedmcp.cli import command_line
 
 _FENCE = r'^```(?P<language>\w+)(?: title="(?P<title>[^"\n]+)")?\n(?P<text>.*?)^```$'
 _BLOCK = re.compile(_FENCE, re.MULTILINE | re.DOTALL)
@@ -21,7 +21,7 @@ _BLOCKS = [*_BLOCK.finditer((ROOT / "docs" / "cli.md").read_text(encoding="utf-8
 
 
 def _commands() -> Iterator[tuple[str, str]]:
-    """The commands of the page, with what they print."""
+    """The commands on the page with their output."""
     for block in _BLOCKS:
         if block["language"] == "console":
             for found in re.finditer(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block["text"], re.MULTILINE):
@@ -34,7 +34,7 @@ _SHELL = shutil.which("sh") or ""
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that the page shows, and the command."""
+    """A folder with the files that the page shows, and with the command."""
     folder = tmp_path_factory.mktemp("page")
     for block in _BLOCKS:
         if block["title"]:
@@ -50,15 +50,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_command_of_the_program_is_on_the_page() -> None:
+def test_the_page_shows_every_command() -> None:
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert all(f"typedmcp {name} " in text for name in app.COMMANDS)
+    assert all(f"typedmcp {name} " in text for name in command_line.COMMANDS)
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not _SHELL, reason="no shell")
 @pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[command for command, _ in COMMANDS])
-def test_a_command_on_the_page_prints_what_stands_there(command: str, shown: str, place: Path) -> None:
+def test_a_command_prints_what_the_page_shows(command: str, shown: str, place: Path) -> None:
     environment = {**ENVIRONMENT, "PATH": f"{place / 'bin'}:{ENVIRONMENT['PATH']}"}
     done = subprocess.run(
         [_SHELL, "-c", command], cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

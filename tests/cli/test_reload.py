@@ -1,4 +1,4 @@
-"""`run --reload`: the server of a file that changes."""
+"""`run --reload`: a server whose file changes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 
 import typedmcp
 from tests.cli.command import COMMAND, ENVIRONMENT
-from tests.runtime.helpers import run
-from typedmcp.cli.reloading import snapshot
+from tests.helpers import run
+from typedmcp.cli.reloader import take_snapshot
 
 SERVER = """
 import asyncio
@@ -41,24 +41,24 @@ def _write(file: Path, name: str, pause: float = 0) -> None:
     file.write_text(SERVER.format(name=name, pause=pause), encoding="utf-8")
 
 
-async def _until(what: Callable[[], Any]) -> None:
+async def _wait_until(condition: Callable[[], Any]) -> None:
     for _ in range(400):
-        if await what():
+        if await condition():
             return
         await asyncio.sleep(0.05)
-    raise AssertionError("it never came")
+    raise AssertionError("it did not happen in time")
 
 
 async def _fails(client: typedmcp.Client) -> bool:
     try:
         await client.call_tool("after")
     except typedmcp.RemoteError as error:
-        return error.message == "the server has ended before it answered"
+        return error.message == "the server ended before it responded"
     return False
 
 
 @asynccontextmanager
-async def _served(file: Path, revision: str) -> AsyncGenerator[typedmcp.Client]:
+async def _connect(file: Path, revision: str) -> AsyncGenerator[typedmcp.Client]:
     parameters = typedmcp.StdioServerParameters(
         COMMAND[0], [*COMMAND[1:], "run", str(file), "--reload"], env=ENVIRONMENT
     )
@@ -66,7 +66,7 @@ async def _served(file: Path, revision: str) -> AsyncGenerator[typedmcp.Client]:
         yield client
 
 
-async def _names(client: typedmcp.Client) -> list[str]:
+async def _list_names(client: typedmcp.Client) -> list[str]:
     return [tool.name async for tool in client.tools(fresh=True)]
 
 
@@ -76,16 +76,16 @@ def test_a_client_keeps_its_connection_while_the_server_changes(tmp_path: Path, 
     async def main() -> None:
         file = tmp_path / "server.py"
         _write(file, "before", 1.0)
-        async with _served(file, revision) as client:
-            assert await _names(client) == ["before", "forever"]
+        async with _connect(file, revision) as client:
+            assert await _list_names(client) == ["before", "forever"]
             waiting = asyncio.create_task(client.call_tool("before"))
             await asyncio.sleep(0.2)  # until the old server has it
             _write(file, "after")
 
             async def changed() -> bool:
-                return "after" in await _names(client)
+                return "after" in await _list_names(client)
 
-            await _until(changed)
+            await _wait_until(changed)
             assert typedmcp.text_of(await waiting) == "before"
             assert typedmcp.text_of(await client.call_tool("after")) == "after"
 
@@ -93,25 +93,25 @@ def test_a_client_keeps_its_connection_while_the_server_changes(tmp_path: Path, 
 
 
 @pytest.mark.long
-def test_a_client_of_an_older_revision_hears_that_lists_have_changed(tmp_path: Path) -> None:
+def test_a_client_with_a_handshake_is_notified_of_changed_lists(tmp_path: Path) -> None:
     async def main() -> None:
         file = tmp_path / "server.py"
         _write(file, "before")
-        async with _served(file, "2025-11-25") as client, client.listen(tools=True) as changes:
+        async with _connect(file, "2025-11-25") as client, client.listen(tools=True) as changes:
             _write(file, "after")
             assert (await anext(aiter(changes))).kind == "tools"
-            assert await _names(client) == ["after", "forever"]
+            assert await _list_names(client) == ["after", "forever"]
 
     run(main())
 
 
 @pytest.mark.long
-def test_a_server_that_dies_fails_its_calls_and_comes_back_with_the_next_change(tmp_path: Path) -> None:
+def test_a_crashed_server_fails_its_calls_and_restarts_with_the_next_change(tmp_path: Path) -> None:
     async def main() -> None:
         file = tmp_path / "server.py"
         _write(file, "before")
-        async with _served(file, "2026-07-28") as client:
-            with pytest.raises(typedmcp.RemoteError, match="the server has ended before it answered"):
+        async with _connect(file, "2026-07-28") as client:
+            with pytest.raises(typedmcp.RemoteError, match="the server ended before it responded"):
                 await client.call_tool("forever")
             waiting = asyncio.create_task(client.call_tool("after"))
             await asyncio.sleep(0.2)
@@ -119,7 +119,7 @@ def test_a_server_that_dies_fails_its_calls_and_comes_back_with_the_next_change(
             _write(file, "after")
             assert typedmcp.text_of(await waiting) == "after"
             file.write_text("1 / 0", encoding="utf-8")
-            await _until(lambda: _fails(client))
+            await _wait_until(lambda: _fails(client))
             _write(file, "again")
             assert typedmcp.text_of(await client.call_tool("again")) == "again"
 
@@ -127,7 +127,7 @@ def test_a_server_that_dies_fails_its_calls_and_comes_back_with_the_next_change(
 
 
 @pytest.mark.long
-def test_over_http_the_server_is_started_again(tmp_path: Path) -> None:
+def test_a_change_restarts_the_server_over_http(tmp_path: Path) -> None:
     file = tmp_path / "server.py"
     _write(file, "before")
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -158,48 +158,48 @@ def test_over_http_the_server_is_started_again(tmp_path: Path) -> None:
         (signal.SIGKILL, -signal.SIGKILL),
     ],
 )
-def test_the_server_ends_with_the_one_who_starts_it_anew(number: int, status: int, tmp_path: Path) -> None:
+def test_the_server_ends_with_the_reloader(number: int, status: int, tmp_path: Path) -> None:
     file = tmp_path / "server.py"
     _write(file, "before")
     command = [*COMMAND, "run", str(file), "--transport", "http", "--port", "0", "--reload"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as parent:
         assert parent.stderr is not None
-        told = next(line for line in parent.stderr if "running on" in line)
+        line = next(line for line in parent.stderr if "running on" in line)
         parent.send_signal(number)
         try:
             assert parent.wait(20) == status
         finally:
             parent.kill()
         parent.stderr.read()  # which the server holds open, too
-    port = int(told.partition("127.0.0.1:")[2].split()[0])
+    port = int(line.partition("127.0.0.1:")[2].split()[0])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
 
 
-def test_a_snapshot_sees_files_of_python_that_come_change_and_go(tmp_path: Path) -> None:
+def test_a_snapshot_shows_new_changed_and_deleted_python_files(tmp_path: Path) -> None:
     first, nested = tmp_path / "a.py", tmp_path / "sub" / "b.py"
     first.touch()
-    before = snapshot(tmp_path)
+    before = take_snapshot(tmp_path)
     assert [*before] == [str(first)]
     nested.parent.mkdir()
     nested.touch()
     (tmp_path / "c.txt").touch()
-    assert {*snapshot(tmp_path)} == {str(first), str(nested)}
+    assert {*take_snapshot(tmp_path)} == {str(first), str(nested)}
     os.utime(first, ns=(0, time.time_ns() + 1))
-    assert snapshot(tmp_path)[str(first)] != before[str(first)]
+    assert take_snapshot(tmp_path)[str(first)] != before[str(first)]
     first.unlink()
-    assert {*snapshot(tmp_path)} == {str(nested)}
+    assert {*take_snapshot(tmp_path)} == {str(nested)}
 
 
 @pytest.mark.parametrize("name", [".hidden", "__pycache__", "node_modules", "environment"])
-def test_a_snapshot_leaves_out_what_nobody_writes(tmp_path: Path, name: str) -> None:
+def test_a_snapshot_leaves_out_hidden_and_installed_files(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     folder.mkdir()
     (folder / "a.py").touch()
     (tmp_path / "environment").mkdir(exist_ok=True)
     (tmp_path / "environment" / "pyvenv.cfg").touch()
-    assert snapshot(tmp_path) == {}
+    assert take_snapshot(tmp_path) == {}
 
 
-def test_a_snapshot_of_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert snapshot(tmp_path / "nowhere") == {}
+def test_a_snapshot_of_a_missing_folder_is_empty(tmp_path: Path) -> None:
+    assert take_snapshot(tmp_path / "nowhere") == {}

@@ -1,4 +1,4 @@
-"""`run`: which server a file has, and how it is served."""
+"""`run`: finding the server in a file, and serving it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import typedmcp
-from tests.cli.command import COMMAND, ENVIRONMENT, Inside, over_http
+from tests.cli.command import COMMAND, ENVIRONMENT, InProcess, over_http
 from tests.cli.command import typedmcp as command
-from typedmcp.cli.loading import find
-from typedmcp.cli.status import FAILED, USAGE, Stop
+from typedmcp.cli.loader import find_server
+from typedmcp.cli.status import FAILED, USAGE, CommandExit
 
 SERVER = "from typedmcp import Server\n{name} = Server('{name}')\n"
 HANDLER = """
@@ -27,67 +27,67 @@ PING = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
 PONG: dict[str, object] = {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
-def _written(folder: Path, text: str, name: str = "served.py") -> str:
+def _write_file(folder: Path, text: str, name: str = "served.py") -> str:
     (folder / name).write_text(text, encoding="utf-8")
     return str(folder / name)
 
 
 @pytest.fixture
 def imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leaves nothing behind of a file that was imported."""
+    """Remove the imported file from the interpreter."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
     sys.modules.pop("served")
 
 
 FOUND = {
-    "a Server by its usual name": (SERVER.format(name="mcp"), "", "Server"),
-    "the only Server, whatever it is called": (SERVER.format(name="weather"), "", "Server"),
+    "a Server with a usual name": (SERVER.format(name="mcp"), "", "Server"),
+    "the only Server, with any name": (SERVER.format(name="weather"), "", "Server"),
     "one Server under two names": (SERVER.format(name="mcp") + "app = mcp", "", "Server"),
     "a handler": (HANDLER + "handler = Handler()", "", "Handler"),
-    "a Service": (HANDLER + "import typedmcp\nserver = typedmcp.Service(Handler())", "", "Service"),
-    "an application": (HANDLER + "import typedmcp\napp = typedmcp.asgi(Handler())", "", "App"),
-    "what is named": (SERVER.format(name="a") + SERVER.format(name="b"), ":b", "Server"),
-    "a usual name before others": (SERVER.format(name="a") + SERVER.format(name="server"), "", "Server"),
-    "what has a usual name and is no server": ("app = 3\n" + SERVER.format(name="mcp"), "", "Server"),
+    "a ServerConfig": (HANDLER + "import typedmcp\nserver = typedmcp.ServerConfig(Handler())", "", "ServerConfig"),
+    "an ASGI application": (HANDLER + "import typedmcp\napp = typedmcp.asgi(Handler())", "", "AsgiApp"),
+    "a named object": (SERVER.format(name="a") + SERVER.format(name="b"), ":b", "Server"),
+    "a usual name before other names": (SERVER.format(name="a") + SERVER.format(name="server"), "", "Server"),
+    "not an object with a usual name that is not a server": ("app = 3\n" + SERVER.format(name="mcp"), "", "Server"),
 }
 
-REFUSED = {
-    "several": (
+REJECTED = {
+    "several servers": (
         SERVER.format(name="mcp") + SERVER.format(name="app"),
         "",
-        "{0} has several servers; say which: {0}:mcp or {0}:app",
+        "{0} has several servers; choose {0}:mcp or {0}:app",
     ),
-    "an object that is not there": (
+    "an unknown object": (
         SERVER.format(name="weather"),
         ":wether",
         "{} has no 'wether'; did you mean weather?",
     ),
-    "a class": (HANDLER, ":Handler", "Handler is a class: a server is an object, Handler = Handler()"),
-    "something else": ("number = 3", ":number", "number is no server, but int"),
+    "a class": (HANDLER, ":Handler", "Handler is a class, not a server; create an object: server = Handler()"),
+    "something else": ("number = 3", ":number", "number is not a server; it is of type int"),
 }
 
 
 @pytest.mark.parametrize(("text", "name", "kind"), FOUND.values(), ids=FOUND)
 @pytest.mark.usefixtures("imports")
-def test_the_server_in_a_file_is(text: str, name: str, kind: str, tmp_path: Path) -> None:
-    _, found = find(_written(tmp_path, text) + name)
+def test_the_server_in_a_file_is_found(text: str, name: str, kind: str, tmp_path: Path) -> None:
+    _, found = find_server(_write_file(tmp_path, text) + name)
     assert type(found).__name__ == kind
 
 
-@pytest.mark.parametrize(("text", "name", "told"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("text", "name", "expected"), REJECTED.values(), ids=REJECTED)
 @pytest.mark.usefixtures("imports")
-def test_a_file_without_a_clear_server_is_refused(text: str, name: str, told: str, tmp_path: Path) -> None:
-    file = _written(tmp_path, text)
-    with pytest.raises(Stop) as caught:
-        find(file + name)
-    assert str(caught.value) == told.format(file)
+def test_a_file_without_a_clear_server_is_rejected(text: str, name: str, expected: str, tmp_path: Path) -> None:
+    file = _write_file(tmp_path, text)
+    with pytest.raises(CommandExit) as caught:
+        find_server(file + name)
+    assert str(caught.value) == expected.format(file)
 
 
-def _answer(file: str | Path, *options: str, asked: bytes = PING) -> tuple[object, str, int]:
+def _run_and_send(file: str | Path, *options: str, request: bytes = PING) -> tuple[object, str, int]:
     process = subprocess.run(
         [*COMMAND, "run", str(file), *options],
-        input=asked,
+        input=request,
         capture_output=True,
         env=ENVIRONMENT,
         timeout=30,
@@ -96,89 +96,93 @@ def _answer(file: str | Path, *options: str, asked: bytes = PING) -> tuple[objec
     return json.loads(process.stdout) if process.stdout else None, process.stderr.decode(), process.returncode
 
 
-def test_a_file_is_served_over_standard_input_and_output_whatever_it_prints(tmp_path: Path) -> None:
+def test_a_file_that_prints_can_be_served_over_stdio(tmp_path: Path) -> None:
     text = "import sys\nprint('imported')\n" + SERVER.format(name="server")
-    assert _answer(_written(tmp_path, text)) == (PONG, "imported\n", 0)
+    assert _run_and_send(_write_file(tmp_path, text)) == (PONG, "imported\n", 0)
 
 
-def test_a_file_imports_its_neighbours_and_those_of_its_package(tmp_path: Path) -> None:
+def test_a_file_can_import_its_neighbours_and_its_package(tmp_path: Path) -> None:
     package = tmp_path / "shop"
     package.mkdir()
-    _written(tmp_path, "NAME = 'beside'", "beside.py")
-    _written(package, "", "__init__.py")
-    _written(package, "NAME = 'within'", "names.py")
+    _write_file(tmp_path, "NAME = 'beside'", "beside.py")
+    _write_file(package, "", "__init__.py")
+    _write_file(package, "NAME = 'within'", "names.py")
     text = (
         "from typedmcp import Server\nimport beside, sys\nfrom .names import NAME\nprint(beside.NAME, NAME, __name__)\n"
     )
-    file = _written(package, text + "server = Server(NAME)")
-    assert _answer(file) == (PONG, "beside within shop.served\n", 0)
+    file = _write_file(package, text + "server = Server(NAME)")
+    assert _run_and_send(file) == (PONG, "beside within shop.served\n", 0)
 
 
-def test_a_file_that_is_called_like_a_module_of_pythons_is_served(tmp_path: Path) -> None:
-    assert _answer(_written(tmp_path, SERVER.format(name="server"), "types.py")) == (PONG, "", 0)
+def test_a_file_named_like_a_standard_module_is_served(tmp_path: Path) -> None:
+    assert _run_and_send(_write_file(tmp_path, SERVER.format(name="server"), "types.py")) == (PONG, "", 0)
 
 
-def test_a_file_without_a_server_is_run_as_the_script_that_it_is(tmp_path: Path) -> None:
+def test_a_file_without_a_server_is_run_as_a_script(tmp_path: Path) -> None:
     text = f"""{HANDLER}
 if __name__ == "__main__":
     import sys, typedmcp
     print(sys.argv, file=sys.stderr)
     typedmcp.serve(Handler(), name="script")
 """
-    file = _written(tmp_path, text)
-    assert _answer(file) == (PONG, f"[{file!r}]\n", 0)
+    file = _write_file(tmp_path, text)
+    assert _run_and_send(file) == (PONG, f"[{file!r}]\n", 0)
     done = command("run", file, "--transport", "http")
     assert (done.status, done.err) == (
         2,
-        f"error: {file} has no server, and serves by itself when it is run: python {file}\n",
+        f"error: {file} has no server object; it is a script: python {file}\n",
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "status"),
+    ("text", "expected", "status"),
     [
-        ("x = 1", "error: {} has no server: a typedmcp.Server, or a handler called server, mcp, app or handler\n", 2),
+        (
+            "x = 1",
+            "error: {} has no server; expected a typedmcp.Server, or a handler called server, mcp, app or handler\n",
+            2,
+        ),
         ("1 / 0", "ZeroDivisionError: division by zero\nerror: {} cannot be imported\n", 1),
         ("def f(:", "SyntaxError: invalid syntax\nerror: {} cannot be imported\n", 1),
         ("import no_such_module", "No module named 'no_such_module'\nerror: {} cannot be imported\n", 1),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(text: str, told: str, status: int, tmp_path: Path) -> None:
-    file = _written(tmp_path, text)
+def test_errors_of_a_file_are_reported(text: str, expected: str, status: int, tmp_path: Path) -> None:
+    file = _write_file(tmp_path, text)
     done = command("run", file)
     assert done.status == status
-    assert done.err.endswith(told.format(file))
-    assert "loading.py" not in done.err
+    assert done.err.endswith(expected.format(file))
+    assert "loader.py" not in done.err
     assert "importlib" not in done.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["nowhere.py"], "no such file: nowhere.py"),
         (["nowhere"], "'nowhere' is neither a file nor module:object"),
         (["no_such_module:server"], "no_such_module cannot be imported"),
-        (["nowhere.py", "--port", "80"], "--port is for HTTP: --transport http"),
+        (["nowhere.py", "--port", "80"], "--port requires --transport http"),
         (["nowhere", "--reload"], "'nowhere' is neither a file nor module:object"),
-        (["page.md"], "page.md is no Python file"),
-        (["page.md:server"], "page.md is no Python file"),
-        (["page.md", "--reload"], "page.md is no Python file"),
+        (["page.md"], "page.md is not a Python file"),
+        (["page.md:server"], "page.md is not a Python file"),
+        (["page.md", "--reload"], "page.md is not a Python file"),
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_what_is_no_file_to_serve_is_refused(
-    arguments: list[str], told: str, tmp_path: Path, inside: Inside, monkeypatch: pytest.MonkeyPatch
+def test_a_file_that_cannot_be_served_is_rejected(
+    arguments: list[str], expected: str, tmp_path: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    _written(tmp_path, "# A page", "page.md")
-    done = inside("run", *arguments)
+    _write_file(tmp_path, "# A page", "page.md")
+    done = in_process("run", *arguments)
     assert done.status in (FAILED, USAGE)
-    assert done.err.endswith(f"error: {told}\n")
+    assert done.err.endswith(f"error: {expected}\n")
 
 
-def test_a_server_over_http_has_its_host_port_and_path(tmp_path: Path) -> None:
-    file = _written(tmp_path, SERVER.format(name="weather") + "@weather.tool\ndef f() -> str: return 'f'\n")
+def test_an_http_server_has_the_given_host_port_and_path(tmp_path: Path) -> None:
+    file = _write_file(tmp_path, SERVER.format(name="weather") + "@weather.tool\ndef f() -> str: return 'f'\n")
     with (
         over_http(Path(file), "--host", "127.0.0.1", "--path", "/weather") as origin,
         typedmcp.sync.connect(f"{origin}/weather") as client,
@@ -186,34 +190,37 @@ def test_a_server_over_http_has_its_host_port_and_path(tmp_path: Path) -> None:
         assert [tool.name for tool in client.tools()] == ["f"]
 
 
-def test_a_port_that_is_taken_is_a_failure(tmp_path: Path) -> None:
-    file = _written(tmp_path, SERVER.format(name="server"))
+def test_a_port_in_use_is_a_failure(tmp_path: Path) -> None:
+    file = _write_file(tmp_path, SERVER.format(name="server"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = command("run", file, "--transport", "http", "--port", str(taken.getsockname()[1]))
     assert done.status == 1
     assert "address already in use" in done.err
 
 
-def test_an_application_is_for_servers_of_its_kind(tmp_path: Path) -> None:
-    file = _written(tmp_path, HANDLER + "import typedmcp\napp = typedmcp.asgi(Handler())")
-    assert _answer(file)[0] == PONG
+def test_an_asgi_application_is_served_over_stdio_only(tmp_path: Path) -> None:
+    file = _write_file(tmp_path, HANDLER + "import typedmcp\napp = typedmcp.asgi(Handler())")
+    assert _run_and_send(file)[0] == PONG
     done = command("run", file, "--transport", "http")
-    assert (done.status, done.err) == (2, f"error: {file} is an ASGI application: a server such as uvicorn runs it\n")
+    assert (done.status, done.err) == (
+        2,
+        f"error: {file} is an ASGI application; run it with a server such as uvicorn\n",
+    )
 
 
-def test_what_a_server_logs_is_shown_from_a_level_up(tmp_path: Path) -> None:
-    file = _written(
+def test_the_log_level_applies_to_the_server(tmp_path: Path) -> None:
+    file = _write_file(
         tmp_path,
         SERVER.format(name="server")
         + "import logging, atexit\natexit.register(logging.getLogger('x').info, 'ended')\n",
     )
-    assert _answer(file)[1] == ""
-    assert _answer(file, "--log-level", "info")[1] == "INFO: x: ended\n"
+    assert _run_and_send(file)[1] == ""
+    assert _run_and_send(file, "--log-level", "info")[1] == "INFO: x: ended\n"
 
 
-def test_a_server_of_another_package_is_told_apart(tmp_path: Path) -> None:
-    _written(tmp_path, "class FastMCP:\n    def list_tools(self): ...\n", "fastmcp.py")
-    file = _written(tmp_path, "from fastmcp import FastMCP\nmcp = FastMCP()\n")
+def test_a_server_of_another_package_is_rejected(tmp_path: Path) -> None:
+    _write_file(tmp_path, "class FastMCP:\n    def list_tools(self): ...\n", "fastmcp.py")
+    file = _write_file(tmp_path, "from fastmcp import FastMCP\nmcp = FastMCP()\n")
     done = command("run", f"{file}:mcp")
     assert done.status == 2
-    assert done.err == "error: mcp is a server of the package fastmcp: start it with its own command, behind --\n"
+    assert done.err == "error: mcp is a server of the package fastmcp; give the command that starts it after --\n"

@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full, or read by nobody."""
+"""Standard streams that are closed or full."""
 
 from __future__ import annotations
 
@@ -9,58 +9,60 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import COMMAND, ENVIRONMENT, Done
+from tests.cli.command import COMMAND, ENVIRONMENT, CommandResult
 
 FULL = "error: No space left on device\n"
 CLOSED = "error: standard output is closed\n"
 
 
-def _in_shell(command: str, redirection: str, cwd: Path) -> Done:
+def _run_in_shell(command: str, redirection: str, cwd: Path) -> CommandResult:
     words = [*COMMAND, *command.split()]
     done = subprocess.run(
         ["/bin/sh", "-c", f"{shlex.join(words)} {redirection}"],
         cwd=cwd, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    return Done(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["--version", "--help", "list URL", "list URL prompts --json"])
-def test_output_that_cannot_be_written_is_told_in_one_line(command: str, url: str, tmp_path: Path) -> None:
-    assert _in_shell(command.replace("URL", url), "> /dev/full", tmp_path) == Done(1, "", FULL)
+def test_a_write_error_is_reported_in_one_line(command: str, url: str, tmp_path: Path) -> None:
+    assert _run_in_shell(command.replace("URL", url), "> /dev/full", tmp_path) == CommandResult(1, "", FULL)
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
-def test_what_is_wrong_is_told_even_where_nothing_can_be_written(tmp_path: Path) -> None:
-    assert _in_shell("list nowhere.py", "> /dev/full", tmp_path) == Done(2, "", "error: no such file: nowhere.py\n")
-    assert _in_shell("list nowhere.py", "2> /dev/full", tmp_path) == Done(2, "", "")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_an_error_is_reported_even_if_nothing_can_be_written(tmp_path: Path) -> None:
+    assert _run_in_shell("list nowhere.py", "> /dev/full", tmp_path) == CommandResult(
+        2, "", "error: no such file: nowhere.py\n"
+    )
+    assert _run_in_shell("list nowhere.py", "2> /dev/full", tmp_path) == CommandResult(2, "", "")
 
 
 @pytest.mark.parametrize("command", ["--version", "list server.py"])
-def test_without_standard_output_there_is_a_line_and_a_status(command: str, tmp_path: Path) -> None:
-    assert _in_shell(command, ">&-", tmp_path) == Done(2, "", CLOSED)
+def test_a_closed_standard_output_is_a_usage_error(command: str, tmp_path: Path) -> None:
+    assert _run_in_shell(command, ">&-", tmp_path) == CommandResult(2, "", CLOSED)
 
 
 @pytest.mark.parametrize("command", ["--version", "list URL prompts", "list server.py prompts"])
-def test_without_standard_error_all_else_is_as_ever(command: str, url: str, folder: Path) -> None:
-    done = _in_shell(command.replace("URL", url), "2>&-", folder)
+def test_a_closed_standard_error_does_not_change_the_output(command: str, url: str, folder: Path) -> None:
+    done = _run_in_shell(command.replace("URL", url), "2>&-", folder)
     assert done.status == 0
     assert done.out
 
 
 @pytest.mark.parametrize("command", ["validate - --revision 2025-11-25", "call server.py fail --json-args -"])
-def test_standard_input_that_is_asked_for_has_to_be_open(command: str, folder: Path) -> None:
-    assert _in_shell(command, "<&-", folder) == Done(2, "", "error: standard input is closed\n")
+def test_a_closed_standard_input_is_a_usage_error(command: str, folder: Path) -> None:
+    assert _run_in_shell(command, "<&-", folder) == CommandResult(2, "", "error: standard input is closed\n")
 
 
-def test_a_server_wants_both_and_says_so(folder: Path) -> None:
+def test_a_server_needs_standard_input_and_output(folder: Path) -> None:
     for name, redirection in (("input", "<&-"), ("output", ">&-")):
-        done = _in_shell("run server.py", redirection, folder)
-        assert done == Done(2, "", f"error: standard {name} is closed: there is nothing to serve on\n")
+        done = _run_in_shell("run server.py", redirection, folder)
+        assert done == CommandResult(2, "", f"error: standard {name} is closed: serving over stdio needs it\n")
 
 
 @pytest.mark.parametrize("command", ["--help", "diff 2024-11-05 2026-07-28"])
-def test_a_reader_that_has_seen_enough_ends_the_output_quietly(command: str) -> None:
+def test_a_closed_pipe_ends_the_output_quietly(command: str) -> None:
     with subprocess.Popen(
         [*COMMAND, *command.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
     ) as process:

@@ -1,4 +1,4 @@
-"""Every way to name a server, and what is said about those that are none."""
+"""All kinds of TARGET, and errors about wrong ones."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Done, Inside, in_words, typedmcp
-from typedmcp.cli.placing import command_of, placed
-from typedmcp.cli.status import Stop
-from typedmcp.cli.targets import target_of
+from tests.cli.command import CommandResult, InProcess, case_id, typedmcp
+from typedmcp.cli.references import parse_command, place_command
+from typedmcp.cli.status import CommandExit
+from typedmcp.cli.targets import parse_target
 
-LIST = "Prompts\n  packing  city [days]  What to pack.\n"
+LIST = "Prompts\n  packing  city [days]  Ask for a packing list.\n"
 SERVE = [sys.executable, "-m", "typedmcp", "run", "server.py"]
 
 
 @pytest.fixture
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the server, as the current one."""
+    """The folder of the server, made the current one."""
     monkeypatch.chdir(folder)
     return folder
 
 
-def _configuration(folder: Path, url: str) -> Path:
+def _write_config(folder: Path, url: str) -> Path:
     python, serve = SERVE[0], SERVE[1:]
     servers = {
         "process": {"command": python, "args": serve, "cwd": str(folder), "env": {"GIVEN": "by the file"}},
@@ -40,27 +40,27 @@ def _configuration(folder: Path, url: str) -> Path:
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("target", ["server.py:server", "server:server"])
-def test_a_server_is_named_by_an_object_in_a_file_or_a_module(inside: Inside, target: str) -> None:
-    assert inside("list", target, "prompts") == Done(0, LIST, "")
+def test_a_server_is_named_by_an_object_in_a_file_or_a_module(in_process: InProcess, target: str) -> None:
+    assert in_process("list", target, "prompts") == CommandResult(0, LIST, "")
 
 
-def test_a_server_is_named_by_a_command_at_the_end_or_as_an_option(here: Path, inside: Inside) -> None:
-    assert typedmcp("list", "prompts", "--", *SERVE, cwd=here) == Done(0, LIST, "")
-    assert inside("list", "--command", " ".join(SERVE), "prompts") == Done(0, LIST, "")
+def test_a_server_is_named_by_a_command_at_the_end_or_as_an_option(here: Path, in_process: InProcess) -> None:
+    assert typedmcp("list", "prompts", "--", *SERVE, cwd=here) == CommandResult(0, LIST, "")
+    assert in_process("list", "--command", " ".join(SERVE), "prompts") == CommandResult(0, LIST, "")
 
 
-def test_a_server_is_named_by_an_entry_of_a_configuration(folder: Path, url: str, inside: Inside) -> None:
-    path = _configuration(folder, url)
-    assert inside("list", "--config", path, "page", "prompts") == Done(0, LIST, "")
+def test_a_server_is_named_by_an_entry_of_a_configuration(folder: Path, url: str, in_process: InProcess) -> None:
+    path = _write_config(folder, url)
+    assert in_process("list", "--config", path, "page", "prompts") == CommandResult(0, LIST, "")
 
 
-def test_a_command_that_is_typed_has_the_whole_environment_and_an_entry_what_its_file_says(
-    here: Path, url: str, inside: Inside, monkeypatch: pytest.MonkeyPatch
+def test_a_typed_command_gets_the_environment_and_an_entry_only_its_own(
+    here: Path, url: str, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIVEN", "by the shell")
-    path = _configuration(here, url)
+    path = _write_config(here, url)
     for target, given in ((["server.py"], "by the shell"), (["process", "--config", str(path)], "by the file")):
-        done = inside("call", *target, "environment", "name=GIVEN")
+        done = in_process("call", *target, "environment", "name=GIVEN")
         assert done.out == f"{given}\n"
 
 
@@ -78,89 +78,91 @@ def test_a_command_that_is_typed_has_the_whole_environment_and_an_entry_what_its
     ids=str,
 )
 def test_a_command_takes_the_place_of_the_target(given: list[str], made: list[str]) -> None:
-    assert placed(given) == made
+    assert place_command(given) == made
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
-        (["list", "--"], "there is no command behind --"),
-        (["list", "--command", "a", "--", "b"], "there are two commands: one is enough"),
+        (["list", "--"], "no command after --"),
+        (["list", "--command", "a", "--", "b"], "--command and -- both give a command; use one of them"),
         (["list", "--command", " "], "--command is empty"),
         (["list", "--command", "a 'b"], '--command "a \'b": no closing quotation'),
     ],
     ids=str,
 )
-def test_a_command_that_cannot_be_read_is_refused(given: list[str], told: str) -> None:
-    with pytest.raises(Stop) as caught:
-        placed(given)
-    assert str(caught.value) == told
+def test_a_wrong_command_is_rejected(given: list[str], expected: str) -> None:
+    with pytest.raises(CommandExit) as caught:
+        place_command(given)
+    assert str(caught.value) == expected
 
 
-def test_only_a_command_in_its_place_is_a_command() -> None:
-    assert command_of("\0npx 'some server'") == ["npx", "some server"]
-    assert command_of("npx") is None
+def test_only_a_marked_target_is_a_command() -> None:
+    assert parse_command("\0npx 'some server'") == ["npx", "some server"]
+    assert parse_command("npx") is None
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "expected"),
     [
         ("nowhere.py", "no such file: nowhere.py"),
         ("nowhere.py:server", "no such file: nowhere.py"),
-        (".", ". is a folder: name a file in it"),
-        ("mcp.json", "mcp.json is a configuration: --config mcp.json NAME"),
-        ("server.js", "server.js is no Python file: give the command that starts it, behind --"),
+        (".", ". is a directory; name a file in it"),
+        ("mcp.json", "mcp.json is a configuration; use --config mcp.json NAME"),
+        ("server.js", "server.js is not a Python file; give the command that starts it after --"),
         (
             "localhost:8000/mcp",
-            "'localhost:8000/mcp' is no server: a URL is (http://…), a file (server.py), a command ",
+            "'localhost:8000/mcp' is not a server; expected a URL (http://…), a file (server.py), a command ",
         ),
     ],
 )
-def test_what_is_no_target_is_refused(target: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_target_is_rejected(
+    target: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("mcp.json", "server.js"):
         (tmp_path / name).write_text("{}")
-    with pytest.raises(Stop) as caught:
-        target_of(target)
-    assert str(caught.value).startswith(told)
+    with pytest.raises(CommandExit) as caught:
+        parse_target(target)
+    assert str(caught.value).startswith(expected)
     assert caught.value.status == 2
 
 
 @pytest.mark.parametrize("address", ["https://host/mcp", "HTTP://host", "unix:/tmp/socket", "tcp://host:9"])
-def test_an_address_is_taken_as_it_is(address: str) -> None:
-    assert target_of(address) == address
+def test_an_address_is_used_as_it_is(address: str) -> None:
+    assert parse_target(address) == address
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["list", "pag", "--config", "mcp.json"], "mcp.json: no server 'pag'; did you mean page?"),
         (["list", "broken", "--config", "mcp.json"], "the variable NO_SUCH_VARIABLE_HERE is not set"),
         (["list", "a", "--config", "none.json"], "none.json: No such file or directory"),
-        (["list", "--config", "mcp.json", "--", "x"], "a command and --config: one of the two"),
+        (["list", "--config", "mcp.json", "--", "x"], "a command and --config both name a server; use one of them"),
         (["list", "server.py", "--header", "A: b"], "headers: only for URLs"),
-        (["list", "http://127.0.0.1:9/mcp", "--header", "A"], "--header 'A' is no header: 'Name: value'"),
-        (["list", "http://127.0.0.1:9/mcp", "--header", "Accept: b"], "the header Accept is the protocol's"),
+        (["list", "http://127.0.0.1:9/mcp", "--header", "A"], "--header 'A': expected 'Name: value'"),
+        (["list", "http://127.0.0.1:9/mcp", "--header", "Accept: b"], "Accept is set by the protocol"),
     ],
-    ids=in_words,
+    ids=case_id,
 )
-def test_options_that_make_no_sense_are_refused(
-    here: Path, url: str, inside: Inside, arguments: list[str], told: str
+def test_wrong_options_are_rejected(
+    here: Path, url: str, in_process: InProcess, arguments: list[str], expected: str
 ) -> None:
-    _configuration(here, url)
-    done = inside(*arguments)
+    _write_config(here, url)
+    done = in_process(*arguments)
     assert done.status == 2
-    assert told in done.err
+    assert expected in done.err
 
 
-def test_headers_reach_a_url(inside: Inside) -> None:
+def test_headers_reach_a_url(in_process: InProcess) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        heard: list[bytes] = []
+        received: list[bytes] = []
 
         def answer() -> None:
             connection, _ = listener.accept()
             with connection:
-                heard.append(connection.recv(1 << 16))
+                received.append(connection.recv(1 << 16))
                 connection.sendall(
                     b"HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n"
                 )
@@ -168,15 +170,17 @@ def test_headers_reach_a_url(inside: Inside) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         port = listener.getsockname()[1]
-        done = inside(
+        done = in_process(
             "list", f"http://127.0.0.1:{port}/mcp", "--header", "Authorization: Bearer t", "--header", "X-A:b"
         )
         thread.join()
-    assert b"\r\nauthorization: Bearer t\r\nx-a: b\r\n" in heard[0]
-    assert done == Done(3, "", "error: server/discover: the server wants to know who asks (401, Bearer)\n")
+    assert b"\r\nauthorization: Bearer t\r\nx-a: b\r\n" in received[0]
+    assert done == CommandResult(
+        3, "", "error: server/discover: the access token is missing or not valid (401, Bearer)\n"
+    )
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
-def test_a_revision_can_be_insisted_on(url: str, inside: Inside, revision: str) -> None:
-    done = inside("inspect", url, "--revision", revision)
+def test_the_revision_can_be_chosen(url: str, in_process: InProcess, revision: str) -> None:
+    done = in_process("inspect", url, "--revision", revision)
     assert f"\n  revision      {revision}\n" in done.out

@@ -1,4 +1,4 @@
-"""`validate`: recorded traffic, good and bad."""
+"""`validate`: valid and invalid recorded traffic."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from mcpspec import VERSIONS
 from tests.cli.command import typedmcp
-from typedmcp.cli.traffic import Checker, Malformed, parsed
-from typedmcp.cli.validating import check
+from typedmcp.cli.commands.validate import check_lines
+from typedmcp.cli.traffic import MalformedLineError, TrafficChecker, decode_line
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 
@@ -44,9 +44,9 @@ META: dict[str, object] = {
 VALID: dict[str, tuple[str, list[Any]]] = {
     "a call and its result": (OLD, [CALL, result(**TEXT)]),
     "an error in its place": (OLD, [CALL, {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}}]),
-    "an error for nobody": (OLD, [{"jsonrpc": "2.0", "error": {"code": -32700, "message": "no"}}]),
+    "an error without an id": (OLD, [{"jsonrpc": "2.0", "error": {"code": -32700, "message": "no"}}]),
     "notifications": (OLD, [notice("notifications/initialized"), notice("notifications/tools/list_changed")]),
-    "a request of the server's": (OLD, [by("server", request("roots/list")), by("client", result(roots=[]))]),
+    "a request of the server": (OLD, [by("server", request("roots/list")), by("client", result(roots=[]))]),
     "both sides with the same id": (
         OLD,
         [
@@ -56,7 +56,7 @@ VALID: dict[str, tuple[str, list[Any]]] = {
             by("client", result(roots=[])),
         ],
     ),
-    "the same, without saying who": (OLD, [CALL, request("roots/list"), result(roots=[]), result(**TEXT)]),
+    "the same without directions": (OLD, [CALL, request("roots/list"), result(roots=[]), result(**TEXT)]),
     "a ping, which either may send": (OLD, [request("ping"), result()]),
     "ids that are used again": (OLD, [CALL, result(**TEXT), request("tools/list"), result(tools=[])]),
     "ids that look alike": (OLD, [CALL, request("tools/list", "1"), result("1", tools=[]), result(**TEXT)]),
@@ -82,55 +82,57 @@ VALID: dict[str, tuple[str, list[Any]]] = {
     ),
 }  # fmt: skip
 
-FAULTY: dict[str, tuple[str, list[Any], str]] = {
+INVALID: dict[str, tuple[str, list[Any], str]] = {
     "a parameter that is missing": (
         OLD, [request("tools/call", nam="a")], "tools/call: params.name: required, but missing"
     ),
-    "a result that does not fit": (
+    "an invalid result": (
         OLD,
         [request("tools/list"), result(tools=[{"name": 3, "inputSchema": {"type": "object"}}])],
         "tools/list: result.tools[0].name: expected string, got 3",
     ),
     "a result of another method": (OLD, [CALL, result(tools=[])], "tools/call: result.content: required, but missing"),
-    "a result that is no object": (
+    "a result that is not an object": (
         OLD, [CALL, {"jsonrpc": "2.0", "id": 1, "result": 3}], "tools/call: result: expected object, got 3"
     ),
-    "an answer to nothing": (OLD, [result(7)], "id: no request with the id 7 came before"),
-    "an answer to one's own request": (
-        OLD, [by("client", CALL), by("client", result(**TEXT))], "id: no request with the id 1 came before"
+    "a response without a request": (OLD, [result(7)], "id: no earlier request has the id 7"),
+    "a response to one's own request": (
+        OLD, [by("client", CALL), by("client", result(**TEXT))], "id: no earlier request has the id 1"
     ),
-    "a second answer": (OLD, [CALL, result(**TEXT), result(**TEXT)], "id: no request with the id 1 came before"),
+    "a second response": (OLD, [CALL, result(**TEXT), result(**TEXT)], "id: no earlier request has the id 1"),
     "an error without a code": (
         OLD,
         [CALL, {"jsonrpc": "2.0", "id": 1, "error": {"message": "no"}}],
         "tools/call: error.code: required, but missing",
     ),
-    "no JSON-RPC": (OLD, [{"id": 1, "method": "ping"}], 'ping: jsonrpc: required, but missing'),
-    "a method that nobody knows": (OLD, [request("tools/cal")], "tools/cal: method: unknown in 2025-11-25"),
+    "a message that is not JSON-RPC": (OLD, [{"id": 1, "method": "ping"}], 'ping: jsonrpc: required, but missing'),
+    "an unknown method": (OLD, [request("tools/cal")], "tools/cal: method: unknown in 2025-11-25"),
     "a method of another revision": (
-        OLD, [request("server/discover")], "server/discover: method: unknown in 2025-11-25; it is in 2026-07-28"
+        OLD, [request("server/discover")], "server/discover: method: unknown in 2025-11-25; known in 2026-07-28"
     ),
     "a method of the other side": (
-        OLD, [by("client", request("roots/list"))], "roots/list: method: sent by the client, and only the server may"
+        OLD,
+        [by("client", request("roots/list"))],
+        "roots/list: method: sent by the client, but only the server may send it"
     ),
-    "a question that travels in results": (
-        NEW, [request("roots/list")], "roots/list: method: no message of its own in 2026-07-28: it travels in results"
+    "an input request as a message": (
+        NEW, [request("roots/list")], "roots/list: method: not a message in 2026-07-28; it is part of a result"
     ),
-    "a request without an id": (OLD, [notice("tools/list")], "tools/list: method: a request, and it has no id"),
+    "a request without an id": (OLD, [notice("tools/list")], "tools/list: method: a request must have an id"),
     "a notification with an id": (
         OLD,
         [request("notifications/initialized")],
-        "notifications/initialized: method: a notification, and it has an id",
+        "notifications/initialized: method: a notification must not have an id",
     ),
-    "a method that is no text": (OLD, [{"jsonrpc": "2.0", "method": 3}], "method: expected string, got 3"),
-    "an id that is none": (OLD, [request("ping", 1.5)], "ping: id: expected string or integer, got 1.5"),
-    "a message that is none": (OLD, [{"jsonrpc": "2.0"}], "no message: it has neither method nor result nor error"),
-    "a number": (OLD, [3], "no message: it has neither method nor result nor error"),
-    "a batch where there is none": (OLD, [[CALL]], "a batch, which 2025-11-25 does not have"),
-    "one in a batch": (
+    "a method that is not a string": (OLD, [{"jsonrpc": "2.0", "method": 3}], "method: expected string, got 3"),
+    "an invalid id": (OLD, [request("ping", 1.5)], "ping: id: expected string or integer, got 1.5"),
+    "an empty message": (OLD, [{"jsonrpc": "2.0"}], "not a message: it has no method, result or error"),
+    "a number": (OLD, [3], "not a message: it has no method, result or error"),
+    "a batch in a revision without batches": (OLD, [[CALL]], "batches do not exist in 2025-11-25"),
+    "an invalid message in a batch": (
         "2025-03-26", [[CALL, request("tools/call", 2)]], "tools/call: [1].params: required, but missing"
     ),
-    "a direction that is none": (
+    "an invalid direction": (
         OLD, [{"direction": "up", "message": notice("notifications/initialized")}],
         'direction: expected "client" or "server", got "up"',
     ),
@@ -138,33 +140,33 @@ FAULTY: dict[str, tuple[str, list[Any], str]] = {
 
 
 @pytest.mark.parametrize(("version", "messages"), VALID.values(), ids=VALID)
-def test_valid_is(version: str, messages: list[Any]) -> None:
-    checker = Checker(version)
+def test_valid_traffic_has_no_faults(version: str, messages: list[Any]) -> None:
+    checker = TrafficChecker(version)
     assert [str(fault) for message in messages for fault in checker.check(message)] == []
 
 
-@pytest.mark.parametrize(("version", "messages", "told"), FAULTY.values(), ids=FAULTY)
-def test_invalid_is(version: str, messages: list[Any], told: str) -> None:
-    checker = Checker(version)
-    assert [str(fault) for message in messages for fault in checker.check(message)] == [told]
+@pytest.mark.parametrize(("version", "messages", "expected"), INVALID.values(), ids=INVALID)
+def test_invalid_traffic_has_a_fault(version: str, messages: list[Any], expected: str) -> None:
+    checker = TrafficChecker(version)
+    assert [str(fault) for message in messages for fault in checker.check(message)] == [expected]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_revision_can_be_checked(version: str) -> None:
-    checker = Checker(version)
+    checker = TrafficChecker(version)
     assert [*checker.check({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}})] == []
-    assert [str(fault) for fault in checker.check(result(1))] == ["id: no request with the id 1 came before"]
+    assert [str(fault) for fault in checker.check(result(1))] == ["id: no earlier request has the id 1"]
 
 
-def test_requests_that_were_answered_are_not_kept() -> None:
-    checker = Checker(OLD)
+def test_requests_with_a_response_are_not_kept() -> None:
+    checker = TrafficChecker(OLD)
     for id in range(100):
         assert [*checker.check(by("client", request("ping", id))), *checker.check(by("server", result(id)))] == []
-    assert checker.waiting == 0
+    assert checker.open_requests == 0
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         (b"{", "not JSON: Input data was truncated"),
         (b'{"a": \xff}', "not JSON: JSON is malformed: invalid character (byte 6)"),
@@ -172,13 +174,13 @@ def test_requests_that_were_answered_are_not_kept() -> None:
         (b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_line_that_is_no_json_is_told_apart(line: bytes, told: str) -> None:
-    with pytest.raises(Malformed) as caught:
-        parsed(line)
-    assert str(caught.value) == told
+def test_a_line_that_is_not_json_is_malformed(line: bytes, expected: str) -> None:
+    with pytest.raises(MalformedLineError) as caught:
+        decode_line(line)
+    assert str(caught.value) == expected
 
 
-def test_each_fault_has_a_line_and_the_status_says_that_there_are_some(tmp_path: Path) -> None:
+def test_faults_have_line_numbers_and_set_the_status(tmp_path: Path) -> None:
     lines = [
         b"\xef\xbb\xbf" + json.dumps(CALL).encode(),
         b"",
@@ -208,7 +210,7 @@ def test_each_fault_has_a_line_and_the_status_says_that_there_are_some(tmp_path:
     }  # fmt: skip
 
 
-def test_traffic_may_come_on_standard_input() -> None:
+def test_traffic_can_come_from_standard_input() -> None:
     done = typedmcp("validate", "-", "--version", OLD, stdin=json.dumps(request("ping")))
     assert (done.status, done.out) == (0, "1 message, valid\n")
     done = typedmcp("validate", "-", "--version", OLD, "--json")
@@ -216,7 +218,7 @@ def test_traffic_may_come_on_standard_input() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["nowhere.jsonl", "--version", OLD], "nowhere.jsonl: No such file or directory"),
         ([".", "--version", OLD], ".: Is a directory"),
@@ -225,13 +227,13 @@ def test_traffic_may_come_on_standard_input() -> None:
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_checked_is_refused(arguments: list[str], told: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_checked_is_rejected(arguments: list[str], expected: str, tmp_path: Path) -> None:
     done = typedmcp("validate", *arguments, cwd=tmp_path)
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(f"error: {told}")
+    assert done.err.startswith(f"error: {expected}")
 
 
-def test_a_recording_is_not_held_in_memory() -> None:
+def test_traffic_is_not_held_in_memory() -> None:
     def lines() -> Iterator[bytes]:
         for id in range(1_500):
             yield json.dumps(request("ping", f"{id:01000}")).encode() + b"\n"
@@ -239,7 +241,7 @@ def test_a_recording_is_not_held_in_memory() -> None:
 
     tracemalloc.start()
     try:
-        assert sum(1 for _ in check(lines(), Checker(OLD))) == 0
+        assert sum(1 for _ in check_lines(lines(), TrafficChecker(OLD))) == 0
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""What the tests of the compiler share: copies of `schema/`, the command line, and a look at what it wrote."""
+"""Helpers of the tests of the compiler: copies of `schema/`, the command line, and its output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GENERATED = ROOT / "generated"
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Schema: TypeAlias = dict[str, Any]
 Change: TypeAlias = Callable[[Schema], None]
-"""A change, in place, to the definitions of a schema."""
+"""A change, in place, of the definitions of a schema."""
 
 
 def read_json(path: Path) -> Any:
@@ -52,7 +52,7 @@ def _newest_text() -> str:
 
 
 def newest_schema(*changes: Change) -> Schema:
-    """The newest revision's schema, with changes made to its definitions."""
+    """Return the newest revision's schema, with changes to its definitions."""
     schema: Schema = json.loads(_newest_text())
     for change in changes:
         change(schema["$defs"])
@@ -60,7 +60,7 @@ def newest_schema(*changes: Change) -> Schema:
 
 
 def small_schema(*changes: Change) -> Schema:
-    """The newest revision's schema cut down to what listing tools needs: it compiles in a moment."""
+    """Return the part of the newest revision's schema that listing tools needs: it compiles fast."""
     schema = newest_schema()
     known: Schema = schema["$defs"]
     known["ClientRequest"] = {"anyOf": [{"$ref": "#/$defs/ListToolsRequest"}]}
@@ -77,7 +77,7 @@ def small_schema(*changes: Change) -> Schema:
 
 
 def small_folder(folder: Path, content: Schema | bytes) -> Path:
-    """A schema folder with nothing but a small schema, in the place of the newest revision."""
+    """Make a schema folder with only a small schema, in place of the newest revision."""
     schema_folder(folder)
     pin(folder, NEWEST, content)
     entries = [entry for entry in read_json(folder / "errata.json") if "/JSONValue/" in entry["pointer"]]
@@ -86,7 +86,7 @@ def small_folder(folder: Path, content: Schema | bytes) -> Path:
 
 
 def schema_folder(folder: Path, *versions: str) -> Path:
-    """A copy of `schema/` that pins only these versions; without any, only the newest revision."""
+    """Copy `schema/` with only these versions pinned, by default only the newest revision."""
     kept = versions or (NEWEST,)
     shutil.copytree(SCHEMA, folder)
     pinned = read_json(folder / "PINNED.json")
@@ -100,7 +100,7 @@ def schema_folder(folder: Path, *versions: str) -> Path:
 
 
 def pin(folder: Path, version: str, schema: Schema | bytes) -> Path:
-    """Put a schema in the place of a version's, or beside the others, with the hashes that belong to it."""
+    """Replace or add the schema of a version, and pin its hashes."""
     data = schema if isinstance(schema, bytes) else json.dumps(schema, indent=2).encode()
     path = folder / f"{version}.json"
     path.write_bytes(data)
@@ -112,12 +112,12 @@ def pin(folder: Path, version: str, schema: Schema | bytes) -> Path:
 
 
 def codegen(schema: Path, output: Path, *arguments: str) -> int:
-    """Run the command line in this process; returns its exit status."""
+    """Run the command line in this process, and return its exit status."""
     return main(["--schema", str(schema), "--output", str(output), *arguments])
 
 
 def compiled(folder: Path, change: Change) -> Path:
-    """The package that comes of the newest revision, with changes made to its definitions."""
+    """Compile the newest revision with changes to its definitions, and return the package's folder."""
     schema = schema_folder(folder / "schema")
     pin(schema, NEWEST, newest_schema(change))
     output = folder / "output"
@@ -126,13 +126,13 @@ def compiled(folder: Path, change: Change) -> Path:
 
 
 def snapshot(*folders: Path) -> dict[Path, bytes]:
-    """Every file below some folders, with what is in it."""
+    """Return all files below some folders, with their contents."""
     files = (path for folder in folders for path in sorted(folder.rglob("*")))
     return {path: path.read_bytes() for path in files if path.is_file() and "__pycache__" not in path.parts}
 
 
 def python(package: Path, code: str, *arguments: str) -> str:
-    """What a fresh interpreter prints that imports a compiled package."""
+    """Run code in a fresh interpreter that can import a compiled package, and return its output."""
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-W", "error", "-c", code, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
@@ -145,7 +145,7 @@ BACKENDS = ("structs", "models")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a backend makes of a value: JSON that it encodes again, a place that it rejects, or an unforeseen error."""
+    """The outcome of decoding a value: JSON after encoding it again, the place of a fault, or an unexpected error."""
 
     encoded: Any = None
     rejected_at: str | None = None
@@ -173,6 +173,6 @@ print(json.dumps([outcome(types, name, value) for name, value in json.loads(sys.
 
 
 def decode(package: Path, backend: str, values: Sequence[tuple[str, Any]]) -> list[Outcome]:
-    """What a backend of a compiled package makes of values of the newest revision's types, in a fresh process."""
+    """Decode values of the newest revision's types with a backend of a compiled package, in a fresh process."""
     outcomes = json.loads(python(package, _DECODE, backend, json.dumps(values)))
     return [Outcome(**outcome) for outcome in outcomes]

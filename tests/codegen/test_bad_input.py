@@ -1,4 +1,4 @@
-"""What cannot be compiled: exit status 2, the file, the place and the cause on stderr, and nothing written."""
+"""Invalid input: exit status 2; file, place and cause on standard error; nothing is written."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.codegen.helpers import (
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A schema with something wrong, made of the newest one."""
+    """The newest schema with a mistake."""
 
     name: str
     content: bytes
     pointer: str
     cause: str
-    """A part of what the compiler says."""
+    """A part of the expected message."""
 
 
 def _changed(name: str, change: Change, pointer: str, cause: str) -> Bad:
@@ -37,7 +37,7 @@ def _changed(name: str, change: Change, pointer: str, cause: str) -> Bad:
 
 
 def _field(schema: Any, **others: Any) -> Change:
-    """A new field `novel` of `Tool`, and maybe more."""
+    """Add a field `novel` to `Tool`, and make further changes."""
     return lambda defs: defs["Tool"]["properties"].update(novel=schema, **others)
 
 
@@ -46,7 +46,7 @@ def _defs(**definitions: Any) -> Change:
 
 
 def _message(method: Any, *unions: str, name: str = "NovelRequest") -> Change:
-    """A new message, which the unions are to list."""
+    """Add a message to the unions."""
     message: Schema = {
         "type": "object",
         "properties": {
@@ -98,12 +98,12 @@ _NOT_SCHEMAS = [
 ]
 
 _BAD_NODES = [
-    _changed("a reference to nothing", _field({"$ref": "#/$defs/Gone"}), f"{_NOVEL}/$ref", "`$ref` names nothing"),
-    _changed("a reference to a file", _field({"$ref": "a.json#/$defs/Tool"}), f"{_NOVEL}/$ref", "`$ref` names nothing"),
-    _changed("a reference to a URL", _field({"$ref": "https://a.org/Tool"}), f"{_NOVEL}/$ref", "`$ref` names nothing"),
+    _changed("a reference to nothing", _field({"$ref": "#/$defs/Gone"}), f"{_NOVEL}/$ref", "to no definition"),
+    _changed("a reference to a file", _field({"$ref": "a.json#/$defs/Tool"}), f"{_NOVEL}/$ref", "to no definition"),
+    _changed("a reference to a URL", _field({"$ref": "https://a.org/Tool"}), f"{_NOVEL}/$ref", "to no definition"),
     _changed("a reference to a file of a definition's name", _field({"$ref": "Cursor"}), f"{_NOVEL}/$ref", "`$ref`"),
     _changed("a reference to a property", _field({"$ref": "#/$defs/Tool/properties/name"}), f"{_NOVEL}/$ref", "`$ref`"),
-    _changed("a reference to a number", _field({"$ref": 1}), f"{_NOVEL}/$ref", "`$ref` names nothing"),
+    _changed("a reference to a number", _field({"$ref": 1}), f"{_NOVEL}/$ref", "to no definition"),
     _changed("an unknown keyword", _field({"pattern": "^a"}), f"{_NOVEL}/pattern", "unknown keyword `pattern`"),
     _changed(
         "an unknown keyword of items", _field({"items": {"if": {}}}), f"{_NOVEL}/items/if", "unknown keyword `if`"
@@ -117,12 +117,12 @@ _BAD_NODES = [
     _changed("a list for a property", _field([_TEXT]), _NOVEL, "expected a schema, got list"),
     _changed("true for a property", _field(True), _NOVEL, "boolean schema"),
     _changed("a text for a definition", _defs(Thing="string"), "/$defs/Thing", "expected a schema, got str"),
-    _changed("an object for a union", _field({"anyOf": _TEXT}), f"{_NOVEL}/anyOf", "`anyOf` has the wrong shape"),
-    _changed("a list for properties", _field({"properties": [_TEXT]}), f"{_NOVEL}/properties", "wrong shape"),
+    _changed("an object for a union", _field({"anyOf": _TEXT}), f"{_NOVEL}/anyOf", "`anyOf` has the wrong type"),
+    _changed("a list for properties", _field({"properties": [_TEXT]}), f"{_NOVEL}/properties", "wrong type"),
     _changed("a union of nothing", _field({"anyOf": []}), f"{_NOVEL}/anyOf", "anyOf"),
     _changed("an enum of nothing", _field({"enum": []}), f"{_NOVEL}/enum", "non-empty"),
     _changed("a text for a bound", _field({"type": "integer", "minimum": "low"}), f"{_NOVEL}/minimum", "minimum"),
-    _changed("a required property that is not there", _required, "/$defs/Tool/required", "names no property: 'novel'"),
+    _changed("a required property that is not there", _required, "/$defs/Tool/required", "unknown property: 'novel'"),
     _changed(
         "a required property that is no name",
         _field({"properties": {"a": _TEXT}, "required": [{"a": 1}]}),
@@ -150,33 +150,33 @@ _BAD_WHOLES = [
         "a definition of an inline type's name",
         _both(_field({"type": "object", "properties": {"a": _TEXT}}), _defs(ToolNovel=_TEXT)),
         "/$defs/Tool",
-        "ToolNovel would hide another one",
+        "would be named `ToolNovel`, which another definition is named already",
     ),
     _changed("a definition that is no name", _defs(**{"foo-bar": _TEXT}), "/$defs/foo-bar", "name"),
     _changed(
         "a list of its own kind",
         _field({"items": {"$ref": "#/$defs/Tool"}, "type": "array"}),
         "/$defs/Tool",
-        "a recursion other than that of JSON values",
+        "may be recursive only if it describes any JSON value",
     ),
-    _changed("a recursion over two", _recursion_over_two, "/$defs/Icon", "a recursion other than that of JSON values"),
+    _changed("a recursion over two", _recursion_over_two, "/$defs/Icon", "may be recursive only if"),
     _changed(
         "a recursion that leaves out null",
         _defs(Text={"anyOf": [{"type": "string"}, {"items": {"$ref": "#/$defs/Text"}, "type": "array"}]}),
         "/$defs/Text",
-        "leaves out some JSON values",
+        "excludes some JSON values",
     ),
     _changed(
         "parts that give a property two types",
         _defs(Both={"allOf": [{"$ref": "#/$defs/Tool"}, {"properties": {"name": {"type": "integer"}}}]}),
         "/$defs/Both",
-        "`allOf` parts give one property two types",
+        "the parts of `allOf` give one property two types",
     ),
     _changed(
         "parts of two types",
         _defs(Both={"allOf": [_TEXT, {"type": "object", "properties": {}}]}),
         "/$defs/Both",
-        "`allOf` parts differ in `type`",
+        "the parts of `allOf` differ in `type`",
     ),
     _changed(
         "two messages for one method",
@@ -226,11 +226,11 @@ _ONE_OF_EACH_KIND = {
     "a text for a property", "a required property that is not there", "two properties of one name",
     "a list of its own kind", "parts that give a property two types", "two messages for one method",
 }  # fmt: skip
-"""What bump is given: it compiles as `generate` does, but from another place."""
+"""The cases for `bump`, which compiles like `generate`, from another place."""
 
 
 @pytest.mark.parametrize("bad", _CASES, ids=lambda bad: bad.name)
-def test_generate_refuses_what_cannot_be_compiled_and_writes_nothing(
+def test_generate_rejects_an_invalid_schema_and_writes_nothing(
     bad: Bad, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema, output = small_folder(tmp_path / "schema", bad.content), tmp_path / "output"
@@ -248,7 +248,7 @@ def test_the_cases_for_bump_are_among_the_others() -> None:
 
 
 @pytest.mark.parametrize("bad", [bad for bad in _CASES if bad.name in _ONE_OF_EACH_KIND], ids=lambda bad: bad.name)
-def test_bump_refuses_what_cannot_be_compiled_and_writes_nothing(
+def test_bump_rejects_an_invalid_schema_and_writes_nothing(
     bad: Bad, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema, output, origin = (
@@ -265,7 +265,7 @@ def test_bump_refuses_what_cannot_be_compiled_and_writes_nothing(
     assert snapshot(tmp_path) == before
 
 
-def test_what_was_generated_before_stays_when_a_later_schema_cannot_be_compiled(
+def test_generated_files_stay_if_a_later_schema_cannot_be_compiled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
@@ -273,7 +273,7 @@ def test_what_was_generated_before_stays_when_a_later_schema_cannot_be_compiled(
     before = snapshot(output)
     pin(schema, NEWEST, small_schema(_required))
     assert codegen(schema, output, "generate") == 2
-    assert "names no property" in capsys.readouterr().err
+    assert "names an unknown property" in capsys.readouterr().err
     assert snapshot(output) == before
 
 
@@ -283,7 +283,7 @@ def test_what_was_generated_before_stays_when_a_later_schema_cannot_be_compiled(
         pytest.param("PINNED.json", "{", "Input data was truncated", id="cut off"),
         pytest.param("PINNED.json", "[]", "Expected `object`, got `array`", id="a list of pins"),
         pytest.param("PINNED.json", '{"2026-07-28": {"sha256": 1}}', "Expected `str`, got `int`", id="no text"),
-        pytest.param("PINNED.json", '{"../x": %s}', "is no version", id="a version that is a path"),
+        pytest.param("PINNED.json", '{"../x": %s}', "is not a version", id="a version that is a path"),
         pytest.param("errata.json", "{}", "Expected `array`, got `object`", id="no list of patches"),
         pytest.param("errata.json", "[{}]", "missing required field", id="a patch of nothing"),
         pytest.param("supplement.json", "{}", "missing required field", id="an empty supplement"),
@@ -298,7 +298,7 @@ def test_what_was_generated_before_stays_when_a_later_schema_cannot_be_compiled(
         ),
     ],
 )
-def test_a_file_beside_the_schemas_that_is_not_as_it_should_be_is_named(
+def test_an_invalid_file_beside_the_schemas_is_named(
     name: str, content: str | None, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
@@ -314,6 +314,6 @@ def test_a_file_beside_the_schemas_that_is_not_as_it_should_be_is_named(
     assert not output.exists()
 
 
-def test_a_schema_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_schema_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert codegen(tmp_path / "nowhere", tmp_path / "output", "generate") == 2
     assert f"error: {tmp_path / 'nowhere' / 'PINNED.json'}#: No such file" in capsys.readouterr().err

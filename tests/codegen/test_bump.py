@@ -1,4 +1,4 @@
-"""Taking in a schema of upstream's: what is written, what is told, and what is refused."""
+"""Import of a schema from upstream: files, report, and rejected input."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from codegen.bump import _entry  # pyright: ignore[reportPrivateUsage]
-from codegen.diff import changes
-from codegen.pipeline import interface
-from codegen.source import interface_text
+from codegen.diff import describe_changes
+from codegen.pipeline import load_interface
+from codegen.source import format_interface
 from tests.codegen.helpers import (
     NEWEST,
     PREVIOUS,
@@ -49,7 +49,7 @@ def _mend_json_values(defs: Schema) -> None:
 
 
 def _as_of_later(defs: Schema) -> None:
-    """The newest definitions, with something of every kind added, removed and changed."""
+    """Add, remove and change definitions of every kind."""
     _mend_json_values(defs)
     defs["Sound"] = {"properties": {"hz": {"type": "integer"}}, "required": ["hz"], "type": "object"}
     del defs["Icons"]
@@ -76,7 +76,7 @@ def _with_prose(schema: Schema) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Bumped:
-    """A schema folder that has taken in a new revision, and what was printed."""
+    """A schema folder after `bump` of a new revision, and the printed report."""
 
     schema: Path
     output: Path
@@ -97,10 +97,10 @@ def bumped(tmp_path_factory: pytest.TempPathFactory) -> Bumped:
 def test_bump_writes_the_schema_without_prose(bumped: Bumped) -> None:
     written = (bumped.schema / f"{_LATER}.json").read_text(encoding="utf-8")
     assert "About Tool." in bumped.origin.read_text(encoding="utf-8")
-    assert written == interface_text(newest_schema(_as_of_later))
+    assert written == format_interface(newest_schema(_as_of_later))
 
 
-def test_bump_pins_where_the_schema_comes_from_and_both_hashes(bumped: Bumped) -> None:
+def test_bump_pins_the_origin_of_the_schema_and_both_hashes(bumped: Bumped) -> None:
     pinned = read_json(bumped.schema / "PINNED.json")
     assert list(pinned) == [NEWEST, _LATER]
     assert pinned[NEWEST] == read_json(SCHEMA / "PINNED.json")[NEWEST]
@@ -120,7 +120,7 @@ def test_bump_regenerates_the_package(bumped: Bumped, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == ""
 
 
-def test_bump_leaves_the_other_files_of_the_schema_folder_alone(bumped: Bumped) -> None:
+def test_bump_does_not_change_other_files_of_the_schema_folder(bumped: Bumped) -> None:
     for name in ("docs.toml", "supplement.json", f"{NEWEST}.json"):
         assert (bumped.schema / name).read_bytes() == (SCHEMA / name).read_bytes()
 
@@ -147,13 +147,13 @@ def test_bump_leaves_the_other_files_of_the_schema_folder_alone(bumped: Bumped) 
         ("constants", '  ~ PromptReference.type: "ref/prompt" -> "ref/prompts"'),
     ],
 )
-def test_bump_tells_what_was_added_removed_and_changed(section: str, line: str, bumped: Bumped) -> None:
+def test_bump_reports_additions_removals_and_changes(section: str, line: str, bumped: Bumped) -> None:
     assert bumped.report[0] == f"{_LATER} against {NEWEST}:"
     assert line in _sections("\n".join(bumped.report[1:]))[section]
 
 
 def _sections(text: str) -> dict[str, list[str]]:
-    """A report's lines by the heading above them."""
+    """Group the lines of a report by their headings."""
     sections: dict[str, list[str]] = {}
     heading = ""
     for line in text.splitlines():
@@ -165,35 +165,34 @@ def _sections(text: str) -> dict[str, list[str]]:
     return sections
 
 
-def test_bump_names_the_definitions_and_properties_that_have_no_words(bumped: Bumped) -> None:
-    assert f"no words in docs.toml: {_LATER}: Sound" in bumped.report
-    assert f"no words in docs.toml: {_LATER}: Sound.hz" in bumped.report
+def test_bump_lists_the_definitions_and_properties_without_a_description(bumped: Bumped) -> None:
+    assert f"no description in docs.toml: {_LATER}: Sound" in bumped.report
+    assert f"no description in docs.toml: {_LATER}: Sound.hz" in bumped.report
 
 
-def test_bump_proposes_the_patches_of_older_revisions_whose_defect_stands(bumped: Bumped) -> None:
-    start = bumped.report.index(f"errata: {_RESULT_POINTER} has the defect of an older revision; consider adding:")
+def test_bump_proposes_the_patches_of_older_revisions_with_the_same_defect(bumped: Bumped) -> None:
+    proposed = f"errata: {_RESULT_POINTER} has the same defect as in an older revision; consider adding:"
+    start = bumped.report.index(proposed)
     proposal, _ = json.JSONDecoder().raw_decode("\n".join(bumped.report[start + 1 :]))
     known = [entry for entry in read_json(bumped.schema / "errata.json") if entry["pointer"] == _RESULT_POINTER]
     assert [proposal] == [{**entry, "version": _LATER} for entry in known]
     assert not any(_VALUE_POINTER in line for line in bumped.report)
 
 
-def test_bump_proposes_the_patch_without_which_a_revision_cannot_be_compiled(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The next revision is likely to have the defect of this one; the maintainer has to learn what to do about it."""
+def test_bump_proposes_the_patch_that_a_revision_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The next revision probably has the same defect, and the report must say how to patch it."""
     schema, origin = schema_folder(tmp_path / "schema"), write_json(tmp_path / "upstream.json", newest_schema())
     codegen(schema, tmp_path / "output", "bump", _LATER, str(origin))
     told = capsys.readouterr()
     assert _VALUE_POINTER in told.out + told.err
 
 
-def test_bump_refuses_another_file_for_a_pinned_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bump_rejects_another_file_for_a_pinned_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schema, origin = schema_folder(tmp_path / "schema"), write_json(tmp_path / "upstream.json", newest_schema())
     before = snapshot(tmp_path)
     assert codegen(schema, tmp_path / "output", "bump", NEWEST, str(origin)) == 2
     error = capsys.readouterr().err
-    assert f"error: {origin}#: sha256 {_sha256(origin)} is not the one pinned for {NEWEST}" in error
+    assert f"error: {origin}#: sha256 {_sha256(origin)} differs from the one pinned for {NEWEST}" in error
     assert snapshot(tmp_path) == before
 
 
@@ -204,7 +203,7 @@ def _add_price(defs: Schema) -> None:
 _PRICE_ADDED = "  + Tool.price: integer, optional"
 
 
-def test_bump_takes_another_file_for_a_pinned_version_when_it_is_told_to(
+def test_bump_accepts_another_file_for_a_pinned_version_with_repin(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
@@ -213,7 +212,7 @@ def test_bump_takes_another_file_for_a_pinned_version_when_it_is_told_to(
     assert codegen(schema, output, "bump", _LATER, str(origin), "--repin", "--commit", _COMMIT) == 0
     report = capsys.readouterr().out
     assert report.startswith(f"{_LATER} against {NEWEST}:\n")
-    _, _, since = report.partition(f"\n{_LATER} against what it was:\n")
+    _, _, since = report.partition(f"\n{_LATER} against its previous file:\n")
     assert _PRICE_ADDED in since.splitlines()
     pinned = read_json(schema / "PINNED.json")[_LATER]
     assert pinned["commit"] == _COMMIT
@@ -222,7 +221,7 @@ def test_bump_takes_another_file_for_a_pinned_version_when_it_is_told_to(
     assert "price: int" in (output / "mcpspec" / "v2031_05_01" / "structs.py").read_text(encoding="utf-8")
 
 
-def test_bump_of_the_oldest_revision_tells_what_changed_against_what_it_was(
+def test_bump_of_the_oldest_revision_reports_the_changes_to_its_previous_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema = small_folder(tmp_path / "schema", small_schema())
@@ -232,7 +231,7 @@ def test_bump_of_the_oldest_revision_tells_what_changed_against_what_it_was(
 
 
 def test_bump_with_the_file_that_is_pinned_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    schema = small_folder(tmp_path / "schema", interface_text(small_schema()).encode())
+    schema = small_folder(tmp_path / "schema", format_interface(small_schema()).encode())
     origin = Path(shutil.copy(schema / f"{NEWEST}.json", tmp_path / "upstream.json"))
     before = snapshot(schema)
     assert codegen(schema, tmp_path / "output", "bump", NEWEST, str(origin)) == 0
@@ -240,7 +239,7 @@ def test_bump_with_the_file_that_is_pinned_changes_nothing(tmp_path: Path, capsy
     assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")] == []
 
 
-def test_bump_takes_in_an_extension(tmp_path: Path) -> None:
+def test_bump_imports_an_extension(tmp_path: Path) -> None:
     schema, output = small_folder(tmp_path / "schema", small_schema()), tmp_path / "output"
     sound = {"type": "object", "properties": {"hz": {"type": "integer"}}}
     origin = write_json(tmp_path / "upstream.json", {"$defs": {"Sound": sound}})
@@ -254,7 +253,7 @@ def test_bump_takes_in_an_extension(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "version", ["draft", "2031-5-1", "2031-02-30", "2031-01-0\u0661", "ext/", "ext/Sound", "../2031-05-01", ""]
 )
-def test_bump_refuses_what_is_no_version(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bump_rejects_an_invalid_version(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schema, origin = schema_folder(tmp_path / "schema"), write_json(tmp_path / "upstream.json", newest_schema())
     before = snapshot(tmp_path)
     assert codegen(schema, tmp_path / "output", "bump", version, str(origin)) == 2
@@ -265,9 +264,7 @@ def test_bump_refuses_what_is_no_version(version: str, tmp_path: Path, capsys: p
 @pytest.mark.parametrize(
     "origin", ["nowhere.json", "http://127.0.0.1:1/a.json", "https://127.0.0.1:1/a.json", "https://[", "."]
 )
-def test_bump_refuses_an_origin_that_cannot_be_read(
-    origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bump_rejects_an_unreadable_origin(origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schema = schema_folder(tmp_path / "schema")
     before = snapshot(tmp_path)
     assert codegen(schema, tmp_path / "output", "bump", _LATER, origin) == 2
@@ -287,7 +284,7 @@ def test_bump_to_a_revision_that_cannot_be_compiled_writes_nothing(
     origin = write_json(tmp_path / "upstream.json", small_schema(_mend_json_values, _recurse))
     before = snapshot(tmp_path)
     assert codegen(schema, output, "bump", _LATER, str(origin)) == 2
-    assert "#/$defs/Tool: a recursion other than that of JSON values" in capsys.readouterr().err
+    assert "#/$defs/Tool: a definition may be recursive only if it describes any JSON value" in capsys.readouterr().err
     assert snapshot(tmp_path) == before
 
 
@@ -311,7 +308,7 @@ _KNOWN = {"repository": "a/b", "commit": "k" * 40, "path": "known.json", "refere
         pytest.param(f"https://mirror.example/a/b/{_HEX}/s.json", ("a/b", _HEX, "s.json"), id="a mirror"),
     ],
 )
-def test_a_raw_url_says_repository_commit_and_path(origin: str, source: tuple[str, str, str]) -> None:
+def test_repository_commit_and_path_are_read_off_a_raw_url(origin: str, source: tuple[str, str, str]) -> None:
     for known in ({}, _KNOWN):
         entry = _entry(_LATER, origin, known, None)
         assert (entry["repository"], entry["commit"], entry["path"]) == source
@@ -320,29 +317,31 @@ def test_a_raw_url_says_repository_commit_and_path(origin: str, source: tuple[st
 @pytest.mark.parametrize(
     "origin", ["upstream.json", f"https://raw.githubusercontent.com/a/b/main/schema/{_LATER}/schema.json"]
 )
-def test_an_origin_that_names_no_commit_leaves_it_to_the_argument(origin: str) -> None:
+def test_the_commit_is_an_argument_if_the_origin_names_none(origin: str) -> None:
     official = ("modelcontextprotocol/modelcontextprotocol", f"schema/{_LATER}/schema.json")
     for commit, expected in ((_COMMIT, _COMMIT), (None, "unknown")):
         entry = _entry(_LATER, origin, {}, commit)
         assert (entry["repository"], entry["path"], entry["commit"]) == (*official, expected)
 
 
-def test_what_is_known_of_a_version_stays_where_nothing_else_is_said() -> None:
+def test_pinned_facts_of_a_version_stay_unless_others_are_given() -> None:
     assert _entry(_LATER, "upstream.json", _KNOWN, None) == _KNOWN
     assert _entry(_LATER, "upstream.json", _KNOWN, _COMMIT) == {**_KNOWN, "commit": _COMMIT}
 
 
-def test_another_file_without_a_commit_is_not_pinned_to_the_commit_of_the_one_before(tmp_path: Path) -> None:
+def test_another_file_without_a_commit_is_not_pinned_to_the_previous_commit(tmp_path: Path) -> None:
     schema = small_folder(tmp_path / "schema", small_schema())
     origin = write_json(tmp_path / "upstream.json", small_schema(_add_price))
-    before = read_json(schema / "PINNED.json")[NEWEST]["commit"]
+    pinned = read_json(schema / "PINNED.json")
+    pinned[NEWEST]["commit"] = "a commit of the previous file"
+    write_json(schema / "PINNED.json", pinned)
     if codegen(schema, tmp_path / "output", "bump", NEWEST, str(origin), "--repin") == 0:
-        assert read_json(schema / "PINNED.json")[NEWEST]["commit"] != before
+        assert read_json(schema / "PINNED.json")[NEWEST]["commit"] != pinned[NEWEST]["commit"]
 
 
 @pytest.fixture(scope="module")
 def diff() -> dict[str, list[str]]:
-    """What `diff` prints of the two newest revisions."""
+    """Return the output of `diff` for the two newest revisions."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         assert codegen(SCHEMA, Path("nowhere"), "diff", PREVIOUS, NEWEST) == 0
     return _sections(printed.getvalue())
@@ -377,11 +376,11 @@ def diff() -> dict[str, list[str]]:
         ("constants", '  - ElicitRequest.jsonrpc: "2.0"'),
     ],
 )
-def test_diff_tells_what_changed_between_two_revisions(section: str, line: str, diff: dict[str, list[str]]) -> None:
+def test_diff_reports_the_changes_between_two_revisions(section: str, line: str, diff: dict[str, list[str]]) -> None:
     assert line in diff[section]
 
 
-def test_diff_tells_nothing_of_what_stayed(diff: dict[str, list[str]]) -> None:
+def test_diff_omits_what_did_not_change(diff: dict[str, list[str]]) -> None:
     told = {line.split()[1].rstrip(":") for lines in diff.values() for line in lines}
     assert told.isdisjoint({"tools/list", "INVALID_PARAMS", "INVALID_REQUEST", "Tool", "Tool.name", "TextContent.type"})
 
@@ -397,9 +396,8 @@ def test_diff_with_an_unknown_version_is_an_error(
 ) -> None:
     unknown = next(version for version in versions if version != NEWEST)
     assert codegen(SCHEMA, Path("nowhere"), "diff", *versions) == 2
-    assert (
-        capsys.readouterr().err == f"error: {SCHEMA / 'PINNED.json'}#/{unknown.replace('/', '~1')}: no such version\n"
-    )
+    place = f"{SCHEMA / 'PINNED.json'}#/{unknown.replace('/', '~1')}"
+    assert capsys.readouterr().err == f"error: {place}: no such version is pinned\n"
 
 
 def _without_jsonrpc(defs: Schema) -> None:
@@ -432,9 +430,10 @@ def _optional(defs: Schema) -> None:
         pytest.param(_open, "Icon", id="an object that is open now"),
     ],
 )
-def test_diff_tells_every_change_of_what_is_accepted(change: Change, named: str, tmp_path: Path) -> None:
+def test_diff_reports_every_change_of_the_accepted_values(change: Change, named: str, tmp_path: Path) -> None:
     schema = small_folder(tmp_path / "schema", small_schema())
-    before = interface(schema, NEWEST)
+    before = load_interface(schema, NEWEST)
     pin(schema, NEWEST, small_schema(change))
-    lines: list[Any] = [line.split()[:2] for line in changes(before, interface(schema, NEWEST)).splitlines()]
+    report = describe_changes(before, load_interface(schema, NEWEST))
+    lines: list[Any] = [line.split()[:2] for line in report.splitlines()]
     assert ["~", f"{named}:"] in lines

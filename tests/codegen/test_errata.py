@@ -1,4 +1,4 @@
-"""Asserted patches: each states what it expects to find, and stops generation once that is no longer so."""
+"""Errata: each states the value that it expects, and stops generation if it finds another."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _SCHEMA: dict[str, Any] = {
 _FILE = "schema/2030-01-01.json"
 
 
-def _entry(pointer: str, old: Any, new: Any, version: str = "2030-01-01") -> errata.Entry:
+def _entry(pointer: str, old: Any, new: Any, version: str = "2030-01-01") -> errata.Erratum:
     return {"version": version, "pointer": pointer, "old": old, "new": new, "reason": "r", "upstream": "u"}
 
 
-def _apply(*entries: errata.Entry) -> dict[str, Any]:
+def _apply(*entries: errata.Erratum) -> dict[str, Any]:
     return errata.apply(_SCHEMA, list(entries), "2030-01-01", _FILE)
 
 
@@ -61,7 +61,7 @@ def _apply_back(schema: dict[str, Any], pointer: str, new: Any, old: Any) -> dic
     return errata.apply(schema, [_entry(pointer, new, old)], "2030-01-01", _FILE)
 
 
-def test_a_patch_leaves_the_schema_that_it_was_given_alone() -> None:
+def test_applying_a_patch_does_not_change_its_argument() -> None:
     before = copy.deepcopy(_SCHEMA)
     _apply(_entry("/$defs/Other/anyOf/1/type", "integer", "number"))
     assert before == _SCHEMA
@@ -79,13 +79,13 @@ def test_patches_are_applied_in_their_order() -> None:
     assert patched["$defs"]["Other"] == {"type": "null"}
 
 
-def test_a_patch_whose_old_value_is_gone_stops_generation() -> None:
+def test_a_patch_that_finds_another_value_stops_generation() -> None:
     with pytest.raises(SchemaError, match="expected 'boolean', found 'integer'") as caught:
         _apply(_entry("/$defs/Other/anyOf/1/type", "boolean", "number"))
     assert (caught.value.file, caught.value.pointer) == (_FILE, "/$defs/Other/anyOf/1/type")
 
 
-def test_a_patch_that_upstream_has_made_itself_names_the_entry_to_delete() -> None:
+def test_a_patch_whose_defect_upstream_has_fixed_names_the_entry_to_delete() -> None:
     with pytest.raises(SchemaError, match="upstream has fixed it; delete the entry") as caught:
         _apply(_entry("/$defs/Other/anyOf/1/type", "number", "integer"))
     assert "errata.json entry 2030-01-01 /$defs/Other/anyOf/1/type" in str(caught.value)
@@ -104,13 +104,13 @@ def test_a_patch_that_upstream_has_made_itself_names_the_entry_to_delete() -> No
         pytest.param("", id="the whole document"),
     ],
 )
-def test_a_patch_whose_place_is_gone_names_the_place(pointer: str) -> None:
-    with pytest.raises(SchemaError, match="the place is gone; delete or move the entry") as caught:
+def test_a_patch_without_its_place_names_the_place(pointer: str) -> None:
+    with pytest.raises(SchemaError, match="the place no longer exists; delete or move the entry") as caught:
         _apply(_entry(pointer, "old", "new"))
     assert (caught.value.file, caught.value.pointer) == (_FILE, pointer)
 
 
-def test_carrying_over_proposes_the_entries_whose_defect_stands_in_the_new_schema_too() -> None:
+def test_carrying_over_proposes_the_entries_whose_defect_the_new_schema_has_too() -> None:
     proposed = _entry("/$defs/Other/anyOf/1/type", "integer", "number", version="2029-01-01")
     entries = [
         proposed,
@@ -120,7 +120,7 @@ def test_carrying_over_proposes_the_entries_whose_defect_stands_in_the_new_schem
     assert errata.carry_over(_SCHEMA, entries, "2030-01-01") == [{**proposed, "version": "2030-01-01"}]
 
 
-def test_carrying_over_proposes_nothing_that_the_version_has_an_entry_for() -> None:
+def test_carrying_over_proposes_nothing_for_a_place_with_an_entry() -> None:
     entries = [
         _entry("/$defs/Other/anyOf/1/type", "integer", "number", version="2029-01-01"),
         _entry("/$defs/Other/anyOf/1/type", "integer", "number"),
@@ -136,16 +136,16 @@ def test_carrying_over_proposes_a_defect_of_several_versions_once() -> None:
     assert len(errata.carry_over(_SCHEMA, entries, "2030-01-01")) == 1
 
 
-def test_carrying_over_passes_by_an_entry_whose_place_is_no_longer_a_list() -> None:
+def test_carrying_over_ignores_an_entry_whose_place_is_no_longer_a_list() -> None:
     entries = [_entry("/$defs/Other/anyOf/1/type/0", "integer", "number", version="2029-01-01")]
     assert errata.carry_over(_SCHEMA, entries, "2030-01-01") == []
 
 
-_ENTRIES: list[errata.Entry] = read_json(SCHEMA / "errata.json")
+_ENTRIES: list[errata.Erratum] = read_json(SCHEMA / "errata.json")
 
 
 @pytest.mark.parametrize("entry", _ENTRIES, ids=lambda entry: f"{entry['version']} {entry['pointer']}")
-def test_a_committed_patch_says_what_it_changes_and_why_and_applies(entry: errata.Entry) -> None:
+def test_a_committed_patch_has_a_reason_and_applies(entry: errata.Erratum) -> None:
     assert list(entry) == ["version", "pointer", "old", "new", "reason", "upstream"]
     assert entry["version"] in pinned_versions()
     assert entry["old"] != entry["new"]
@@ -156,7 +156,7 @@ def test_a_committed_patch_says_what_it_changes_and_why_and_applies(entry: errat
     assert patched != schema
 
 
-def test_no_two_committed_patches_are_of_one_place() -> None:
+def test_committed_patches_have_different_places() -> None:
     places = [(entry["version"], entry["pointer"]) for entry in _ENTRIES]
     assert len(set(places)) == len(places)
 
@@ -166,10 +166,10 @@ def test_no_two_committed_patches_are_of_one_place() -> None:
     [
         pytest.param({"type": "object"}, "upstream has fixed it; delete the entry", id="fixed"),
         pytest.param({"type": "array"}, "expected 'string', found 'array'; review the entry", id="changed"),
-        pytest.param({}, "the place is gone; delete or move the entry", id="gone"),
+        pytest.param({}, "the place no longer exists; delete or move the entry", id="gone"),
     ],
 )
-def test_a_patch_that_no_longer_fits_stops_the_command_line_too(
+def test_the_command_fails_if_a_patch_no_longer_matches(
     tool: dict[str, Any], cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema, output = schema_folder(tmp_path / "schema"), tmp_path / "output"
@@ -186,7 +186,7 @@ def test_a_patch_that_no_longer_fits_stops_the_command_line_too(
 def test_a_patch_of_a_version_that_is_not_pinned_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Such an entry would never be checked again, and outlive its cause."""
+    """It would never be checked again, and outlive its cause."""
     schema = schema_folder(tmp_path / "schema")
     entries = [*read_json(schema / "errata.json"), _entry("/$defs/Tool/type", "object", "string", version="2024-13-99")]
     write_json(schema / "errata.json", entries)

@@ -1,4 +1,4 @@
-"""The Python names that the schema's names become."""
+"""Python names made from names of the schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from codegen.names import attribute_name, constant_name, pascal, snake
+from codegen.names import name_attribute, name_constant, to_pascal, to_snake
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from codegen.names import attribute_name, constant_name, pascal, snake
     ],
 )
 def test_snake_splits_words_where_case_or_punctuation_does(text: str, name: str) -> None:
-    assert snake(text) == name
+    assert to_snake(text) == name
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_snake_splits_words_where_case_or_punctuation_does(text: str, name: str)
     ],
 )
 def test_pascal_joins_words_and_leaves_capitals_within_them_alone(text: str, name: str) -> None:
-    assert pascal(text) == name
+    assert to_pascal(text) == name
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_pascal_joins_words_and_leaves_capitals_within_them_alone(text: str, nam
     ],
 )
 def test_constant_name_is_the_snake_name_in_capitals(text: str, name: str) -> None:
-    assert constant_name(text) == name
+    assert name_constant(text) == name
 
 
 @pytest.mark.parametrize(
@@ -91,25 +91,25 @@ def test_constant_name_is_the_snake_name_in_capitals(text: str, name: str) -> No
     ],
 )
 def test_attribute_name_drops_the_namespace_and_avoids_keywords_and_methods(wire: str, attribute: str) -> None:
-    assert attribute_name(wire) == attribute
+    assert name_attribute(wire) == attribute
 
 
 @pytest.mark.parametrize("method", ["clear", "copy", "get", "items", "keys", "pop", "update", "values"])
-def test_a_member_of_an_open_object_does_not_hide_a_method_of_dict(method: str) -> None:
-    assert attribute_name(method, in_dict=True) == method + "_"
+def test_a_member_of_an_open_object_does_not_shadow_a_method_of_dict(method: str) -> None:
+    assert name_attribute(method, in_dict=True) == method + "_"
 
 
-def test_a_member_of_an_open_object_is_named_like_any_other_otherwise() -> None:
-    assert attribute_name("mimeType", in_dict=True) == "mime_type"
+def test_other_members_of_an_open_object_are_named_like_those_of_records() -> None:
+    assert name_attribute("mimeType", in_dict=True) == "mime_type"
 
 
-def test_no_field_hides_an_attribute_of_a_pydantic_model() -> None:
+def test_no_field_shadows_an_attribute_of_a_pydantic_model() -> None:
     public = [name for name in dir(BaseModel) if not name.startswith("_")]
-    assert [name for name in public if attribute_name(name) == name] == []
+    assert [name for name in public if name_attribute(name) == name] == []
 
 
 @given(st.from_regex(r"[a-z][A-Za-z0-9]*(/[a-z][A-Za-z0-9]*)?", fullmatch=True))
 def test_a_camel_case_name_always_becomes_a_python_name(wire: str) -> None:
-    attribute = attribute_name(wire)
+    attribute = name_attribute(wire)
     assert attribute.isidentifier()
     assert not keyword.iskeyword(attribute)

@@ -27,7 +27,7 @@ from tests.codegen.helpers import (
 _PACKAGE = f"mcpspec/v{NEWEST.replace('-', '_')}"
 
 
-def test_the_order_of_hashes_changes_nothing(tmp_path: Path) -> None:
+def test_the_output_does_not_depend_on_the_order_of_hashes(tmp_path: Path) -> None:
     schema = schema_folder(tmp_path / "schema")
     runs = [
         subprocess.Popen(
@@ -48,7 +48,7 @@ def test_the_order_of_hashes_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_committed_package_is_what_the_committed_schemas_compile_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_committed_package_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     status = codegen(SCHEMA, GENERATED, "check")
     assert capsys.readouterr().out == ""
     assert status == 0
@@ -56,7 +56,7 @@ def test_the_committed_package_is_what_the_committed_schemas_compile_to(capsys: 
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a schema folder and what it compiles to."""
+    """Make a folder with a schema folder and its compiled package."""
     folder = tmp_path_factory.mktemp("fresh")
     small_folder(folder / "schema", small_schema())
     assert codegen(folder / "schema", folder / "output", "generate") == 0
@@ -91,7 +91,7 @@ def _add_bytecode(output: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         pytest.param(_edit, f"differs: {_PACKAGE}/structs.py", id="edited"),
         pytest.param(_edit_line_endings, f"differs: {_PACKAGE}/methods.py", id="other line endings"),
@@ -100,19 +100,19 @@ def _add_bytecode(output: Path) -> None:
         pytest.param(_add, f"stale: {_PACKAGE}/notes.py", id="stale"),
     ],
 )
-def test_check_names_a_file_that_is_not_as_it_was_generated_and_mends_nothing(
-    change: Callable[[Path], None], told: str, fresh: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_check_names_a_file_that_differs_and_changes_nothing(
+    change: Callable[[Path], None], expected: str, fresh: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = Path(shutil.copytree(fresh / "output", tmp_path / "output"))
     change(output)
     before = snapshot(output)
     assert codegen(fresh / "schema", output, "check") == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [told, "run `make generate` and commit what it writes"]
+    assert lines == [expected, "run `make generate` and commit what it writes"]
     assert snapshot(output) == before
 
 
-def test_check_accepts_what_was_just_generated_and_has_been_imported(
+def test_check_accepts_a_package_that_was_just_generated_and_imported(
     fresh: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = Path(shutil.copytree(fresh / "output", tmp_path / "output"))
@@ -128,32 +128,32 @@ def _written(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): data.decode() for path, data in snapshot(folder).items()}
 
 
-def test_write_makes_a_folder_hold_exactly_the_files(tmp_path: Path) -> None:
+def test_write_makes_a_package_contain_exactly_the_files(tmp_path: Path) -> None:
     write(_FILES, tmp_path)
     assert _written(tmp_path) == _FILES
     assert compare(_FILES, tmp_path) == []
 
 
-def test_write_overwrites_what_was_edited_and_removes_what_is_stale(tmp_path: Path) -> None:
+def test_write_overwrites_edited_files_and_removes_stale_ones(tmp_path: Path) -> None:
     write({**_FILES, "mcpspec/v0/structs.py": "gone = 1\n", "mcpspec/v1/structs.py": "old = 1\n"}, tmp_path)
     write(_FILES, tmp_path)
     assert _written(tmp_path) == _FILES
 
 
-def test_write_leaves_no_folder_of_a_package_that_is_gone(tmp_path: Path) -> None:
+def test_write_removes_the_folder_of_a_deleted_package(tmp_path: Path) -> None:
     """Python would import an empty one as a namespace package."""
     write({**_FILES, "mcpspec/v0/structs.py": "gone = 1\n"}, tmp_path)
     write(_FILES, tmp_path)
     assert not (tmp_path / "mcpspec" / "v0").exists()
 
 
-def test_compare_tells_everything_that_differs_in_order(tmp_path: Path) -> None:
+def test_compare_lists_all_differences_in_order(tmp_path: Path) -> None:
     write({"p/b.py": "", "p/c.py": "old = 1\n", "p/d.py": "", "p/stale.py": ""}, tmp_path)
     wanted = {"p/a.py": "", "p/b.py": "", "p/c.py": "new = 1\n", "p/d.py": "new = 1\n"}
     assert compare(wanted, tmp_path) == ["missing: p/a.py", "stale: p/stale.py", "differs: p/c.py", "differs: p/d.py"]
 
 
-def test_write_touches_nothing_beside_the_package(tmp_path: Path) -> None:
+def test_write_changes_nothing_beside_the_package(tmp_path: Path) -> None:
     mine = [tmp_path / "notes.txt", tmp_path / "other" / "mcpspec" / "v0.py", tmp_path / "mcpspecs" / "a.py"]
     for path in mine:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,9 +172,9 @@ def test_an_output_that_is_a_file_is_an_error_and_nothing_is_written(
     output.touch()
     before = snapshot(tmp_path)
     assert codegen(schema, output, *command) == 2
-    assert f"error: {output}#: is not a folder" in capsys.readouterr().err
+    assert f"error: {output}#: expected a folder, found a file" in capsys.readouterr().err
     assert snapshot(tmp_path) == before
 
 
-def test_compare_with_a_folder_that_is_not_there_finds_all_files_missing(tmp_path: Path) -> None:
+def test_compare_with_a_missing_folder_lists_all_files(tmp_path: Path) -> None:
     assert compare({"a.py": ""}, tmp_path / "nowhere") == ["missing: a.py"]

@@ -1,4 +1,4 @@
-"""What `schema/` holds: upstream's interface, without upstream's prose."""
+"""The folder `schema/` contains upstream's interface, without upstream's prose."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from codegen.bump import schema_check
-from codegen.source import interface_text, strip
+from codegen.bump import find_differences
+from codegen.source import format_interface, strip
 from tests.codegen.helpers import (
     NEWEST,
     SCHEMA,
@@ -86,7 +86,7 @@ def test_stripping_removes_prose_and_examples_and_no_property(node: dict[str, An
     assert strip(node) == left
 
 
-def test_stripping_leaves_its_argument_alone() -> None:
+def test_stripping_does_not_change_its_argument() -> None:
     node = {"title": "x", "properties": {"a": {"title": "x", "type": "string"}}}
     before = json.dumps(node)
     strip(node)
@@ -108,11 +108,11 @@ def test_stripping_keeps_the_order_of_keys() -> None:
 @pytest.mark.parametrize("version", pinned_versions())
 def test_a_committed_schema_is_in_the_form_that_the_compiler_writes(version: str) -> None:
     text = (SCHEMA / f"{version}.json").read_text(encoding="utf-8")
-    assert interface_text(json.loads(text)) == text
+    assert format_interface(json.loads(text)) == text
 
 
 @pytest.mark.parametrize("command", ["generate", "check"])
-def test_a_schema_with_another_hash_than_the_pinned_one_is_an_error_that_names_the_file(
+def test_a_schema_whose_hash_is_not_the_pinned_one_is_an_error_that_names_the_file(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema, output = schema_folder(tmp_path / "schema"), tmp_path / "output"
@@ -125,9 +125,7 @@ def test_a_schema_with_another_hash_than_the_pinned_one_is_an_error_that_names_t
     assert snapshot(tmp_path) == before
 
 
-def test_a_pinned_schema_that_is_not_there_is_an_error_that_names_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_schema_is_an_error_that_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schema = schema_folder(tmp_path / "schema")
     (schema / f"{NEWEST}.json").unlink()
     assert codegen(schema, tmp_path / "output", "generate") == 2
@@ -136,7 +134,7 @@ def test_a_pinned_schema_that_is_not_there_is_an_error_that_names_the_file(
 
 @pytest.fixture(scope="module")
 def official() -> Path:
-    """Upstream's own files, which are not in this repository."""
+    """Return the folder of upstream's files, which are not in this repository."""
     folder = os.environ.get("MCP_OFFICIAL_SCHEMA")
     if not folder:
         pytest.skip("MCP_OFFICIAL_SCHEMA names no folder with upstream's schemas")
@@ -149,7 +147,7 @@ def _upstream(official: Path, version: str) -> Json:
 
 
 def _stands_for_a_schema(above: tuple[str | int, ...]) -> bool:
-    """Whether an object is a schema, by the keys above it; else it is a map from names to schemas."""
+    """Return whether an object is a schema, and not a map of schemas, by the keys above it."""
     maps = ("properties", "$defs", "definitions")
     return not above or above[-1] not in maps or not _stands_for_a_schema(above[:-1])
 
@@ -164,19 +162,19 @@ def _without_prose(node: Json, above: tuple[str | int, ...] = ()) -> Json:
 
 
 def _in_order(node: Json) -> object:
-    """A value in which the order of keys counts when it is compared."""
+    """Convert a value such that comparisons consider the order of keys."""
     if isinstance(node, dict):
         return [(key, _in_order(value)) for key, value in node.items()]
     return [_in_order(item) for item in node] if isinstance(node, list) else node
 
 
 @pytest.mark.parametrize("version", pinned_versions())
-def test_our_schema_is_upstreams_minus_prose(version: str, official: Path) -> None:
+def test_our_schema_is_upstreams_without_prose(version: str, official: Path) -> None:
     assert _in_order(read_json(SCHEMA / f"{version}.json")) == _in_order(_without_prose(_upstream(official, version)))
 
 
-def test_schema_check_agrees_that_ours_are_upstreams(official: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert schema_check(SCHEMA, official) == []
+def test_schema_check_accepts_our_files(official: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert find_differences(SCHEMA, official) == []
     assert codegen(SCHEMA, Path("nowhere"), "schema-check", str(official)) == 0
     assert capsys.readouterr().out == ""
 
@@ -190,11 +188,11 @@ def test_schema_check_names_the_version_that_differs_or_is_missing(
     schema = schema_folder(tmp_path / "schema", NEWEST, "ext/tasks")
     assert codegen(schema, tmp_path / "output", "schema-check", str(tmp_path / "official")) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert f"{NEWEST}: upstream's file has another sha256 than PINNED.json says" in lines
+    assert f"{NEWEST}: the sha256 of upstream's file differs from the one in PINNED.json" in lines
     assert any(line.startswith("ext/tasks: upstream's file is missing") for line in lines)
 
 
-def test_schema_check_names_a_version_whose_schema_is_not_upstreams_minus_prose(
+def test_schema_check_names_a_version_whose_schema_differs_from_upstreams_without_prose(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema, upstream = schema_folder(tmp_path / "schema"), tmp_path / "official" / NEWEST / "schema.json"
@@ -205,7 +203,7 @@ def test_schema_check_names_a_version_whose_schema_is_not_upstreams_minus_prose(
     write_json(upstream, newest_schema(lambda defs: defs["Tool"]["required"].remove("name")))
     _pin_upstream(schema, upstream)
     assert codegen(schema, tmp_path / "output", "schema-check", str(tmp_path / "official")) == 1
-    assert f"{NEWEST}: our file is not upstream's without prose" in capsys.readouterr().out
+    assert f"{NEWEST}: our file differs from upstream's without prose" in capsys.readouterr().out
 
 
 def _pin_upstream(schema: Path, upstream: Path) -> None:
@@ -215,7 +213,7 @@ def _pin_upstream(schema: Path, upstream: Path) -> None:
 
 
 _RUN = 8
-"""So many words in a row are no coincidence."""
+"""As many consecutive words are no coincidence."""
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
@@ -242,7 +240,7 @@ def _texts(table: dict[str, Json], path: tuple[str, ...] = ()) -> Iterator[tuple
             yield ".".join((*path, key)), str(value)
 
 
-def test_our_words_share_no_run_of_eight_words_with_upstreams(official: Path) -> None:
+def test_our_descriptions_share_no_eight_consecutive_words_with_upstreams(official: Path) -> None:
     descriptions = [text for version in pinned_versions() for text in _descriptions(_upstream(official, version))]
     assert len(descriptions) > 1000
     theirs = {run for text in descriptions for run in _runs(text)}

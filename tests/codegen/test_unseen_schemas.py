@@ -1,4 +1,4 @@
-"""Schemas that nobody has seen: what MCP may say tomorrow compiles without a change to the compiler."""
+"""Unseen schemas: likely changes of MCP compile without a change of the compiler."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _either(*members: Schema) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something new in a schema, values of its types that are right, and others with the place that is wrong."""
+    """An addition to the schema, with valid values of its types, and invalid ones with the place of the fault."""
 
     name: str
     definitions: Schema = field(default_factory=dict[str, Any])
@@ -247,7 +247,7 @@ _CASES = [
         ],
     ),
     Case(
-        "an object of which nothing is said",
+        "an object without a description of its members",
         {"Anything": {"type": "object"}, "Holder": _object({"extra": _ref("Anything")})},
         accepted=[("Anything", {"a.org/b": [1]}), ("Holder", {"extra": {"a": {"b": None}}}), ("Holder", {"extra": {}})],
         rejected=[("Anything", [], ""), ("Holder", {"extra": "a"}, "extra")],
@@ -376,7 +376,7 @@ def _all_of_it(defs: Schema) -> None:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What comes of the newest revision with all that is new in it at once."""
+    """Compile the newest revision with all new cases at once."""
     return compiled(tmp_path_factory.mktemp("unseen"), _all_of_it)
 
 
@@ -389,7 +389,7 @@ Outcomes = Callable[[str, str, Any], Outcome]
 
 @pytest.fixture(scope="module")
 def outcome(package: Path) -> Outcomes:
-    """What a backend makes of a value of a type."""
+    """Decode a value of a type with a backend."""
     values = [value for case in _CASES for value in _values(case)]
     found = {
         (backend, json.dumps(value)): outcome
@@ -414,14 +414,16 @@ def test_the_case_itself_agrees_with_the_json_schema(case: Case) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)
-def test_what_the_schema_allows_is_read_and_written_back_as_it_was(case: Case, backend: str, outcome: Outcomes) -> None:
+def test_a_value_that_the_schema_allows_is_decoded_and_encoded_unchanged(
+    case: Case, backend: str, outcome: Outcomes
+) -> None:
     outcomes = [outcome(backend, kind, value) for kind, value in case.accepted]
     assert outcomes == [Outcome(encoded=value) for _, value in case.accepted]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)
-def test_what_the_schema_forbids_is_rejected_at_its_place(case: Case, backend: str, outcome: Outcomes) -> None:
+def test_a_value_that_the_schema_forbids_is_rejected_at_its_place(case: Case, backend: str, outcome: Outcomes) -> None:
     outcomes = [outcome(backend, kind, value) for kind, value, _ in case.rejected]
     assert outcomes == [Outcome(rejected_at=path) for _, _, path in case.rejected]
 
@@ -432,7 +434,7 @@ def _request(method: str, params: str) -> Schema:
 
 
 def _add_messages(defs: Schema) -> None:
-    """Requests of the client, one of them of a new capability, and a notification of the server."""
+    """Add requests of the client, one of them for a new capability, and a notification of the server."""
     response = {"id": _ref("RequestId"), "jsonrpc": _const("2.0"), "result": _ref("InspectToolResult")}
     defs["InspectToolRequest"] = _request("tools/inspect", "InspectToolRequestParams")
     defs["InspectToolRequestParams"] = _object(
@@ -466,7 +468,7 @@ def answer(stub, handler):
         getattr(stub(), handler)(None, None)
     except AttributeError:
         return None
-    except handlers.MethodNotFoundError as error:
+    except handlers.UnimplementedMethodError as error:
         return [error.method, error.code]
 
 def described(method):
@@ -500,7 +502,7 @@ def with_messages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def methods(request: pytest.FixtureRequest, with_messages: Path) -> Any:
-    """The method records of one backend, as plain data, with the name of the backend."""
+    """Return the method records of a backend as plain data, with the name of the backend."""
     backend: str = request.param
     return {"backend": backend, **json.loads(python(with_messages, _DESCRIBE, backend))}
 
@@ -522,7 +524,7 @@ def test_a_new_request_of_the_client_has_a_record_and_a_handler_on_the_server(me
     }
 
 
-def test_a_new_request_of_a_new_capability_without_a_result_of_its_own_answers_the_empty_result(methods: Any) -> None:
+def test_a_new_request_without_a_result_of_its_own_has_the_empty_result(methods: Any) -> None:
     record = methods["music/tune"]
     assert record["params"] == "RequestParams"
     assert "EmptyResult" in record["result"]
@@ -554,7 +556,7 @@ _META: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_new_message_is_read_through_the_unions_of_messages(backend: str, with_messages: Path) -> None:
+def test_a_new_message_is_decoded_through_the_unions_of_messages(backend: str, with_messages: Path) -> None:
     head = {"jsonrpc": "2.0", "id": 1, "method": "tools/inspect"}
     request: dict[str, Any] = {**head, "params": {"_meta": _META, "name": "a", "depth": 2}}
     notification = {"jsonrpc": "2.0", "method": "notifications/tools/inspected", "params": {"name": "a"}}
@@ -581,7 +583,7 @@ def test_a_new_message_is_read_through_the_unions_of_messages(backend: str, with
     ]
 
 
-def test_a_new_revision_is_the_latest_and_stands_beside_the_others(tmp_path: Path) -> None:
+def test_a_new_revision_becomes_the_latest_and_the_others_stay(tmp_path: Path) -> None:
     schema, output = schema_folder(tmp_path / "schema"), tmp_path / "output"
     entries = read_json(schema / "errata.json")
     later = [{**entry, "version": "2031-05-01"} for entry in entries]
@@ -614,12 +616,12 @@ def _add_bounds(defs: Schema) -> None:
 
 
 def _candidate(node: Schema, **others: Schema) -> Change:
-    """A new type with one member `it`."""
+    """Make a type with one member `it`."""
     return lambda defs: defs.update({_CANDIDATE: _object({"it": node}), **others})
 
 
 def _holder(name: str) -> Change:
-    """A type with a member whose type has a certain name."""
+    """Make a type with a member whose type has a given name."""
     return lambda defs: defs.update({name: _object({"text": _STRING}), _CANDIDATE: _object({"it": _ref(name)})})
 
 
@@ -696,16 +698,16 @@ def _field_named_by_its_type(defs: Schema) -> None:
         pytest.param(_with_method("x-music/tune"), "x", 1, id="a method with a hyphen"),
     ],
 )
-def test_what_is_out_of_the_way_is_compiled_to_the_letter_or_refused(
+def test_an_unusual_schema_is_compiled_exactly_or_rejected(
     change: Change, right: Any, wrong: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing that a schema says is dropped in silence, and no module is written that does not work."""
+    """No keyword is ignored silently, and every generated module works."""
     schema, output = small_folder(tmp_path / "schema", small_schema(_add_bounds, change)), tmp_path / "output"
     file = schema / f"{NEWEST}.json"
     if codegen(schema, output, "generate") == 2:
         error = capsys.readouterr().err
         assert f"error: {file}#/" in error
-        assert "`$ref` names nothing" not in error  # that would be a slip of the case
+        assert "`$ref` leads to no definition" not in error  # that would be a slip of the case
         return
     for backend in BACKENDS:
         known = {"share": 0.5}

@@ -1,8 +1,8 @@
-"""A client that does what the official conformance suite asks for, by the name of the scenario.
+"""A client for the official conformance suite, with a function for each scenario.
 
     MCP_CONFORMANCE_SCENARIO=tools_call python tests/conformance/client.py URL
 
-`URL` is anything that `typedmcp.connect` takes as text; a command, for trying it over stdio, goes behind `--`.
+`URL` is any text that `typedmcp.connect` accepts; a command, to try it over stdio, follows `--`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 import typedmcp
 from typedmcp.client import Target
 from typedmcp.dialect import structs
-from typedmcp.edge.revisions import SUPPORTED
+from typedmcp.revisions.features import SUPPORTED
 
 CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-"""What the suite tells the client beside the name of the scenario."""
+"""The context that the suite passes to the client, beside the name of the scenario."""
 
 Scenario: TypeAlias = Callable[[typedmcp.Client], Awaitable[object]]
 
@@ -38,7 +38,7 @@ async def defaults(client: typedmcp.Client) -> object:
 
 
 async def preservation(client: typedmcp.Client) -> object:
-    """Hand the schema of a tool back as it came."""
+    """Return the schema of a tool unchanged."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     return await client.call_tool("json_schema_echo", {"schema": dict(tools["json_schema_2020_12_tool"].input_schema)})
 
@@ -50,14 +50,14 @@ async def request_metadata(client: typedmcp.Client) -> object:
 
 
 async def call_each(client: typedmcp.Client) -> object:
-    """Call whatever is offered."""
+    """Call all tools."""
     for tool in (await client.list_tools()).tools:
         await client.call_tool(tool.name, some_arguments(tool.input_schema))
     return None
 
 
 def some_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A value for every argument of a tool."""
+    """Return a value for each argument of a tool."""
     examples: dict[str, Any] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "array": []}
     properties: dict[str, Any] = schema.get("properties", {})
     return {
@@ -67,7 +67,7 @@ def some_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def replay(client: typedmcp.Client) -> object:
-    """Call what the context says, after a look at what there is."""
+    """List the tools, then call the one in the context."""
     await client.list_tools()
     for called in CONTEXT["toolCalls"]:
         await client.call_tool(called["name"], called.get("arguments"))
@@ -75,7 +75,7 @@ async def replay(client: typedmcp.Client) -> object:
 
 
 async def standard_headers(client: typedmcp.Client) -> object:
-    """A list of everything, and one of each."""
+    """List everything, and use one item of each kind."""
     tools = (await client.list_tools()).tools
     await client.call_tool(tools[0].name, some_arguments(tools[0].input_schema))
     resources = (await client.list_resources()).resources
@@ -111,13 +111,13 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def elicit(params: Any) -> dict[str, Any]:
-    """Accept: with the form's defaults, and yes where it asks for a confirmation."""
+    """Accept a form with its defaults, and confirm if it asks for a confirmation."""
     schema: dict[str, Any] = structs.to_builtins(params).get("requestedSchema", {})
     return {"confirmed": True} if "confirmed" in schema.get("properties", {}) else {}
 
 
 def sample(_params: structs.CreateMessageRequestParams) -> structs.CreateMessageResult:
-    """A model that always says the same."""
+    """Answer as a model that always generates the same text."""
     said = structs.TextContent(text="What the model says.")
     return structs.CreateMessageResult(role="assistant", content=said, model="none")
 

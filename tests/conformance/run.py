@@ -1,11 +1,11 @@
-"""Runs the official conformance suite against our server and our client, and compares it with `expected.toml`.
+"""Run the official conformance suite against our server and our client, and compare with `expected.toml`.
 
     python -m tests.conformance.run [LEG …] [--update]
 
-The suite calls a scenario passed in which nothing failed, even if nothing was checked, and does not mind a client that
-crashes. Here a scenario passes if as many checks succeed as the table says, at least one, none fails, and the client
-ends with exit status 0. What fails must be a known gap of the table; a known gap that passes, and a scenario that is
-missing or new, are failures too. `--update` writes the table anew and prints what changed.
+For the suite, a scenario without a failure has passed, even if nothing was checked and the client crashed. Here a
+scenario passes if as many checks succeed as the table says, at least one, none fails, and the client ends with exit
+status 0. A failure must be a known gap of the table. A known gap that passes, and a missing or new scenario, are
+failures, too. `--update` writes the table and prints the changes.
 
 With `--url` the suite tests a server that is running already, with `--client` the client of a command, and with
 `--table` the results are compared with another table: so this runner can be tried on others' servers and clients.
@@ -44,7 +44,7 @@ LEGS = {
     "client-2025-11-25": ["client", "--requirements", "2025-11-25"],
     "client-2026-07-28": ["client", "--requirements", "2026-07-28"],
 }
-"""What the suite is asked for, by the name of the leg."""
+"""Options of the suite, by the name of the leg."""
 
 SECONDS_OF_A_SCENARIO = 60
 SECONDS_OF_A_LEG = 600
@@ -53,7 +53,7 @@ SERVER = [sys.executable, str(HERE / "server.py"), "http"]
 CLIENT = shlex.join([sys.executable, str(HERE / "client.py")])
 
 Expected: TypeAlias = int | str
-"""How many checks succeed, or the name of the gap that is why some do not."""
+"""The number of successful checks, or the name of the gap for which some fail."""
 
 
 # What came out
@@ -61,12 +61,12 @@ Expected: TypeAlias = int | str
 
 @dataclass
 class Outcome:
-    """What the suite found in a scenario."""
+    """The outcome of a scenario."""
 
     passed: int = 0
     skipped: int = 0
     faults: list[str] = field(default_factory=list[str])
-    """What failed, in the suite's words."""
+    """The failures, in the words of the suite."""
 
     @property
     def is_success(self) -> bool:
@@ -78,7 +78,7 @@ class Outcome:
 
 
 def outcome_of(folder: Path, role: str) -> Outcome:
-    """The outcome of the scenario whose results are in a folder."""
+    """Read the outcome of a scenario from its folder."""
     found = Outcome()
     checks: list[dict[str, Any]] = json.loads((folder / "checks.json").read_text(encoding="utf-8"))
     for check in checks:
@@ -93,8 +93,8 @@ def outcome_of(folder: Path, role: str) -> Outcome:
 
 
 def _bad_end(stderr: str) -> Iterator[str]:
-    """How the client ended, if not well, and what it said last."""
-    said = ["it said nothing", *stderr.splitlines()]
+    """Describe a failed exit of the client, with its last line of output."""
+    said = ["it printed nothing", *stderr.splitlines()]
     found = re.fullmatch(r"exit status (\d+)", said[-1])
     if found is None:
         yield f"the client did not end by itself: {said[-1]}"
@@ -103,7 +103,7 @@ def _bad_end(stderr: str) -> Iterator[str]:
 
 
 def outcomes_in(folder: Path, role: str) -> dict[str, Outcome]:
-    """The outcome of every scenario that left results in a folder."""
+    """Read the outcomes of all scenarios below a folder."""
     found: dict[str, Outcome] = {}
     for checks in sorted(folder.rglob("checks.json")):
         name = checks.parent.relative_to(folder).as_posix()
@@ -117,7 +117,7 @@ def outcomes_in(folder: Path, role: str) -> dict[str, Outcome]:
 
 @dataclass(frozen=True)
 class Gap:
-    """Something known not to be there, for which scenarios of some names may fail."""
+    """A known gap, for which scenarios of some names may fail."""
 
     scenarios: str
     why: str
@@ -151,14 +151,14 @@ class Table:
         return next((name for name, gap in self.gaps.items() if fnmatchcase(scenario, gap.scenarios)), None)
 
     def idle(self) -> Iterator[str]:
-        """What is wrong with the table itself: gaps that nothing has, and names of gaps that there are not."""
+        """List faults of the table itself: gaps without scenarios, and unknown names of gaps."""
         used = {found for scenarios in self.legs.values() for found in scenarios.values() if isinstance(found, str)}
         yield from (f"no scenario has the gap {name}" for name in self.gaps.keys() - used)
         yield from (f"there is no gap {name}" for name in used - self.gaps.keys())
 
 
 HEADER = """\
-# What the scenarios of the official conformance suite come to: how many checks succeed, while none fails, or the gap
+# Outcomes of the scenarios of the official conformance suite: the number of successful checks if none fails, or the gap
 # for which some fail. `python -m tests.conformance.run --update` writes the numbers; gaps are added by hand.
 """
 
@@ -175,7 +175,7 @@ def _key(name: str) -> str:
 
 
 def judged(expected: Expected | None, outcome: Outcome | None) -> str | None:
-    """What is wrong with the outcome of a scenario; None where nothing is."""
+    """Describe the difference between an outcome and the table, or return None."""
     if outcome is None:
         return "the suite did not run it"
     if expected is None:
@@ -190,7 +190,7 @@ def judged(expected: Expected | None, outcome: Outcome | None) -> str | None:
 
 
 def report(leg: str, expected: dict[str, Expected], found: dict[str, Outcome]) -> int:
-    """Print a line for each scenario of a leg, with what failed in it; how many are not as they should be."""
+    """Print each scenario of a leg with its failures, and return the number of differences."""
     print(f"\n{leg}: {sum(one.passed for one in found.values())} checks passed")
     bad = 0
     for name in sorted(expected.keys() | found.keys()):
@@ -205,7 +205,7 @@ def report(leg: str, expected: dict[str, Expected], found: dict[str, Outcome]) -
 
 
 def updated(table: Table, found: dict[str, dict[str, Outcome]]) -> Table:
-    """A table of what was found. Raises `SystemExit` for what fails and is no known gap."""
+    """Make a table of the outcomes. Raises `SystemExit` for a failure that is not a known gap."""
     legs = dict(table.legs)
     for leg, outcomes in found.items():
         legs[leg] = {name: _now(table, leg, name, outcome) for name, outcome in outcomes.items()}
@@ -239,12 +239,12 @@ def run(leg: str, target: str, folder: Path) -> dict[str, Outcome]:
 
 
 def _saying_its_status(command: str) -> str:
-    """A shell's command that tells the exit status on standard error, since the suite does not keep it."""
+    """Return a shell command that prints the exit status on standard error, since the suite drops it."""
     return f"""sh -c '"$@"; echo "exit status $?" >&2' client {command}"""
 
 
 def outcomes(legs: list[str], url: str | None, client: str, folder: Path) -> dict[str, dict[str, Outcome]]:
-    """What comes out of the legs."""
+    """Run the legs, and return their outcomes."""
     roles = {leg: LEGS[leg][0] for leg in legs}
     with ExitStack() as stack:
         if url is None and "server" in roles.values():
@@ -279,7 +279,7 @@ def main() -> None:
 
 
 def verdict(path: Path, table: Table, found: dict[str, dict[str, Outcome]]) -> int:
-    """Print what came out; 1 if something is not as the table says."""
+    """Print the outcomes, and return 1 if one differs from the table."""
     bad = sum(report(leg, table.legs.get(leg, {}), outcomes) for leg, outcomes in found.items())
     wrong = [f"{path.name}: {fault}" for fault in table.idle()]
     if bad:

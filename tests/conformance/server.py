@@ -1,10 +1,10 @@
-"""A server with something of everything: what the official conformance suite and real clients are run against.
+"""A server with all features, for the official conformance suite and the clients of others.
 
     python tests/conformance/server.py stdio
     python tests/conformance/server.py http [--port N] [--host H]
 
-It is one handler, written in the dialect; that it serves five protocol revisions does not show here. What the
-features have of their own stands in tables: a tool or prompt is a function under a decorator, fixed answers are data.
+It is one handler, written in the dialect. It serves five protocol revisions, without any code for them. The features
+are in tables: a tool or prompt is a function under a decorator, and fixed results are data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Messages: TypeAlias = list[structs.PromptMessage]
 Schema: TypeAlias = dict[str, Any]
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
-"""One red pixel."""
+"""A red pixel."""
 WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQIAAACAgA=="
 """Two samples of silence."""
 
@@ -39,10 +39,10 @@ TEMPLATE = "test://template/{id}/data"
 FROM_TEMPLATE = re.compile(r"test://template/(?P<id>[^/]+)/data")
 
 PAUSE = 0.05
-"""Seconds between the steps of a tool that reports on itself, so that a client sees them come one by one."""
+"""Seconds between the steps of a tool that reports progress, so that they arrive one by one."""
 
 
-# Building what is answered
+# Make results
 
 
 def text(value: str) -> Content:
@@ -59,7 +59,7 @@ def user(*contents: structs.ContentBlock) -> Messages:
 
 
 def form(**fields: Schema) -> Schema:
-    """The schema of a form whose fields are all required."""
+    """Return the schema of a form with only required fields."""
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
@@ -73,11 +73,11 @@ def question(message: str, schema: Schema) -> structs.ElicitRequest:
     return structs.ElicitRequest(params=structs.ElicitRequestFormParams(message=message, requested_schema=wanted))
 
 
-# Reading what the client answered
+# Read input from the client
 
 
 def filled_in(answer: structs.ElicitResult) -> dict[str, Any]:
-    """What was put into a form; nothing where it was declined."""
+    """Return the content of a form, empty if it was declined."""
     return {} if answer.content is UNSET else dict(answer.content)
 
 
@@ -86,7 +86,7 @@ def described(answer: structs.ElicitResult) -> str:
 
 
 def spoken(answer: structs.CreateMessageResult) -> str:
-    """The text that a model answered with."""
+    """Return the text that a model has generated."""
     blocks = answer.content if isinstance(answer.content, list) else [answer.content]
     return " ".join(block.text for block in blocks if isinstance(block, structs.TextContent))
 
@@ -96,7 +96,7 @@ def spoken(answer: structs.CreateMessageResult) -> str:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool, with all that a tool may want to look at."""
+    """A call of a tool, with its context."""
 
     server: Everything
     params: structs.CallToolRequestParams
@@ -105,7 +105,9 @@ class Call:
     def argument(self, name: str) -> str:
         value = (self.params.arguments or {}).get(name)
         if not isinstance(value, str):
-            raise typedmcp.InvalidParams(f"arguments.{name}: expected string", {"path": f"params.arguments.{name}"})
+            raise typedmcp.InvalidParamsError(
+                f"arguments.{name}: expected string", {"path": f"params.arguments.{name}"}
+            )
         return value
 
 
@@ -117,13 +119,13 @@ TOOLS: dict[str, tuple[structs.Tool, ToolFunction]] = {}
 PROMPTS: dict[str, tuple[structs.Prompt, PromptFunction]] = {}
 
 LATE = {"test_late_tool", "test_late_prompt"}
-"""What is in the lists only after they were changed."""
+"""Names that are listed only after a change."""
 
 
 def tool(
     name: str, description: str, schema: Schema | None = None, **more: Any
 ) -> Callable[[ToolFunction], ToolFunction]:
-    """Make a function a tool. Without a schema it takes no arguments; `more` are other members of `structs.Tool`."""
+    """Register a function as a tool. Without a schema it takes no arguments; `more` are members of `structs.Tool`."""
 
     def added(function: ToolFunction) -> ToolFunction:
         input_schema = structs.from_builtins(schema or {"type": "object"}, structs.ToolInputSchema)
@@ -134,7 +136,7 @@ def tool(
 
 
 def prompt(name: str, description: str, **arguments: str) -> Callable[[PromptFunction], PromptFunction]:
-    """Make a function a prompt that requires some arguments, each with what it means."""
+    """Register a function as a prompt with required arguments, each with its description."""
 
     def added(function: PromptFunction) -> PromptFunction:
         wanted = [
@@ -147,7 +149,7 @@ def prompt(name: str, description: str, **arguments: str) -> Callable[[PromptFun
     return added
 
 
-# Tools that always answer the same
+# Tools with a fixed result
 
 
 def fixed(name: str, description: str, content: Content) -> None:
@@ -244,7 +246,7 @@ async def x_mcp_header(call: Call) -> Content:
     return text(f"Region: {arguments.get('region', 'none')}")
 
 
-# Tools that tell the client how they fare
+# Tools that report progress and log
 
 
 @tool("test_tool_with_progress", "Reports progress, three times")
@@ -274,7 +276,7 @@ async def logging_tool(call: Call) -> Content:
 
 @tool("test_reconnection", "Answers, over HTTP after the client had to come back")
 async def reconnection(call: Call) -> Content:
-    await call.ctx.hang_up(retry=0.5)
+    await call.ctx.disconnect(retry=0.5)
     await asyncio.sleep(PAUSE)
     return text("The answer outlived a stream.")
 
@@ -318,7 +320,7 @@ async def trigger_resource_change(call: Call) -> Content:
     return text("The watched resource changed.")
 
 
-# Tools that ask the client. The same code asks on every wire; on the newest each question is a round.
+# Tools that request input. The same code works on every revision; on the newest, each request is a round.
 
 
 @tool(
@@ -397,7 +399,7 @@ async def streaming_elicitation(call: Call) -> Content:
 @tool("test_missing_capability", "Refuses a client that has no model")
 async def missing_capability(call: Call) -> Content:
     if call.ctx.client_capabilities.sampling is UNSET:
-        raise typedmcp.MissingCapability({"sampling": {}})
+        raise typedmcp.MissingCapabilityError({"sampling": {}})
     return text("The client has declared sampling.")
 
 
@@ -439,7 +441,7 @@ async def input_required_result_tampered_state(call: Call) -> Content:
     return text(f"Nobody touched the state: {described(answer)}")
 
 
-# The same by hand: a tool may return what it wants to know, with a state of its own.
+# The same by hand: a tool may return its requests for input, with a state of its own.
 
 
 @tool(
@@ -534,19 +536,19 @@ COMPLETIONS: dict[tuple[str, str], list[str]] = {
     ("test_prompt_with_arguments", "arg2"): ["london", "lisbon"],
     (TEMPLATE, "id"): ["1", "12", "123"],
 }
-"""What can be proposed, by prompt or template and argument."""
+"""Completions by prompt or template, and argument."""
 
 
 T = TypeVar("T")
 
 
 def listed(table: Mapping[str, tuple[T, object]], hidden: Iterable[str]) -> list[T]:
-    """What a table offers, without what is hidden for now."""
+    """List the items of a table, without the hidden ones."""
     return [item for name, (item, _) in table.items() if name not in hidden]
 
 
 class Everything(handlers.ServerStub[typedmcp.Context]):
-    """The handler: looks things up in the tables, and keeps what changes."""
+    """The handler: it looks everything up in the tables, and holds the state."""
 
     def __init__(self) -> None:
         self.hidden = set(LATE)
@@ -564,7 +566,7 @@ class Everything(handlers.ServerStub[typedmcp.Context]):
         self, params: structs.CallToolRequestParams, ctx: typedmcp.Context
     ) -> structs.CallToolResult | structs.InputRequiredResult:
         if params.name not in TOOLS:
-            raise typedmcp.InvalidParams(f"unknown tool: {params.name}", {"name": params.name})
+            raise typedmcp.InvalidParamsError(f"unknown tool: {params.name}", {"name": params.name})
         _, function = TOOLS[params.name]
         output = await function(Call(self, params, ctx))
         return structs.CallToolResult(content=output, result_type="complete") if isinstance(output, list) else output
@@ -579,12 +581,12 @@ class Everything(handlers.ServerStub[typedmcp.Context]):
         self, params: structs.GetPromptRequestParams, ctx: typedmcp.Context
     ) -> structs.GetPromptResult:
         if params.name not in PROMPTS:
-            raise typedmcp.InvalidParams(f"unknown prompt: {params.name}", {"name": params.name})
+            raise typedmcp.InvalidParamsError(f"unknown prompt: {params.name}", {"name": params.name})
         described, function = PROMPTS[params.name]
         arguments = params.arguments or {}
         for wanted in described.arguments or []:
             if wanted.name not in arguments:
-                raise typedmcp.InvalidParams(f"arguments.{wanted.name}: required, but missing")
+                raise typedmcp.InvalidParamsError(f"arguments.{wanted.name}: required, but missing")
         messages = await function(arguments, ctx)
         return structs.GetPromptResult(messages=messages, description=described.description, result_type="complete")
 
@@ -619,7 +621,7 @@ class Everything(handlers.ServerStub[typedmcp.Context]):
             WATCHED: f"Changed {self.updates} time(s).",
         }
         if uri not in texts:
-            raise typedmcp.ResourceNotFound(uri)
+            raise typedmcp.ResourceNotFoundError(uri)
         return structs.TextResourceContents(uri=uri, mime_type="text/plain", text=texts[uri])
 
     async def complete(self, params: structs.CompleteRequestParams, _ctx: typedmcp.Context) -> structs.CompleteResult:
@@ -638,13 +640,13 @@ ABOUT: dict[str, Any] = {
 
 
 def serve_http(host: str, port: int) -> None:
-    """Serve over HTTP, and print the address once whoever connects will be heard."""
-    from typedmcp.http.server import server_of
+    """Serve over HTTP, and print the address as soon as connections are accepted."""
+    from typedmcp.server.http.uvicorn import UvicornServer
 
     app = typedmcp.asgi(Everything(), path="/mcp", sse_path="/sse", **ABOUT)
     with socket.create_server((host, port)) as listening:
         print(f"http://{host}:{listening.getsockname()[1]}", flush=True)
-        server_of(app, host, port).run(sockets=[listening])
+        UvicornServer(app, host, port).run(sockets=[listening])
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The runner of the conformance suite fails where it should."""
+"""The runner of the conformance suite reports differences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def verdict(found: dict[str, run.Outcome], table: run.Table = TABLE) -> int:
     return run.verdict(Path("a.toml"), table, {NAME: found})
 
 
-def test_it_is_content_with_what_the_table_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_outcomes_as_in_the_table_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert verdict(GOOD) == 0
     printed = capsys.readouterr().out
     assert "ok   initialize: 2 passed, 0 failed\n" in printed
@@ -42,7 +42,7 @@ def test_it_is_content_with_what_the_table_says(capsys: pytest.CaptureFixture[st
         ({"a-new-one": run.Outcome(2)}, "the table does not know it"),
     ],
 )
-def test_it_fails_where_a_scenario_is_not_as_the_table_says(
+def test_an_outcome_that_differs_from_the_table_fails(
     changed: dict[str, run.Outcome], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verdict({**GOOD, **changed}) == 1
@@ -51,7 +51,7 @@ def test_it_fails_where_a_scenario_is_not_as_the_table_says(
     assert "1 scenario(s) are not as the table says" in printed
 
 
-def test_it_fails_where_a_scenario_was_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scenario_that_was_not_run_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert verdict({"initialize": run.Outcome(2)}) == 1
     assert "auth/dpop: no results - the suite did not run it" in capsys.readouterr().out
 
@@ -63,14 +63,14 @@ def test_it_fails_where_a_scenario_was_not_run(capsys: pytest.CaptureFixture[str
         (run.Table({}, TABLE.legs), "there is no gap oauth"),
     ],
 )
-def test_it_fails_where_the_table_has_gaps_that_are_none(
+def test_gaps_in_the_table_that_no_scenario_has_fail(
     table: run.Table, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verdict(GOOD, table) == 1
     assert f"a.toml: {said}" in capsys.readouterr().out
 
 
-# Reading results
+# Results
 
 
 def check(status: str, **more: str) -> dict[str, Any]:
@@ -83,14 +83,14 @@ def written(folder: Path, name: str, checks: list[dict[str, Any]], stderr: str =
     (folder / name / "stderr.txt").write_text(stderr, encoding="utf-8")
 
 
-def test_it_reads_the_name_of_the_scenario_off_the_folder(tmp_path: Path) -> None:
+def test_the_name_of_a_scenario_is_read_off_its_folder(tmp_path: Path) -> None:
     written(tmp_path / "server", "server-server-sse-polling-2026-11-21T19-51-27-678Z", [check("SUCCESS")])
     assert run.outcomes_in(tmp_path / "server", "server") == {"server-sse-polling": run.Outcome(1)}
     written(tmp_path / "client", "auth/basic-cimd-2026-11-21T19-51-44-902Z", [check("SUCCESS")])
     assert run.outcomes_in(tmp_path / "client", "client") == {"auth/basic-cimd": run.Outcome(1)}
 
 
-def test_it_counts_what_was_checked_and_keeps_what_failed(tmp_path: Path) -> None:
+def test_checks_are_counted_and_failures_are_kept(tmp_path: Path) -> None:
     written(
         tmp_path,
         "ping",
@@ -108,12 +108,12 @@ def test_it_counts_what_was_checked_and_keeps_what_failed(tmp_path: Path) -> Non
     ("stderr", "said"),
     [
         ("Traceback\nKeyError: 'x'\nexit status 1\n", "the client ended with status 1: KeyError: 'x'"),
-        ("exit status 1\n", "the client ended with status 1: it said nothing"),
+        ("exit status 1\n", "the client ended with status 1: it printed nothing"),
         ("still at work\n", "the client did not end by itself: still at work"),
-        ("", "the client did not end by itself: it said nothing"),
+        ("", "the client did not end by itself: it printed nothing"),
     ],
 )
-def test_a_client_that_ends_badly_fails_the_scenario(tmp_path: Path, stderr: str, said: str) -> None:
+def test_a_client_with_an_exit_status_fails_its_scenario(tmp_path: Path, stderr: str, said: str) -> None:
     written(tmp_path, "ping", [check("SUCCESS")], stderr)
     assert run.outcome_of(tmp_path / "ping", "client").faults == [said]
 
@@ -121,7 +121,7 @@ def test_a_client_that_ends_badly_fails_the_scenario(tmp_path: Path, stderr: str
 # The table
 
 
-def test_the_table_is_written_as_it_is_read(tmp_path: Path) -> None:
+def test_the_table_can_be_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(str(TABLE), encoding="utf-8")
     assert run.Table.read(path) == TABLE
@@ -129,7 +129,7 @@ def test_the_table_is_written_as_it_is_read(tmp_path: Path) -> None:
     assert str(run.Table.read(run.TABLE)) == committed
 
 
-def test_updating_writes_what_was_found_and_prints_what_changed(
+def test_updating_writes_the_outcomes_and_prints_the_changes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.toml"
@@ -140,7 +140,7 @@ def test_updating_writes_what_was_found_and_prints_what_changed(
     assert "+initialize = 7" in printed
 
 
-def test_updating_takes_no_failure_for_granted(tmp_path: Path) -> None:
+def test_updating_does_not_accept_failures(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     with pytest.raises(SystemExit, match="initialize fails, and no gap of the table is about it"):
         run.update(path, TABLE, {NAME: {**GOOD, "initialize": run.Outcome(1, faults=["no"])}})
@@ -151,7 +151,7 @@ def test_updating_takes_no_failure_for_granted(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_client_that_does_nothing_fails_in_what_the_suite_calls_passed(
+def test_a_client_that_does_nothing_fails_scenarios_that_the_suite_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if not run.SUITE.exists():
@@ -167,5 +167,5 @@ def test_a_client_that_does_nothing_fails_in_what_the_suite_calls_passed(
     assert "nothing was checked" in printed
 
 
-def test_the_suite_is_the_version_that_the_table_is_about() -> None:
+def test_the_table_is_for_the_installed_version_of_the_suite() -> None:
     assert install.NODE_PACKAGES["conformance"] == ["@modelcontextprotocol/conformance@0.2.0-alpha.12"]

@@ -1,4 +1,4 @@
-"""The documentation as data: pages, blocks of code, tables, headings, links."""
+"""Read the pages of the documentation: blocks of code, tables, headings, links."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class Block:
 
     page: Path
     line: int
-    """The number of its first line of code, from 1."""
+    """The number of the first line of code, from 1."""
     language: str
     title: str
-    """What the file is called that it is, if it is one."""
+    """The name of the file to write the block to; empty if it has none."""
     code: str
     excuse: str
-    """Why it is not run; empty where it is."""
+    """The reason for not running the block; empty if it is run."""
 
     def __str__(self) -> str:
         return f"{name_of(self.page)}:{self.line}"
 
 
 def name_of(page: Path) -> str:
-    """A page's path from the root of the project; the whole of it elsewhere."""
+    """Return the path of a page from the root of the project, or the full path of a page outside of it."""
     return (page.relative_to(ROOT) if page.is_relative_to(ROOT) else page).as_posix()
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The blocks of code of a page, in order."""
+    """Yield the blocks of code of a page, in order."""
     lines = page.read_text(encoding="utf-8").splitlines()
     above, number = "", 0
     while number < len(lines):
@@ -66,7 +66,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def prose(page: Path) -> list[str]:
-    """The lines of a page; those of code are empty."""
+    """Return the lines of a page, with empty lines in the place of code."""
     lines = page.read_text(encoding="utf-8").splitlines()
     for block in blocks(page):
         count = block.code.count("\n")
@@ -75,14 +75,14 @@ def prose(page: Path) -> list[str]:
 
 
 def links(page: Path) -> Iterator[tuple[int, str]]:
-    """Where the links of a page lead, with the number of the line."""
+    """Yield the line number and the target of each link of a page."""
     for number, line in enumerate(prose(page), 1):
         for found in _LINK.finditer(_CODE.sub(lambda code: code[0].replace("(", " ").replace("[", " "), line)):
             yield number, found["target"]
 
 
 def anchors(page: Path) -> set[str]:
-    """What links can name on a page: its headings, as GitHub and the site write them."""
+    """Return the anchors of a page: its headings, as GitHub and the site spell them."""
     found: set[str] = set()
     for line in prose(page):
         if heading := _HEADING.match(line):
@@ -92,7 +92,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def tables(page: Path) -> Iterator[tuple[int, list[list[str]]]]:
-    """The tables of a page: the number of the first line, and rows of cells, the heads first."""
+    """Yield the tables of a page: the number of the first line, and rows of cells, beginning with the header."""
     rows: list[list[str]] = []
     begin = 0
     for number, line in enumerate([*prose(page), ""], 1):

@@ -1,7 +1,7 @@
-"""Run the lines of another library in the table, where it is installed: `peers.py MCPServer < rows.json`.
+"""Run the lines of another library in the table: `peers.py MCPServer < rows.json`.
 
-Prints what fails, by the name of the row. Lines stand above a function, in one that has a context, or for themselves,
-as ours do; functions are called by the library's own client.
+Prints the errors as JSON, by the name of the row. A line runs above a function, inside a function with a context, or by
+itself, like our lines. The library's own client calls the functions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 ONLY_COMPILED = re.compile(r"(await )?mcp\.run|.*auth=(settings|verifier)|get_http_request|FASTMCP_")
-"""What runs until it is told to end, or wants more than the line says."""
+"""Lines that would block, or that need more than the line contains: they are only compiled."""
 
 IMPORTS = {
     "MCPServer": """
@@ -107,7 +107,7 @@ async def completion(ref, argument, context): return None
 
 
 def function_under(decorator: str) -> str:
-    """A function that fits under a decorator."""
+    """Return the source of a function that fits a decorator."""
     if ".completion" in decorator:
         return "async def g(ref, argument, context): return None"
     if ".custom_route" in decorator:
@@ -120,8 +120,8 @@ def function_under(decorator: str) -> str:
 
 
 async def run(code: str, names: dict[str, Any]) -> Any:
-    """Run code, and give what it gives."""
-    flags = 0x2000  # which lets it have `await`
+    """Run code, and return the value of an expression."""
+    flags = 0x2000  # allow `await` at the top level
     try:
         compiled = compile(f"_ = ({code}\n)", "row", "exec", flags=flags, dont_inherit=True)
     except SyntaxError:
@@ -133,7 +133,7 @@ async def run(code: str, names: dict[str, Any]) -> Any:
 
 
 async def check(theme: str, code: str, library: str, names: dict[str, Any]) -> None:
-    """Run a line in the way that it is meant."""
+    """Run a line in the context that it needs."""
     if code.startswith("@"):
         await run(f"{code}\n{function_under(code)}", names)
     elif code.startswith(("Annotated", "x: int")):
@@ -157,7 +157,7 @@ async def check(theme: str, code: str, library: str, names: dict[str, Any]) -> N
 
 
 async def check_inside(theme: str, code: str, library: str, names: dict[str, Any]) -> None:
-    """Run a line in a function of the kind that the table is about."""
+    """Run a line inside a tool, a resource or a prompt, depending on the table."""
     kind = {"Resources": "resource('data://a')", "Prompts and completion": "prompt()"}.get(theme, "tool()")
     body = code if code.startswith(("return", "raise", "yield")) else f"return str({code})"
     takes = "" if theme == "Resources" else "ctx: Context"
@@ -175,7 +175,7 @@ async def check_inside(theme: str, code: str, library: str, names: dict[str, Any
 
 
 async def outcome(call: Awaitable[Any]) -> Any:
-    """What a call gives, or raises."""
+    """Return the result of a call, or the exception that it raises."""
     try:
         return await call
     except Exception as error:
@@ -183,18 +183,22 @@ async def outcome(call: Awaitable[Any]) -> Any:
 
 
 def options_for(code: str, library: str) -> dict[str, Any]:
-    """What a client needs that is asked something."""
+    """Return the options of a client that answers the input requests of a line."""
     if not re.search("elicit|create_message|list_roots", code):
         return {}
     if library == "fastmcp":
-        given = {"elicitation_handler": elicited, "sampling_handler": sampled, "roots": ["file:///a"]}
+        given = {"elicitation_handler": answer_form, "sampling_handler": answer_sampling, "roots": ["file:///a"]}
     else:
-        given = {"elicitation_callback": elicited, "sampling_callback": sampled, "list_roots_callback": roots}
+        given = {
+            "elicitation_callback": answer_form,
+            "sampling_callback": answer_sampling,
+            "list_roots_callback": roots,
+        }
     return {"mode": "legacy", **given}
 
 
-async def elicited(*args: object) -> Any:
-    """What a person answers."""
+async def answer_form(*args: object) -> Any:
+    """Answer an elicitation."""
     from mcp_types import ElicitResult
 
     asked = repr(args)
@@ -202,22 +206,22 @@ async def elicited(*args: object) -> Any:
     return ElicitResult(action="accept", content=content)
 
 
-async def sampled(*args: object) -> Any:
-    """What a model says."""
+async def answer_sampling(*args: object) -> Any:
+    """Answer a sampling request."""
     from mcp_types import CreateMessageResult, TextContent
 
     return CreateMessageResult(role="assistant", model="m", content=TextContent(text="hello"))
 
 
 async def roots(*args: object) -> Any:
-    """Folders."""
+    """Answer a request for roots."""
     from mcp_types import ListRootsResult
 
     return ListRootsResult.model_validate({"roots": [{"uri": "file:///a"}]})
 
 
 async def failures(library: str, rows: list[tuple[str, str, str]]) -> dict[str, str]:
-    """What is wrong with each row."""
+    """Return the error of each row that fails."""
     found: dict[str, str] = {}
     imported: dict[str, Any] = {"__name__": "row", "__file__": __file__}
     exec(IMPORTS[library] + IMPORTS_OF_ALL, imported)  # noqa: S102

@@ -1,8 +1,8 @@
-"""Run the Python blocks of a page, one after the other, as a reader would who types them in: `run_page.py PAGE`.
+"""Run the Python blocks of a page in order, as a reader would: `run_page.py PAGE`.
 
-They share a module, may use `await`, and are files under their titles. What a page takes for granted is made by its
-prelude, and is there anew for every block. What `print` writes is compared with the comments behind the calls, but
-for those with an ellipsis.
+The blocks share a module and may use `await`. A block with a title is also a file of that name. The prelude of a page
+defines the names that the page takes for granted, anew for each block. The output of `print` is compared with the
+comments behind the calls, except for comments with an ellipsis.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAID = re.compile(r"\s*print\(.*\)  # (?P<said>[^…]*)\Z")
 
 
 def run(code: str, path: str, line: int, module: ModuleType, runner: asyncio.Runner) -> None:
-    """Run code that stands in a line of a file, in a module."""
+    """Run code in a module, with the file and line number of its source."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     compiled = compile("\n" * (line - 1) + code, path, "exec", flags=flags, dont_inherit=True)
     made: Any = eval(compiled, module.__dict__)  # noqa: S307
@@ -34,7 +34,7 @@ def run(code: str, path: str, line: int, module: ModuleType, runner: asyncio.Run
 
 
 def run_block(block: Block, module: ModuleType, runner: asyncio.Runner) -> None:
-    """Run a block, and see whether it prints what it says."""
+    """Run a block, and compare its output with its comments. Raises `AssertionError` if they differ."""
     file = Path("block.py").resolve()
     file.write_text(block.code, encoding="utf-8")
     module.__file__ = str(file)
@@ -44,11 +44,11 @@ def run_block(block: Block, module: ModuleType, runner: asyncio.Runner) -> None:
     lines = iter(printed.getvalue().splitlines())
     for said in (found["said"] for line in block.code.splitlines() if (found := _SAID.match(line))):
         if said not in lines:
-            raise AssertionError(f"{block}: {said!r} is not printed there, but\n{printed.getvalue()}")
+            raise AssertionError(f"{block}: {said!r} is not printed; the output is\n{printed.getvalue()}")
 
 
 def main() -> None:
-    """Run a page."""
+    """Run the blocks of the page that the command line names."""
     page = Path(sys.argv[1])
     module = ModuleType("page")
     sys.modules["page"] = module

@@ -1,4 +1,4 @@
-"""Whether commands on a page exist, with their options: they are looked at, and not run."""
+"""Check that the commands on a page exist, with their options, without running them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any
 
 from tests.paths import ROOT
 
-__all__ = ["EXTRAS", "faults"]
+__all__ = ["EXTRAS", "errors_in"]
 
 _TO_FILL_IN = re.compile(r"<[^<>]*>|\$\(.*?\)\s*$")
 _MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 _TARGETS = set(" ".join(re.findall(r"^([a-z][a-z -]+):", _MAKEFILE, re.MULTILINE)).split())
 EXTRAS: list[str] = [*tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]]
-"""The extras that there are."""
+"""The extras of the project."""
 
 
-def faults(code: str) -> Iterator[str]:
-    """What is wrong with the lines of a block."""
+def errors_in(code: str) -> Iterator[str]:
+    """Yield the errors in the lines of a block."""
     for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(_TO_FILL_IN.sub("it", line), comments=True)
         for command in _commands(words):
             check = _CHECKS.get(command[0])
             if check is None:
-                yield f"nothing is known of {command[0]}: say in tests/docs/shell.py how it is checked"
+                yield f"unknown command {command[0]!r}: add a check for it to tests/docs/shell.py"
             else:
-                yield from (f"{' '.join(command)}: {fault}" for fault in check(command[1:]))
+                yield from (f"{' '.join(command)}: {error}" for error in check(command[1:]))
 
 
 def _commands(words: list[str]) -> Iterator[list[str]]:
@@ -48,22 +48,22 @@ def _make(words: list[str]) -> Iterator[str]:
     for word in words:
         name, is_variable, _ = word.partition("=")
         if is_variable and not re.search(rf"\$\({name}\)|needs,.*\b{name}\b|^{name} \?=", _MAKEFILE, re.MULTILINE):
-            yield f"there is no {name}"
+            yield f"unknown variable {name}"
         if not is_variable and word not in _TARGETS:
-            yield f"there is no target {word}"
+            yield f"unknown target {word}"
 
 
 def _pip(words: list[str]) -> Iterator[str]:
     action, *what = words
     if action != "install":
-        yield "pip installs"
+        yield "expected `pip install`"
     for word in what:
         found = re.fullmatch(r"(typedmcp|\.)(\[(?P<extras>[\w,]+)\])?", word)
         if found is None:
-            yield f"{word} is not ours"
+            yield f"{word} is not this project"
         for extra in (found["extras"] or "").split(",") if found and found["extras"] else []:
             if extra not in EXTRAS:
-                yield f"there is no extra {extra}"
+                yield f"unknown extra {extra}"
 
 
 def _uvicorn(words: list[str]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _uvicorn(words: list[str]) -> Iterator[str]:
 
     command: Any = main
     known = {option for parameter in command.params for option in parameter.opts}
-    yield from (f"there is no {word}" for word in words if word.startswith("--") and word not in known)
+    yield from (f"unknown option {word}" for word in words if word.startswith("--") and word not in known)
 
 
 def _typedmcp(words: list[str]) -> Iterator[str]:
@@ -79,18 +79,18 @@ def _typedmcp(words: list[str]) -> Iterator[str]:
     try:
         known = _options_of(name)
     except KeyError:
-        yield f"there is no command {name}"
+        yield f"unknown command {name}"
         return
     for word in rest:
         if word == "--":
             return
         if word.startswith("--") and word.partition("=")[0] not in known:
-            yield f"there is no option {word}"
+            yield f"unknown option {word}"
 
 
 @cache
 def _options_of(name: str) -> set[str]:
-    """The options of a command of ours, by its help. Raises `KeyError` for one that there is not."""
+    """Return the options that the help of a command of typedmcp lists. Raises `KeyError` for an unknown command."""
     command = [sys.executable, "-m", "typedmcp", name, *([] if name.startswith("--") else ["--help"])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
@@ -101,12 +101,15 @@ def _options_of(name: str) -> set[str]:
 def _python(words: list[str]) -> Iterator[str]:
     if words[:2] == ["-m", "typedmcp"]:
         yield from _typedmcp(words[2:])
+    elif words[0] == "-m":
+        if not (ROOT / f"{words[1].replace('.', '/')}.py").exists():
+            yield f"no such module: {words[1]}"
     elif words[0] != "-c" and not any((ROOT / folder / words[0]).exists() for folder in (".", "examples")):
-        yield f"there is no {words[0]}"
+        yield f"no such file: {words[0]}"
 
 
 def _assigns(words: list[str]) -> Iterator[str]:
-    yield from (f"{word} is no assignment" for word in words if not re.match(r"\w+=", word))
+    yield from (f"{word} is not an assignment" for word in words if not re.match(r"\w+=", word))
 
 
 _CHECKS: dict[str, Callable[[list[str]], Iterator[str]]] = {

@@ -1,4 +1,4 @@
-"""The table for those who come from other libraries: our lines in it are run, and do what it says."""
+"""Our lines in the table of `docs/coming-from.md` run, and do what the table says."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tests.docs.markdown import prose, tables
 from tests.docs.peers import run
 from tests.paths import ROOT
 from typedmcp import Client, Context, RemoteError, Server, ToolError, connect, text_of
+from typedmcp.app import CallNext
 from typedmcp.dialect import structs
-from typedmcp.server import CallNext
 
 _PAGE = ROOT / "docs" / "coming-from.md"
-_HEADS = ["what", "MCPServer", "fastmcp", "here", "is", "what differs"]
-_CLIENT_HEADS = ["what", "mcp.Client", "fastmcp.Client", "here", "is", "what differs"]
+_HEADS = ["what", "MCPServer", "fastmcp", "here", "verdict", "what differs"]
+_CLIENT_HEADS = ["what", "mcp.Client", "fastmcp.Client", "here", "verdict", "what differs"]
 _VERDICTS = ("same", "differs", "not here")
 
 
 class Row(NamedTuple):
-    """A row of the page: its heading, its first cell, which is its name, the code of those with code, and the rest."""
+    """A row of the page: its heading, its name, the code of three libraries, the verdict and the difference."""
 
     theme: str
     what: str
@@ -70,7 +70,7 @@ CHECKS: dict[str, Check] = {}
 
 
 def row(what: str) -> Callable[[Check], Check]:
-    """Make a function the test of a row: it gets our code."""
+    """Make a function the test of a row. It gets our code."""
 
     def decorate(check: Check) -> Check:
         assert what not in CHECKS, what
@@ -87,7 +87,7 @@ def test_each_row_has_a_test_and_each_test_a_row() -> None:
     assert set(CHECKS) == {row.what for row in ROWS if row.verdict != "not here"}
 
 
-def test_our_lines_can_be_read_even_where_they_are_not_run() -> None:
+def test_our_lines_compile_even_if_they_are_not_run() -> None:
     for row in ROWS:
         compile(f"async def f():\n{textwrap.indent(_defined(row.here or 'pass'), '    ')}", row.what, "exec")
 
@@ -101,7 +101,7 @@ def _defined(code: str) -> str:
 def test_their_lines_run_too(library: str, tmp_path: Path) -> None:
     python = ROOT / ".venv-bench" / "bin" / "python"
     if not python.exists():
-        pytest.skip("the other libraries are not installed: make bench does")
+        pytest.skip("the other libraries are not installed: run `make bench`")
     column = Row._fields.index("official" if library == "MCPServer" else "fastmcp")
     given = [(row.theme, row.what, row[column]) for row in ROWS if row[column]]
     (tmp_path / "server.py").touch()
@@ -115,11 +115,11 @@ def test_their_lines_run_too(library: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", CHECKS)
-def test_a_row_is_true(what: str) -> None:
+def test_our_line_does_what_the_row_says(what: str) -> None:
     asyncio.run(asyncio.wait_for(cast("Any", CHECKS[what](HERE[what])), 20))
 
 
-# What the rows are run with
+# Names that the rows use
 
 
 class Point(BaseModel):
@@ -173,25 +173,25 @@ def _names() -> dict[str, Any]:
 
 
 async def ran(code: str, names: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """The names that there are after some code, and as `_` what it gave if it is an expression."""
+    """Run code and return the names that it leaves, with the value of an expression as `_`."""
     names = _names() | more if names is None else names
     await run(code, names)
     return names
 
 
 async def served(code: str, function: str = "def f(a: int = 1) -> int: return a", **names: Any) -> Server:
-    """The server after a decorator is above a function."""
+    """Return the server after a decorator has been applied to a function."""
     return cast(Server, (await ran(f"{code}\n{function}", **names))["server"])
 
 
 async def inside(code: str, decorator: str = "@server.tool", arguments: str = "") -> Server:
-    """A server with a function that has the code, and the context."""
+    """Return a server with a function that contains the code and takes the context."""
     body = code if code.startswith(("return", "raise", "yield")) else f"return ({code})"
     return await served(decorator, f"async def f(ctx: Context{arguments}):\n    {body}", Any=Any)
 
 
 async def called(server: Server, arguments: dict[str, Any] | None = None, **options: Any) -> structs.CallToolResult:
-    """What its tool `f` gives."""
+    """Call the tool `f`."""
     async with connect(server, **options) as client:
         return await client.call_tool("f", arguments)
 
@@ -209,12 +209,12 @@ async def read(server: Server, uri: str) -> Any:
 # A server
 
 
-@row("a server")
+@row("server")
 async def _(code: str) -> None:
     assert (await ran(code))["server"].name == "s"
 
 
-@row("version, title")
+@row("version and title")
 async def _(code: str) -> None:
     async with connect((await ran(code))["_"]) as client:
         assert client.server.info == structs.Implementation(name="s", version="1", title="T")
@@ -226,7 +226,7 @@ async def _(code: str) -> None:
         assert client.server.instructions == "Be brief."
 
 
-@row("icons, website")
+@row("icons and website")
 async def _(code: str) -> None:
     async with connect((await ran(code))["_"]) as client:
         info = client.server.info
@@ -234,7 +234,7 @@ async def _(code: str) -> None:
         assert (info.icons, info.website_url) == ([structs.Icon(src="https://x/i.png")], "https://x")
 
 
-@row("two of one name")
+@row("duplicate names")
 async def _(code: str) -> None:
     names = await ran("@server.tool\ndef f(): return 'first'")
     with pytest.raises(typedmcp.UsageError, match="replace=True"):
@@ -243,7 +243,7 @@ async def _(code: str) -> None:
     assert text_of(await called(names["server"])) == "second"
 
 
-@row("pages of lists")
+@row("page size of lists")
 async def _(code: str) -> None:
     server = (await ran(code))["_"]
     for number in range(51):
@@ -253,7 +253,7 @@ async def _(code: str) -> None:
         assert len([tool async for tool in client.tools()]) == 51
 
 
-@row("how long lists are kept")
+@row("cache time of lists")
 async def _(code: str) -> None:
     server = (await ran(code))["_"]
     server.add_tool(lambda: 1, name="one")
@@ -263,7 +263,7 @@ async def _(code: str) -> None:
         assert (await client.read_resource("data://a")).ttl_ms == 0
 
 
-@row("what exceptions say")
+@row("text of exceptions")
 async def _(code: str) -> None:
     server = (await ran(code))["_"]
     await ran("@server.tool\ndef f(): raise LookupError('the reason')", {"server": server})
@@ -279,19 +279,19 @@ async def _(code: str) -> None:
 # Tools
 
 
-@row("a tool")
-@row("no thread for a plain function")
+@row("tool")
+@row("plain function without a thread")
 async def _(code: str) -> None:
     for written in (code, code if "(" in code else f"{code}()"):
         assert (await called(await served(written), {"a": 3})).structured_content == {"result": 3}
 
 
-@row("another name")
+@row("different name")
 async def _(code: str) -> None:
     assert list(await tools_of(await served(code))) == ["add"]
 
 
-@row("title, description")
+@row("title and description")
 async def _(code: str) -> None:
     tool = (await tools_of(await served(code)))["f"]
     assert (tool.title, tool.description) == ("Add", "Adds.")
@@ -302,21 +302,21 @@ async def _(code: str) -> None:
     assert (await tools_of(await served(code)))["f"].annotations == structs.ToolAnnotations(read_only_hint=True)
 
 
-@row("icons, `_meta`")
+@row("icons and `_meta`")
 async def _(code: str) -> None:
     tool = (await tools_of(await served(code)))["f"]
     assert (tool.icons, tool.meta) == ([structs.Icon(src="https://x/i.png")], {"a": 1})
 
 
-@row("without a decorator")
-@row("a lambda")
-@row("a method of an object")
+@row("tool without a decorator")
+@row("lambda")
+@row("method of an object")
 async def _(code: str) -> None:
     (tool,) = await tools_of((await ran(code))["server"])
     assert tool in ("add", "one", "method")
 
 
-@row("taking one away")
+@row("remove a tool")
 async def _(code: str) -> None:
     names = await ran("server.add_tool(f)")
     async with connect(names["server"]) as client, client.listen(tools=True) as changes:
@@ -336,7 +336,7 @@ async def _(code: str) -> None:
         assert (await _schema(hint))["properties"]["a"]["description"] == "How many."
 
 
-@row("the docstring")
+@row("docstring")
 async def _(code: str) -> None:
     server = await served("@server.tool", f"def f(a: int):\n    {code}")
     tool = (await tools_of(server))["f"]
@@ -351,21 +351,21 @@ async def _(code: str) -> None:
     assert text_of(await called(server, {"a": 0})) == "a: expected int >= 1"
 
 
-@row("an argument of another type")
+@row("argument of the wrong type")
 async def _(code: str) -> None:
     server = (await ran(f"{code}\n@server.tool\ndef f(a: int, b: list[int] = []): return a"))["server"]
     assert text_of(await called(server, {"a": "1"})) == "a: expected int, got str"
     assert text_of(await called(server, {"a": 1, "b": "[1]"})) == "b: expected array, got str"
 
 
-@row("an argument that is not named")
+@row("unknown argument")
 async def _(code: str) -> None:
     assert (await called(await served(code), {"z": 1})).is_error is True
     rest = await served(code, "def f(**rest): return rest")
     assert (await called(rest, {"z": 1})).structured_content == {"z": 1}
 
 
-@row("a parameter without a type")
+@row("parameter without a type")
 async def _(code: str) -> None:
     assert (await _schema("", code))["properties"]["a"] == {}
 
@@ -376,19 +376,19 @@ async def _(code: str) -> None:
     assert "$ref" in json.dumps(structs.to_builtins(schema))
 
 
-@row("an own schema of arguments")
+@row("custom input schema")
 async def _(code: str) -> None:
     server = await served(code)
     assert (await tools_of(server))["f"].input_schema == {"type": "object", "required": ["a"]}
     assert "required" in text_of(await called(server, {}))
 
 
-@row("a list as the result")
+@row("list as the result")
 async def _(code: str) -> None:
     assert text_of(await called(await served("@server.tool", code))) == '["a","b"]'
 
 
-@row("a value of a model")
+@row("model as the result")
 async def _(code: str) -> None:
     server = await served("@server.tool", code)
     assert (await called(server)).structured_content == {"x": 1}
@@ -407,7 +407,7 @@ async def _(code: str) -> None:
     assert (result.structured_content, text_of(result)) == (structs.UNSET, "1")
 
 
-@row("an own schema of results")
+@row("custom output schema")
 async def _(code: str) -> None:
     for given, fits in (({"a": 1}, True), ({"b": 1}, False)):
         server = await served(code, f"def f(): return {given}")
@@ -415,7 +415,7 @@ async def _(code: str) -> None:
         assert (await tools_of(server))["f"].output_schema == {"type": "object", "required": ["a"]}
 
 
-@row("a result made by hand")
+@row("complete result object")
 async def _(code: str) -> None:
     assert text_of(await called(await inside(code))) == "x"
 
@@ -427,9 +427,9 @@ async def _(code: str) -> None:
     assert meta["a"] == 1
 
 
-@row("a picture")
-@row("a sound")
-@row("a file")
+@row("image")
+@row("audio")
+@row("file")
 @row("bytes")
 async def _(code: str) -> None:
     (block,) = (await called(await inside(code))).content
@@ -442,44 +442,44 @@ async def _(code: str) -> None:
         assert base64.b64decode(block.data) in (b"x", b"\x89PNG\r\n\x1a\n")
 
 
-@row("a generator")
+@row("generator")
 async def _(code: str) -> None:
     for kind in ("def", "async def"):
         server = await served("@server.tool", f"{kind} f():\n    {code}\n    {code}")
         assert json.loads(text_of(await called(server))) == [1, 1]
 
 
-@row("a tool that fails")
+@row("failed tool")
 async def _(code: str) -> None:
     result = await called(await inside(code))
     assert (result.is_error, text_of(result)) == (True, "no such city")
 
 
-@row("any other exception")
+@row("other exception")
 async def _(code: str) -> None:
     assert text_of(await called(await inside(code))) == "f failed"
     assert text_of(await called(await inside(code, "@server.tool(errors=(LookupError,))"))) == "x"
 
 
-@row("an error of the protocol")
+@row("protocol error")
 async def _(code: str) -> None:
     with pytest.raises(RemoteError) as caught:
         await called(await inside(code))
     assert (caught.value.code, caught.value.message) == (-32000, "m")
 
 
-@row("a tool that there is not")
-@row("a prompt that there is not, wrong arguments")
+@row("unknown tool")
+@row("unknown prompt, wrong arguments")
 async def _(code: str) -> None:
     names = await ran("server.add_tool(f)\n@server.prompt\ndef p(x: int): return str(x)")
     async with connect(names["server"]) as client:
-        with pytest.raises(typedmcp.InvalidParams, match="nope"):
+        with pytest.raises(typedmcp.InvalidParamsError, match="nope"):
             await ran(code, client=client)
-        with pytest.raises(typedmcp.InvalidParams, match="x: expected int"):
+        with pytest.raises(typedmcp.InvalidParamsError, match="x: expected int"):
             await client.get_prompt("p", {"x": "y"})
 
 
-@row("a limit of time")
+@row("timeout")
 async def _(code: str) -> None:
     server = await served(code.replace("5", "0.01"), "async def f():\n    import asyncio\n    await asyncio.sleep(9)")
     assert (await called(server)).is_error is True
@@ -489,13 +489,13 @@ async def _(code: str) -> None:
 # Resources
 
 
-@row("a resource")
+@row("resource")
 async def _(code: str) -> None:
     server = await served(code, "def f(ctx: Context): return ctx.method")
     assert (await read(server, "data://motd"))[0].text == "resources/read"
 
 
-@row("a template")
+@row("template")
 async def _(code: str) -> None:
     assert (await read(await served(code, "def f(name): return name"), "users://ada"))[0].text == "ada"
 
@@ -506,7 +506,7 @@ async def _(code: str) -> None:
         assert (await read(await served(written, "def f(name): return name"), "files://a/b"))[0].text == "a/b"
 
 
-@row("a query")
+@row("query")
 async def _(code: str) -> None:
     server = await served(code, "def f(name: str, limit: int = 9): return limit")
     assert (await read(server, "find://x"))[0].text == "9"
@@ -515,7 +515,7 @@ async def _(code: str) -> None:
         await read(server, "find://x?other=3")
 
 
-@row("kind of data")
+@row("media type")
 async def _(code: str) -> None:
     assert (await read(await served(code, "def f(): return 'x'"), "data://a"))[0].mime_type == "text/html"
     plain = await served('@server.resource("data://a")', "def f(): return {}")
@@ -530,7 +530,7 @@ async def _(code: str) -> None:
         assert (await client.read_resource("data://a")).contents[0].meta is structs.UNSET
 
 
-@row("bytes of a resource")
+@row("binary resource")
 async def _(code: str) -> None:
     assert (await read(await inside(code, '@server.resource("data://a")'), "data://a"))[0].blob == "eA=="
 
@@ -541,16 +541,16 @@ async def _(code: str) -> None:
     assert [(part.uri, part.text) for part in found] == [("data://a/1", "a"), ("data://a/2", "b")]
 
 
-@row("a text without a function")
-@row("a file that is read")
+@row("static text")
+@row("file on disk")
 async def _(code: str) -> None:
     names = await ran(code)
     text = (await read(names["server"], "data://a"))[0].text
     assert text in ("x", names["path"].read_text())
 
 
-@row("nothing there")
-@row("another failure")
+@row("resource not found")
+@row("other error")
 async def _(code: str) -> None:
     with pytest.raises(RemoteError) as caught:
         await read(await inside(code, '@server.resource("data://a")'), "data://a")
@@ -565,7 +565,7 @@ async def _(code: str) -> None:
         await read(careful, "files://a/../b")
 
 
-@row("taking a resource away")
+@row("remove a resource")
 async def _(code: str) -> None:
     names = await ran("server.add_resource(f, 'data://a')")
     await ran(code, names)
@@ -581,7 +581,7 @@ async def _prompt(server: Server, **arguments: str) -> structs.GetPromptResult:
         return await client.get_prompt("f", arguments)
 
 
-@row("a prompt")
+@row("prompt")
 @row("title of a prompt")
 async def _(code: str) -> None:
     server = await served(code, "def f(x): return x")
@@ -598,25 +598,25 @@ async def _(code: str) -> None:
     ]  # fmt: skip
 
 
-@row("arguments that are no texts")
+@row("arguments that are not text")
 async def _(code: str) -> None:
     assert text_of(await _prompt(await served("@server.prompt", code), xs="[1, 2]")) == "3"
 
 
-@row("`_meta` of a prompt's result")
+@row("`_meta` of a prompt result")
 async def _(code: str) -> None:
     meta = (await _prompt(await inside(code, "@server.prompt"))).meta
     assert meta is not structs.UNSET
     assert meta["a"] == 1
 
 
-@row("a prompt without a decorator")
+@row("prompt without a decorator")
 async def _(code: str) -> None:
     async with connect((await ran(code))["server"]) as client:
         assert [prompt.name async for prompt in client.prompts()] == ["ask"]
 
 
-@row("taking a prompt away")
+@row("remove a prompt")
 async def _(code: str) -> None:
     names = await ran("server.add_prompt(f)")
     await ran(code, names)
@@ -637,7 +637,7 @@ async def _(code: str) -> None:
 # The context
 
 
-@row("getting it")
+@row("get the context")
 async def _(code: str) -> None:
     for written in (code, code.replace(": Context", "")):
         assert text_of(await called(await served("@server.tool", written))).isdigit()
@@ -651,15 +651,15 @@ async def _(code: str) -> None:
     assert [(step.progress, step.total, step.message) for step in steps] == [(1, 10, "m")]
 
 
-@row("log messages")
-@row("log messages with data")
+@row("log message")
+@row("log message with data")
 async def _(code: str) -> None:
     messages: list[structs.LoggingMessageNotificationParams] = []
     await called(await inside(code), on_log=messages.append)
     assert [(message.level, message.data) for message in messages] in ([("info", "m")], [("info", {"a": 1})])
 
 
-@row("a resource of the server")
+@row("read a resource")
 async def _(code: str) -> None:
     server = await inside(f"({code})[0].text")
     server.add_resource(lambda: "hello", "data://motd")
@@ -670,7 +670,7 @@ def _answering(content: dict[str, Any]) -> Callable[[Any], structs.ElicitResult]
     return lambda question: structs.ElicitResult(action="accept", content=content)
 
 
-@row("a form")
+@row("form")
 async def _(code: str) -> None:
     for revisions in (["2026-07-28"], ["2025-06-18"]):
         result = await called(
@@ -679,12 +679,12 @@ async def _(code: str) -> None:
         assert text_of(result) == "Ada"
 
 
-@row("a choice")
+@row("choice")
 async def _(code: str) -> None:
     assert text_of(await called(await inside(f"({code}).data"), elicit=_answering({"value": "b"}))) == "b"
 
 
-@row("a page to open")
+@row("page to open")
 async def _(code: str) -> None:
     server = await inside(f"({code}).action")
     assert text_of(await called(server, elicit=_answering({}))) == "accept"
@@ -695,12 +695,12 @@ def _sampled(params: structs.CreateMessageRequestParams) -> structs.CreateMessag
     return structs.CreateMessageResult(role="assistant", model="m", content=structs.TextContent(text="hello"))
 
 
-@row("a question to the model")
+@row("sampling")
 async def _(code: str) -> None:
     assert text_of(await called(await inside(f"text_of({code})"), sample=_sampled)) == "hello"
 
 
-@row("folders")
+@row("roots")
 async def _(code: str) -> None:
     assert text_of(await called(await inside(f"({code})[0].uri"), roots=["file:///a"])) == "file:///a"
 
@@ -717,10 +717,10 @@ async def _(code: str) -> None:
 
 
 @row("headers")
-@row("who asks")
+@row("principal")
 @row("revision")
 async def _(code: str) -> None:
-    """In memory there are neither headers nor credentials; the tests of HTTP have both."""
+    """In memory there are no headers and no credentials; the tests of HTTP cover both."""
     for revision in ("2026-07-28", "2024-11-05"):
         text = text_of(await called(await inside(f"repr({code})"), revisions=[revision]))
         assert text == {"ctx.headers": "{}", "ctx.principal": "None", "ctx.revision": repr(revision)}[code]
@@ -732,7 +732,7 @@ async def _(code: str) -> None:
         assert text_of(await client.call_tool("f", meta={"a": 1})) == "1"
 
 
-@row("the client")
+@row("client")
 async def _(code: str) -> None:
     server = await inside(f"repr(({code}))")
     assert text_of(await called(server, name="me")).startswith("(Implementation(name='me', version='0'), ClientCap")
@@ -753,16 +753,16 @@ async def _(code: str) -> None:
             assert (await anext(changes)).kind in ("tools", "resource")
 
 
-@row("letting a stream go")
+@row("close a stream")
 async def _(code: str) -> None:
     assert (await called(await inside(code))).content == []
 
 
-# Around functions
+# Lifespan, middleware, composition
 
 
-@row("a lifespan")
-@row("what it yields")
+@row("lifespan")
+@row("state of the lifespan")
 async def _(code: str) -> None:
     server = Server("s", lifespan=lifespan) if code.startswith("ctx") else (await ran(code))["_"]
     seen = "ctx.lifespan" if not code.startswith("ctx") else code
@@ -791,9 +791,9 @@ async def _(code: str) -> None:
 @row("stdio")
 @row("HTTP")
 @row("HTTP with SSE")
-@row("in a loop that runs")
+@row("in a running event loop")
 async def _(code: str) -> None:
-    """They run until they are told to end; over stdio and HTTP that is in tests of their own."""
+    """These lines run until a signal ends them; tests of stdio and HTTP cover them."""
     names: dict[str, Any] = {**_names(), "transport": object()}
     function, arguments = code.removeprefix("await ").split("(", 1)
     target: Any = Server.run if function == "server.run" else typedmcp.serve_async
@@ -804,12 +804,12 @@ async def _(code: str) -> None:
     typedmcp.asgi(names["server"], **options)
 
 
-@row("an ASGI application")
+@row("ASGI application")
 @row("no sessions")
-@row("resumed streams")
+@row("resumable streams")
 @row("hosts and origins")
 @row("bearer tokens")
-@row("the key of sealed state")
+@row("key of the signed state")
 async def _(code: str) -> None:
     assert callable((await ran(code))["_"])
 
@@ -851,24 +851,24 @@ def _fruit(typed: str) -> list[str]:
     return ["apple", "bread"]
 
 
-@row("a server in this process")
-@row("an older revision")
-@row("what may be kept")
+@row("server in this process")
+@row("older revision")
+@row("cache")
 async def _(code: str) -> None:
     async with (await ran(code, server=_for_clients()))["_"] as client:
         assert text_of(await client.call_tool("f", {"a": 3})) == "3"
 
 
-@row("a URL")
-@row("headers, a token")
+@row("URL")
+@row("headers and token")
 async def _(code: str) -> None:
     client = (await ran(code))["_"]
-    with pytest.raises(typedmcp.ConnectionLost):
+    with pytest.raises(typedmcp.ConnectionLostError):
         await client.open()
     await client.close()
 
 
-@row("a command")
+@row("command")
 @row("several servers")
 async def _(code: str) -> None:
     made = (await ran(code))["_"]
@@ -880,20 +880,20 @@ async def _by_client(code: str, **names: Any) -> Any:
         return (await ran(code, client=client, **names))["_"]
 
 
-@row("a call")
-@row("limits of time")
-@row("calling from tests")
+@row("call")
+@row("call timeout")
+@row("call in tests")
 async def _(code: str) -> None:
     result = await _by_client(code)
     assert (text_of(result), result.structured_content, result.is_error) == ("1", {"result": 1}, structs.UNSET)
 
 
-@row("a result as data")
+@row("typed result")
 async def _(code: str) -> None:
     assert await _by_client(code) == 1
 
 
-@row("a failed call as an exception")
+@row("failed call as an exception")
 async def _(code: str) -> None:
     await _by_client(code)
     with pytest.raises(ToolError, match="negative"):
@@ -912,17 +912,17 @@ async def _(code: str) -> None:
     assert [step.progress for step in steps] == [1]
 
 
-@row("who the server is")
+@row("server information")
 async def _(code: str) -> None:
     assert (await _by_client(code)).name == "s"
 
 
-@row("whether it answers")
+@row("ping")
 async def _(code: str) -> None:
     assert await _by_client(code) is None
 
 
-@row("level of log messages")
+@row("log level")
 async def _(code: str) -> None:
     for revision in ("2026-07-28", "2025-11-25"):
         messages: list[structs.LoggingMessageNotificationParams] = []
@@ -933,25 +933,25 @@ async def _(code: str) -> None:
             assert messages == []
 
 
-@row("reading")
+@row("read")
 async def _(code: str) -> None:
     assert text_of((await _by_client(code)).contents) == "hello"
 
 
-@row("getting a prompt")
+@row("get a prompt")
 async def _(code: str) -> None:
     assert text_of(await _by_client(code)) == "1"
 
 
-@row("asking for completion")
+@row("complete")
 async def _(code: str) -> None:
     assert (await _by_client(code)).completion.values == ["apple"]
 
 
-@row("answering forms")
-@row("answering for a model")
-@row("listing folders")
-@row("hearing log messages")
+@row("answer forms")
+@row("answer sampling requests")
+@row("list roots")
+@row("receive log messages")
 async def _(code: str) -> None:
     messages: list[Any] = []
     async with (await ran(code, server=_for_clients(), answer=_sampled, messages=messages))["_"] as client:
@@ -959,7 +959,7 @@ async def _(code: str) -> None:
         assert [message.data for message in messages] == (["m"] if "messages" in code else [])
 
 
-@row("hearing of changes")
+@row("receive changes")
 async def _(code: str) -> None:
     server = _for_clients()
     for revision in ("2026-07-28", "2025-11-25"):

@@ -1,4 +1,4 @@
-"""Running examples as a user would: each in a process of its own, from another folder, with warnings as errors."""
+"""Helpers that run examples as a user would: in a process, from another folder, with warnings as errors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["EXAMPLES", "PYTHON", "output", "run", "serving"]
 EXAMPLES = ROOT / "examples"
 PYTHON = [sys.executable, "-W", "error"]
 
-_PATIENCE = 60
+_TIMEOUT = 60
 _URL = re.compile(r"Uvicorn running on (http://[0-9.:]+)")
 
 
 def run(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run an example to its end, which has to be a good one."""
+    """Run an example until it ends with status 0."""
     command = [*PYTHON, str(EXAMPLES / name), *arguments]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -33,14 +33,14 @@ def run(name: str, *arguments: str, **environment: str) -> subprocess.CompletedP
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
         )
     assert done.returncode == 0, done.stderr
     return done
 
 
 def output(name: str, *arguments: str, **environment: str) -> list[str]:
-    """The lines that an example prints, which has nothing to complain of."""
+    """Return the lines that an example prints. It must print nothing on standard error."""
     done = run(name, *arguments, **environment)
     assert not done.stderr
     return done.stdout.splitlines()
@@ -48,7 +48,7 @@ def output(name: str, *arguments: str, **environment: str) -> list[str]:
 
 @contextmanager
 def serving(*command: str, folder: Path = EXAMPLES, **environment: str) -> Generator[str]:
-    """Serve HTTP from a folder, and end it; the URL that the server says, without a path."""
+    """Run an HTTP server in a folder, and yield its URL without a path."""
     with subprocess.Popen(
         [*PYTHON, *command], cwd=folder, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -60,12 +60,12 @@ def serving(*command: str, folder: Path = EXAMPLES, **environment: str) -> Gener
 
 def _url(process: subprocess.Popen[str]) -> str:
     assert process.stderr is not None
-    said: list[str] = []
+    log: list[str] = []
     for line in process.stderr:
-        said.append(line)
+        log.append(line)
         if found := _URL.search(line):
             return found[1]
-    raise RuntimeError("".join(["the server did not start:\n", *said]))
+    raise RuntimeError("".join(["the server did not start:\n", *log]))
 
 
 def _end(process: subprocess.Popen[str]) -> None:

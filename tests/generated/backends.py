@@ -1,4 +1,4 @@
-"""Both backends behind one small face, and ways to compare what they produce."""
+"""Access to both backends with one interface, and comparisons of their results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PACKAGES = {
 
 @dataclass(frozen=True)
 class Backend:
-    """One module of types."""
+    """A module of types."""
 
     name: str
     module: ModuleType
@@ -56,28 +56,28 @@ def backend(version: str, name: str) -> Backend:
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:
-    """Whether a parsed JSON value is an object."""
+    """Return whether a parsed JSON value is an object."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeIs[list[Any]]:
-    """Whether a parsed JSON value is an array."""
+    """Return whether a parsed JSON value is an array."""
     return isinstance(value, list)
 
 
 def same_json(left: bytes, right: bytes) -> bool:
-    """Equal JSON values, in which `1` is not `1.0` and members have no order."""
+    """Return whether two JSON texts are equal. `1` differs from `1.0`, and the order of members does not matter."""
     return json.dumps(json.loads(left), sort_keys=True) == json.dumps(json.loads(right), sort_keys=True)
 
 
 def open_members(kind: Any) -> dict[str, Any] | None:
-    """The declared members of an open object of the Structs, by attribute; None for other types."""
+    """Return the declared members of an open object by attribute; None for other types."""
     declared: dict[str, Any] | None = getattr(kind, "__attributes__", None)
     return declared
 
 
 def type_tree(value: Any) -> Any:
-    """A decoded value as the names of its types, by member: what the two backends must agree on."""
+    """Return the names of the types in a decoded value, by member. Both backends must agree on them."""
     import msgspec
     from pydantic import MISSING, BaseModel
 

@@ -1,4 +1,4 @@
-"""How values are constructed, decoded, encoded and copied, in both backends."""
+"""Values are constructed, decoded, encoded and copied alike in both backends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcpspec._support.structs import OpenObject, member
 from mcpspec.v2026_07_28 import models, structs
 
 Types: TypeAlias = Any
-"""A module of types, of either backend."""
+"""A module of types of either backend."""
 
 
 @pytest.fixture(params=["structs", "models"])
@@ -55,7 +55,7 @@ def raw(value: object) -> bytes:
 
 
 def again(types: Types, value: object, kind: Any) -> Any:
-    """A JSON value after decoding and encoding, in which `1` is not `1.0`."""
+    """Decode and encode a JSON value. In the result, `1` differs from `1.0`."""
     return json.loads(types.encode(types.decode(raw(value), kind)))
 
 
@@ -116,7 +116,7 @@ def test_constants_can_be_read(types: Types) -> None:
         ("HeaderMismatchErrorError", {"code": -32021, "message": "m"}, "code: expected -32020, got -32021"),
     ],
 )
-def test_decoding_asks_for_constants_and_tags(types: Types, kind: str, value: object, text: str) -> None:
+def test_decoding_requires_constants_and_tags(types: Types, kind: str, value: object, text: str) -> None:
     assert str(refusal(types, raw(value), getattr(types, kind))) == text
 
 
@@ -139,7 +139,7 @@ def test_a_constant_that_was_absent_stays_absent(types: Types) -> None:
     ],
     ids=str,
 )
-def test_absent_null_and_empty_members_are_told_apart(types: Types, value: dict[str, Any]) -> None:
+def test_absent_null_and_empty_members_differ(types: Types, value: dict[str, Any]) -> None:
     assert again(types, value, types.CallToolResult) == value
 
 
@@ -151,7 +151,7 @@ def test_an_absent_member_is_a_marker_that_is_not_null(types: Types, backend: st
     assert result.structured_content is None
 
 
-def test_a_member_whose_type_includes_null_must_still_be_there(backend: str) -> None:
+def test_a_required_member_may_be_null_but_not_absent(backend: str) -> None:
     types = revision("2025-11-25", backend)
     assert again(types, TASK | {"ttl": None}, types.Task) == TASK | {"ttl": None}
     assert again(types, TASK | {"ttl": 60_000}, types.Task) == TASK | {"ttl": 60_000}
@@ -181,7 +181,7 @@ def test_numbers_within_any_json_keep_their_form(types: Types) -> None:
 
 @pytest.mark.parametrize("number", [b"1E400", b"-1e999"])
 def test_a_number_too_large_for_a_float_never_becomes_null(types: Types, number: bytes) -> None:
-    """It is refused, or where Pydantic has let it into free-form data, refused when it is written."""
+    """It is rejected; or when it is encoded, if Pydantic accepts it in free-form data."""
     refusal(types, b'{"progressToken":1,"progress":' + number + b"}", types.ProgressNotificationParams)
     with pytest.raises(ValueError, match=r"JSON|number"):
         types.encode(
@@ -190,7 +190,7 @@ def test_a_number_too_large_for_a_float_never_becomes_null(types: Types, number:
 
 
 @pytest.mark.parametrize("number", ["true", "null", '"1"', "[]"])
-def test_other_values_are_no_numbers(types: Types, number: str) -> None:
+def test_other_values_are_rejected_as_numbers(types: Types, number: str) -> None:
     error = refusal(types, f'{{"progressToken":1,"progress":{number}}}', types.ProgressNotificationParams)
     assert error.path == "progress"
 
@@ -208,7 +208,7 @@ def test_identifiers_keep_their_type(types: Types, identifier: object) -> None:
     [(True, "true"), (None, "null"), (1.5, "1.5"), (1.0, "1.0"), ({}, "object"), ([], "array")],
     ids=str,
 )
-def test_other_values_are_no_identifiers(types: Types, kind: str, identifier: object, shown: str) -> None:
+def test_other_values_are_rejected_as_identifiers(types: Types, kind: str, identifier: object, shown: str) -> None:
     message = CALL | {"id": identifier, "result": {"resultType": "complete"}}
     error = refusal(types, raw(message), getattr(types, kind))
     assert str(error) == f"id: expected string or integer, got {shown}"
@@ -305,7 +305,7 @@ def test_open_objects_keep_unknown_members(types: Types, kind: str, value: dict[
 # Names
 
 
-def test_decoding_takes_only_names_on_the_wire(types: Types) -> None:
+def test_decoding_accepts_only_names_on_the_wire(types: Types) -> None:
     image = {"type": "image", "data": "", "mime_type": "image/png"}
     assert str(refusal(types, raw(image), types.ImageContent)) == "mimeType: required, but missing"
     with pytest.raises(types.DecodeError):
@@ -322,13 +322,13 @@ def test_an_attribute_name_in_json_is_an_unknown_member() -> None:
     assert json.loads(structs.encode(struct)) == without(image, "mime_type")
 
 
-def test_constructors_take_attribute_names_and_encoding_writes_names_on_the_wire(types: Types) -> None:
+def test_constructors_accept_attribute_names_and_encoding_writes_names_on_the_wire(types: Types) -> None:
     image = types.ImageContent(data="", mime_type="image/png")
     assert image.mime_type == "image/png"
     assert json.loads(types.encode(image)) == {"type": "image", "data": "", "mimeType": "image/png"}
 
 
-def test_pydantic_methods_speak_the_wire_format_too() -> None:
+def test_pydantic_methods_use_the_wire_format_too() -> None:
     image = models.ImageContent(data="", mime_type="image/png")
     wire = {"type": "image", "data": "", "mimeType": "image/png"}
     assert image.model_dump() == wire
@@ -344,7 +344,7 @@ def test_constructors_of_models_check_their_arguments() -> None:
             kind(**wrong)
 
 
-def test_constructors_of_structs_know_their_arguments() -> None:
+def test_constructors_of_structs_reject_unknown_arguments() -> None:
     kind: Any = structs.ImageContent
     for wrong in ({"data": ""}, {"data": "", "mime_type": "x", "colour": 1}, {"data": "", "mimeType": "x"}):
         with pytest.raises(TypeError):
@@ -363,16 +363,16 @@ FORMS: dict[str, Callable[[bytes], Any]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_all_forms_of_json_text_are_read(types: Types, form: str) -> None:
+def test_all_forms_of_json_text_are_decoded(types: Types, form: str) -> None:
     assert types.decode(FORMS[form]('{"type":"text","text":"é"}'.encode()), types.ContentBlock).text == "é"
 
 
-def test_a_slice_of_a_buffer_is_read(types: Types) -> None:
+def test_a_slice_of_a_buffer_is_decoded(types: Types) -> None:
     assert types.decode(memoryview(b'xx{"type":"text","text":"a"}xx')[2:-2], types.TextContent).text == "a"
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_all_forms_of_wrong_json_text_are_refused_alike(types: Types, form: str) -> None:
+def test_all_forms_of_wrong_json_text_are_rejected_alike(types: Types, form: str) -> None:
     wrong, truncated = FORMS[form](b'{"type":"text","text":1}'), FORMS[form](b'{"type"')
     assert str(refusal(types, wrong, types.TextContent)) == "text: expected string, got 1"
     assert str(refusal(types, truncated, types.TextContent)).startswith("not JSON: ")
@@ -403,7 +403,7 @@ def test_builtins_are_not_coerced(types: Types) -> None:
             types.from_builtins({"type": "text", "text": wrong}, types.TextContent)
 
 
-# What is refused
+# Rejected input
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ def test_builtins_are_not_coerced(types: Types) -> None:
         (b'{"name": 1}', True),
     ],
 )
-def test_an_error_says_whether_it_was_json_at_all(text: bytes, is_json: bool, types: Types) -> None:
+def test_an_error_tells_invalid_json_from_invalid_values(text: bytes, is_json: bool, types: Types) -> None:
     with pytest.raises(types.DecodeError) as caught:
         types.decode(text, types.Tool)
     assert caught.value.is_json is is_json
@@ -460,7 +460,7 @@ def test_an_error_says_whether_it_was_json_at_all(text: bytes, is_json: bool, ty
     ],
     ids=lambda text: ascii(text[:40]),
 )
-def test_what_is_not_a_value_of_the_type_is_refused_in_one_line(types: Types, text: bytes) -> None:
+def test_a_value_of_another_type_is_rejected_with_one_line(types: Types, text: bytes) -> None:
     for kind in (types.Implementation, types.JSONRPCMessage, types.ContentBlock, types.ServerResult):
         error = refusal(types, text, kind)
         assert "\n" not in str(error)
@@ -471,12 +471,12 @@ def test_what_is_not_a_value_of_the_type_is_refused_in_one_line(types: Types, te
 
 
 @pytest.mark.parametrize("text", ['{"name":"\ud800"}', '{"name":NaN}', "\ufeff{}", "", "[" * 100_000])
-def test_wrong_text_is_refused_like_wrong_bytes(types: Types, text: str) -> None:
+def test_wrong_text_is_rejected_like_wrong_bytes(types: Types, text: str) -> None:
     assert "\n" not in str(refusal(types, text, types.Implementation))
 
 
 @pytest.mark.parametrize("depth", [300, 900, 5_000])
-def test_nesting_that_a_backend_does_not_read_is_named_as_the_cause(types: Types, depth: int) -> None:
+def test_nesting_that_is_too_deep_for_a_backend_is_named_as_the_cause(types: Types, depth: int) -> None:
     text = b'{"content":[],"resultType":"complete","structuredContent":' + b"[" * depth + b"]" * depth + b"}"
     assert outcome(types, text) in ("read", "nested too deeply")
 
@@ -490,7 +490,7 @@ def outcome(types: Types, text: bytes) -> str:
 
 
 @pytest.mark.parametrize("depth", [50, 150])
-def test_nesting_within_reason_is_read(types: Types, depth: int) -> None:
+def test_moderate_nesting_is_decoded(types: Types, depth: int) -> None:
     text = b'{"content":[],"resultType":"complete","structuredContent":' + b"[" * depth + b"]" * depth + b"}"
     assert types.encode(types.decode(text, types.CallToolResult)) == text
 
@@ -504,7 +504,7 @@ def test_no_character_of_the_input_breaks_or_disguises_the_line(types: Types, ch
     assert len(line) < 300
 
 
-def test_an_integer_too_long_for_python_to_write_is_no_obstacle(types: Types) -> None:
+def test_an_error_may_be_about_an_integer_that_python_cannot_format(types: Types) -> None:
     with pytest.raises(types.DecodeError, match="expected string, got an integer of very many digits"):
         types.from_builtins({"uri": 10**5000, "name": "a"}, types.Resource)
 
@@ -539,7 +539,7 @@ MESSAGES: list[tuple[str, Any, str, str]] = [
     ("Tool", TOOL | {"name": 1}, "name", "expected string, got 1"),
     ("Tool", TOOL | {"annotations": {"readOnlyHint": 1}}, "annotations.readOnlyHint", "expected boolean, got 1"),
     ("Role", "system", "", 'expected "assistant" or "user", got "system"'),
-    # keys that are no identifiers
+    # keys that are not identifiers
     ("ToolInputSchema", {"type": "object", "$schema": 1}, "$schema", "expected string, got 1"),
     ("CompleteRequestParamsContext", {"arguments": {"odd key": 1}}, 'arguments["odd key"]', "expected string, got 1"),
     ("CompleteRequestParamsContext", {"arguments": {'a"b\n': 1}}, 'arguments["a\\"b\\n"]', "expected string, got 1"),
@@ -567,7 +567,7 @@ MESSAGES: list[tuple[str, Any, str, str]] = [
     ("SamplingMessage", {"role": "user", "content": {"type": "text"}}, "content.text", "required, but missing"),
     ("JSONRPCMessage", {"jsonrpc": "2.0", "id": 1, "method": 1}, "method", "expected string, got 1"),
     ("JSONRPCMessage", {"jsonrpc": "2.0", "id": 1, "error": {"code": 1}}, "error.message", "required, but missing"),
-    # long and many-lined values
+    # long values, and values with line breaks
     ("Role", "x" * 200, "", 'expected "assistant" or "user", got "' + "x" * 58 + "…"),
     ("Role", "a\nb", "", 'expected "assistant" or "user", got "a\\nb"'),
 ]
@@ -654,14 +654,14 @@ def test_a_result_is_the_most_specific_that_fits(
     assert type(types.from_builtins(value, getattr(types, union))) is type(result)
 
 
-def test_a_server_result_keeps_what_its_type_declares(types: Types) -> None:
+def test_a_server_result_keeps_its_declared_members(types: Types) -> None:
     value = LIST | {"tools": [TOOL], "nextCursor": "c"}
     assert again(types, value, types.ServerResult) == value
 
 
 @pytest.mark.parametrize("meta", [{}, {"_meta": {}}, {"_meta": {"com.example/a": 1}}], ids=str)
 @pytest.mark.parametrize("union", ["CallToolResultResponseResult", "GetPromptResultResponseResult"])
-def test_a_request_for_input_is_no_empty_result(types: Types, meta: dict[str, Any], union: str) -> None:
+def test_a_request_for_input_does_not_decode_as_an_empty_result(types: Types, meta: dict[str, Any], union: str) -> None:
     value = {"resultType": "input_required", "requestState": "s", **meta}
     assert type(types.decode(raw(value), getattr(types, union))) is types.InputRequiredResult
     assert again(types, value, getattr(types, union)) == value
@@ -701,7 +701,7 @@ def test_2025_03_26_has_batches(backend: str) -> None:
 @pytest.mark.parametrize(
     "value", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1}, {"id": 1, "method": "x"}], ids=str
 )
-def test_what_is_no_message_is_refused(types: Types, value: object) -> None:
+def test_a_value_that_is_not_a_message_is_rejected(types: Types, value: object) -> None:
     refusal(types, raw(value), types.JSONRPCMessage)
 
 
@@ -773,7 +773,7 @@ def test_setting_unset_removes_a_member() -> None:
     assert meta.progress_token is structs.UNSET
 
 
-def test_unset_as_an_argument_leaves_a_member_out() -> None:
+def test_a_member_that_is_set_to_unset_is_absent() -> None:
     assert dict(structs.ToolInputSchema(schema_=structs.UNSET)) == {"type": "object"}
 
 
@@ -788,7 +788,7 @@ def test_unset_as_an_argument_leaves_a_member_out() -> None:
     ],
     ids=str,
 )
-def test_constructors_of_open_objects_refuse_unknown_and_ask_for_missing_arguments(
+def test_constructors_of_open_objects_reject_unknown_and_missing_arguments(
     arguments: dict[str, Any], text: str
 ) -> None:
     kind: Any = structs.RequestMetaObject
@@ -796,7 +796,7 @@ def test_constructors_of_open_objects_refuse_unknown_and_ask_for_missing_argumen
         kind(**arguments)
 
 
-def test_a_required_member_that_was_removed_cannot_be_read() -> None:
+def test_reading_a_removed_required_member_is_an_error() -> None:
     meta = meta_object()
     del meta["io.modelcontextprotocol/protocolVersion"]
     with pytest.raises(AttributeError, match="protocolVersion"):
@@ -885,7 +885,7 @@ def test_a_model_copy_changes_nothing(value: str) -> None:
     assert models.encode(original.model_copy(deep=True)) == models.encode(original)
 
 
-def test_a_model_copy_takes_new_members() -> None:
+def test_a_model_copy_accepts_new_members() -> None:
     image = models.ImageContent(data="", mime_type="image/png").model_copy(update={"mime_type": "image/gif"})
     assert json.loads(models.encode(image)) == {"type": "image", "data": "", "mimeType": "image/gif"}
 
@@ -902,14 +902,14 @@ def test_a_changed_member_is_encoded(types: Types) -> None:
     assert json.loads(types.encode(tool)) == TOOL | {"title": "Grep"}
 
 
-def test_json_that_is_encoded_already_goes_as_it_is() -> None:
+def test_encoded_json_is_copied() -> None:
     value = {"a": msgspec.Raw(b'{"b": null}'), "c": None}
     assert structs.encode(value) == b'{"a":{"b": null},"c":null}'
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("where", ["a declared number", "any JSON"])
-def test_what_json_cannot_say_is_refused_and_never_written_as_null(types: Types, number: float, where: str) -> None:
+def test_nan_and_infinity_are_rejected_and_never_encoded_as_null(types: Types, number: float, where: str) -> None:
     value = types.CallToolResult(content=[], result_type="complete", structured_content={"a": [None, 1.5]})
     assert b'{"a":[null,1.5]}' in types.encode(value)
     if where == "any JSON":
@@ -923,7 +923,7 @@ def test_what_json_cannot_say_is_refused_and_never_written_as_null(types: Types,
 
 @pytest.mark.parametrize("text", ["wind " * 20_000, "No Idea. " * 20_000, "null" * 20_000], ids=["a", "No I", "null"])
 @pytest.mark.parametrize("where", ["itself", "in an array", "in a tuple", "behind many"])
-def test_what_json_cannot_say_is_refused_beside_large_texts(types: Types, text: str, where: str) -> None:
+def test_nan_and_infinity_are_rejected_beside_large_texts(types: Types, text: str, where: str) -> None:
     content = types.TextContent(text=text)
     for number in (1.5, None, float("inf"), float("-inf"), float("nan")):
         places = {"itself": number, "in an array": [number], "in a tuple": ({"a": [number]},)}
@@ -937,7 +937,7 @@ def test_what_json_cannot_say_is_refused_beside_large_texts(types: Types, text: 
                 types.encode(value)
 
 
-def test_large_text_that_is_not_json_is_refused(types: Types) -> None:
+def test_large_text_that_is_not_json_is_rejected(types: Types) -> None:
     for text in ("wind " * 20_000, "No Idea. " * 20_000):
         for word in ("NaN", "Infinity", "-Infinity"):
             data = f'{{"content":[],"resultType":"complete","structuredContent":{{"a":"{text}","b":{word}}}}}'
@@ -946,7 +946,7 @@ def test_large_text_that_is_not_json_is_refused(types: Types) -> None:
                     types.decode(given, types.CallToolResult)
 
 
-# Subclasses, as users write them
+# Subclasses of users
 
 
 def test_a_subclass_of_a_type_with_constants_keeps_them(types: Types) -> None:
@@ -970,7 +970,7 @@ def test_a_subclass_of_an_open_object_keeps_its_members() -> None:
 
 
 def test_an_open_object_has_no_attributes_but_those_it_declares() -> None:
-    """One that was misspelt would silently not be on the wire."""
+    """A misspelt attribute would not be encoded."""
     meta: Any = meta_object()
     with pytest.raises(AttributeError, match="RequestMetaObject declares no member 'progresToken'"):
         meta.progresToken = 1
@@ -978,7 +978,7 @@ def test_an_open_object_has_no_attributes_but_those_it_declares() -> None:
 
 @pytest.mark.parametrize("version", mcpspec.VERSIONS)
 def test_open_objects_have_no_second_dict_for_attributes(version: str) -> None:
-    """There is one in each request: it would take time and memory."""
+    """Every request contains one, so a second dict would cost time and memory."""
     members: dict[str, Any] = revision(version, "structs").__dict__
     classes = [kind for kind in members.values() if isinstance(kind, type)]
     kinds = [kind for kind in classes if issubclass(kind, OpenObject)]

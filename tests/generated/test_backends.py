@@ -1,4 +1,4 @@
-"""The two backends say the same: same types, same members, same names, same requiredness."""
+"""Both backends have the same types with the same members, and require the same of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests import official
 from tests.generated.backends import PACKAGES, backend, open_members
 
 Members = dict[str, tuple[str, bool]]
-"""Name on the wire → attribute, and whether the member must be there."""
+"""Name on the wire → attribute, and whether the member is required."""
 
 
 def _of_struct(kind: Any) -> Members | None:
@@ -59,7 +59,7 @@ def test_both_backends_have_the_same_members(version: str) -> None:
 
 @pytest.mark.parametrize("version", PACKAGES)
 def test_members_are_those_of_the_schema(version: str) -> None:
-    """Read off upstream's file, not off the compiler's idea of it."""
+    """The expectation is read off upstream's file, not off the compiler's output."""
     schema, key = official.patched_schema(version)
     types = _types(version, "structs")
     for name, node in schema[key].items():

@@ -1,4 +1,4 @@
-"""Our types against `jsonschema` and upstream's schema: both must accept and refuse the same values.
+"""Comparison of our types with `jsonschema` on upstream's schema: both accept and reject the same values.
 
 Wherever one of them differs, the difference has to fall in a class that is listed here with its reason.
 """
@@ -21,14 +21,14 @@ from jsonschema import Draft7Validator, Draft202012Validator
 import mcpspec
 from tests import official, strategies
 from tests.generated.backends import BACKENDS, Backend, backend, is_list, is_object, type_tree
-from tests.paths import VECTORS
+from tests.generated.vectors import valid_values
 
 pytestmark = pytest.mark.long
 
 _MUTANTS = 3_000
-"""For each revision; 8,000 are asked for in all."""
+"""For each revision. At least 8,000 are required in total."""
 _GENERATED = {"small": 14, "large": 2}
-"""For each definition of each revision, by the size of its schema; 5,000 are asked for in all."""
+"""For each definition of each revision, by the size of its schema. At least 5,000 are required in total."""
 _LARGE = 4_000
 _AGREEMENT = {"structs": 0.995, "models": 0.998}
 
@@ -38,7 +38,7 @@ Path_ = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Deviation:
-    """A class of values about which we differ from the schema on purpose."""
+    """A class of values for which our types deviate from the schema on purpose."""
 
     reason: str
     applies: Callable[[Any], bool]
@@ -63,7 +63,7 @@ DEVIATIONS = {
 
 @dataclass
 class Tally:
-    """What a comparison found."""
+    """The result of a comparison."""
 
     compared: int = 0
     accepted: int = 0
@@ -113,13 +113,13 @@ def _judge(tally: Tally) -> None:
 
 
 def _originals(version: str) -> list[tuple[str, Any]]:
-    paths = sorted((VECTORS / version / "valid").glob("*/*.json"))
-    paths += official.examples() if version == official.EXAMPLES_VERSION else []
-    return [(path.parent.name, json.loads(path.read_bytes())) for path in paths]
+    values = [(vector.definition, json.loads(vector.text)) for vector in valid_values(version)]
+    examples = official.examples() if version == official.EXAMPLES_VERSION else []
+    return values + [(path.parent.name, json.loads(path.read_bytes())) for path in examples]
 
 
 def _mutants(value: Any) -> Iterator[tuple[str, Any]]:
-    """Each place dropped, and replaced by values of other types; with a description of what was done."""
+    """Yield mutants of a value, each place removed or replaced by a value of another type, with descriptions."""
     for place in _places(value):
         if isinstance(place[-1], str):
             yield f"{_pattern(place)} dropped", _changed(value, place, drop=True)
@@ -128,7 +128,7 @@ def _mutants(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _near(value: Any) -> list[Any]:
-    """Values of the same type that may be out of bounds."""
+    """List values of the same type that may be out of bounds."""
     return [] if isinstance(value, bool) or not isinstance(value, int) else [-value - 1]
 
 
@@ -169,7 +169,7 @@ def _leaves_envelope_to_base(version: str) -> bool:
 
 
 def _is_inherited(version: str, name: str, change: str) -> bool:
-    """Whether a change is to an envelope member that the definition leaves to its base type.
+    """Return whether a change concerns an envelope member that the definition leaves to its base type.
 
     Upstream's older definitions do not mention those, so the schema has no opinion on them. How we check
     them is the subject of `test_inherited_envelope`.
@@ -178,7 +178,7 @@ def _is_inherited(version: str, name: str, change: str) -> bool:
 
 
 @pytest.mark.parametrize("version", mcpspec.VERSIONS)
-def test_mutants_are_accepted_and_refused_as_the_schema_says(version: str) -> None:
+def test_mutants_are_accepted_and_rejected_as_by_the_schema(version: str) -> None:
     unique = {
         (name, change): mutant
         for name, value in _originals(version)
@@ -197,7 +197,7 @@ def test_mutants_are_accepted_and_refused_as_the_schema_says(version: str) -> No
 
 
 def test_no_accepted_deviation_is_stale() -> None:
-    """Each class of deviation still has a value on which we differ from the schema."""
+    """Each class of deviation still contains a value for which our types deviate from the schema."""
     types = backend(mcpspec.LATEST, "structs")
     assert DEVIATIONS.keys() == {"integral float"}
     assert _validator(mcpspec.LATEST, "RequestId").is_valid(1.0)
@@ -208,7 +208,7 @@ def test_no_accepted_deviation_is_stale() -> None:
 @pytest.mark.parametrize("version", [v for v in mcpspec.VERSIONS if _leaves_envelope_to_base(v)])
 @pytest.mark.parametrize("name", BACKENDS)
 def test_inherited_envelope(version: str, name: str) -> None:
-    """Envelope members that older messages leave to their base types are checked as the base types say."""
+    """Envelope members that older messages leave to their base types are checked like those."""
     types = backend(version, name)
     for base, message in (("JSONRPCRequest", "PingRequest"), ("JSONRPCNotification", "InitializedNotification")):
         method = {"PingRequest": "ping", "InitializedNotification": "notifications/initialized"}[message]

@@ -17,7 +17,7 @@ _LOSSY: dict[tuple[str, str], str] = {
         "its result lacks `ttlMs` and `cacheScope`: valid only as an InputRequiredResult, which has no `contents`"
     ),
 }
-"""Examples that break upstream's own schema, and are therefore not re-encoded as they were, with the reason."""
+"""Examples that violate upstream's own schema, and are not encoded unchanged, each with the reason."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,7 +25,7 @@ def _needs_upstream() -> None:
     official.folder()
 
 
-def test_all_examples_are_there() -> None:
+def test_all_examples_are_present() -> None:
     assert len(official.examples()) == _COUNT
 
 
@@ -36,7 +36,7 @@ def test_every_known_loss_names_an_example() -> None:
 
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("path", official.examples(), ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_an_example_decodes_and_is_encoded_as_it_was(path: Path, name: str) -> None:
+def test_an_example_is_decoded_and_encoded_unchanged(path: Path, name: str) -> None:
     types = backend(official.EXAMPLES_VERSION, name)
     raw = path.read_bytes()
     same = same_json(types.encode(types.decode(raw, types.type(path.parent.name))), raw)

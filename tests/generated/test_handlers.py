@@ -1,4 +1,4 @@
-"""Handlers: a method for everything that a side may receive, Protocols by capability, and stubs that refuse all."""
+"""Handlers: a method for each message that a side may receive, Protocols by capability, and stubs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDES = ("Server", "Client")
 
 
 @dataclass(frozen=True)
-class Face:
+class Target:
     """The handlers of a version for one backend."""
 
     version: str
@@ -34,7 +34,7 @@ class Face:
         return self.module("handlers")
 
     def received(self, side: str) -> list[Any]:
-        """The records of what the other side may send."""
+        """The records of the messages that the other side may send."""
         other = {"Server": "client", "Client": "server"}[side]
         return [r for r in self.module("methods").METHODS.values() if r.direction in (other, "both")]
 
@@ -47,24 +47,24 @@ class Face:
         return f"{self.version}-{self.backend}"
 
 
-FACES = [Face(version, backend) for version in (*mcpspec.VERSIONS, TASKS) for backend in ("structs", "models")]
+TARGETS = [Target(version, backend) for version in (*mcpspec.VERSIONS, TASKS) for backend in ("structs", "models")]
 
 each_side = pytest.mark.parametrize(
-    ("face", "side"), [pytest.param(face, side, id=f"{face}-{side}") for face in FACES for side in SIDES]
+    ("target", "side"), [pytest.param(target, side, id=f"{target}-{side}") for target in TARGETS for side in SIDES]
 )
 each_received = pytest.mark.parametrize(
-    ("face", "side", "method"),
+    ("target", "side", "method"),
     [
-        pytest.param(face, side, record.name, id=f"{face}-{side}-{record.name}")
-        for face in FACES
+        pytest.param(target, side, record.name, id=f"{target}-{side}-{record.name}")
+        for target in TARGETS
         for side in SIDES
-        for record in face.received(side)
+        for record in target.received(side)
     ],
 )
 
 
-def stub(face: Face, side: str) -> Any:
-    return getattr(face.handlers, f"{side}Stub")()
+def stub(target: Target, side: str) -> Any:
+    return getattr(target.handlers, f"{side}Stub")()
 
 
 def public_methods(kind: type) -> set[str]:
@@ -75,17 +75,17 @@ def own_methods(kind: type) -> set[str]:
     return {name for name, value in vars(kind).items() if inspect.isfunction(value) and not name.startswith("_")}
 
 
-def handler_name(face: Face, method: str) -> str:
-    return str(face.module("methods").METHODS[method].handler)
+def handler_name(target: Target, method: str) -> str:
+    return str(target.module("methods").METHODS[method].handler)
 
 
 # Stubs
 
 
 @each_received
-def test_a_stub_refuses_every_method_by_its_name(face: Face, side: str, method: str) -> None:
-    refuse = getattr(stub(face, side), handler_name(face, method))
-    with pytest.raises(face.handlers.MethodNotFoundError) as caught:
+def test_every_method_of_a_stub_raises_an_error_with_its_name(target: Target, side: str, method: str) -> None:
+    refuse = getattr(stub(target, side), handler_name(target, method))
+    with pytest.raises(target.handlers.UnimplementedMethodError) as caught:
         refuse(SimpleNamespace(), SimpleNamespace())
     assert caught.value.method == method
     assert caught.value.code == -32601
@@ -93,21 +93,21 @@ def test_a_stub_refuses_every_method_by_its_name(face: Face, side: str, method: 
 
 
 @each_side
-def test_a_stub_has_methods_for_what_it_may_receive_and_no_others(face: Face, side: str) -> None:
-    received = {record.handler for record in face.received(side)}
+def test_a_stub_has_a_method_for_each_message_that_it_may_receive(target: Target, side: str) -> None:
+    received = {record.handler for record in target.received(side)}
     assert received
-    assert public_methods(getattr(face.handlers, f"{side}Stub")) == received
+    assert public_methods(getattr(target.handlers, f"{side}Stub")) == received
 
 
 @each_side
-def test_a_stub_is_generic_in_the_context(face: Face, side: str) -> None:
-    kind = getattr(face.handlers, f"{side}Stub")
+def test_a_stub_is_generic_in_the_context(target: Target, side: str) -> None:
+    kind = getattr(target.handlers, f"{side}Stub")
     assert get_args(kind[int]) == (int,)
     assert isinstance(kind[int](), kind)
 
 
-def test_the_error_of_a_stub_is_one_type_for_all_revisions_and_backends() -> None:
-    (kind,) = {face.handlers.MethodNotFoundError for face in FACES}
+def test_the_stubs_of_all_revisions_and_backends_raise_the_same_error() -> None:
+    (kind,) = {target.handlers.UnimplementedMethodError for target in TARGETS}
     assert issubclass(kind, NotImplementedError)
 
 
@@ -115,24 +115,24 @@ def test_the_error_of_a_stub_is_one_type_for_all_revisions_and_backends() -> Non
 
 
 @each_side
-def test_the_handler_of_a_side_joins_all_its_capabilities(face: Face, side: str) -> None:
-    handler = getattr(face.handlers, f"{side}Handler")
+def test_the_handler_of_a_side_joins_all_its_capabilities(target: Target, side: str) -> None:
+    handler = getattr(target.handlers, f"{side}Handler")
     bases = [get_origin(base) for base in handler.__orig_bases__]
-    assert bases[:-1] == face.protocols(side)
-    assert public_methods(handler) == {record.handler for record in face.received(side)}
+    assert bases[:-1] == target.protocols(side)
+    assert public_methods(handler) == {record.handler for record in target.received(side)}
 
 
 @each_side
-def test_no_capability_is_empty_and_none_shares_a_method_with_another(face: Face, side: str) -> None:
-    protocols = face.protocols(side)
+def test_no_capability_is_empty_and_none_shares_a_method_with_another(target: Target, side: str) -> None:
+    protocols = target.protocols(side)
     assert protocols
     assert all(own_methods(protocol) for protocol in protocols)
-    assert sum(len(own_methods(protocol)) for protocol in protocols) == len(face.received(side))
+    assert sum(len(own_methods(protocol)) for protocol in protocols) == len(target.received(side))
 
 
 @each_side
-def test_protocols_are_generic_in_the_context(face: Face, side: str) -> None:
-    for protocol in [*face.protocols(side), getattr(face.handlers, f"{side}Handler")]:
+def test_protocols_are_generic_in_the_context(target: Target, side: str) -> None:
+    for protocol in [*target.protocols(side), getattr(target.handlers, f"{side}Handler")]:
         assert protocol._is_protocol
         assert len(protocol.__parameters__) == 1
         assert protocol.__parameters__[0].__contravariant__
@@ -140,38 +140,38 @@ def test_protocols_are_generic_in_the_context(face: Face, side: str) -> None:
 
 
 @each_side
-def test_protocols_cannot_be_instantiated(face: Face, side: str) -> None:
+def test_protocols_cannot_be_instantiated(target: Target, side: str) -> None:
     with pytest.raises(TypeError, match="Protocols cannot be instantiated"):
-        getattr(face.handlers, f"{side}Handler")()
+        getattr(target.handlers, f"{side}Handler")()
 
 
 @each_received
-def test_stub_and_protocol_agree_on_the_signature(face: Face, side: str, method: str) -> None:
-    name = handler_name(face, method)
+def test_stub_and_protocol_agree_on_the_signature(target: Target, side: str, method: str) -> None:
+    name = handler_name(target, method)
     signatures = {
-        str(inspect.signature(getattr(getattr(face.handlers, f"{side}{kind}"), name))) for kind in ("Handler", "Stub")
+        str(inspect.signature(getattr(getattr(target.handlers, f"{side}{kind}"), name))) for kind in ("Handler", "Stub")
     }
     assert len(signatures) == 1
 
 
 @each_received
 def test_a_method_takes_the_parameters_of_its_record_and_a_context_by_position(
-    face: Face, side: str, method: str
+    target: Target, side: str, method: str
 ) -> None:
-    record = face.module("methods").METHODS[method]
-    signature = inspect.signature(getattr(getattr(face.handlers, f"{side}Handler"), record.handler))
+    record = target.module("methods").METHODS[method]
+    signature = inspect.signature(getattr(getattr(target.handlers, f"{side}Handler"), record.handler))
     own, params, ctx = signature.parameters.values()
     assert own.name == "self"
     assert {own.kind, params.kind, ctx.kind} == {inspect.Parameter.POSITIONAL_ONLY}
-    annotation = face.module("methods").__annotations__[re.sub(r"(?<=[a-z])(?=[A-Z])|/", "_", method).upper()]
+    annotation = target.module("methods").__annotations__[re.sub(r"(?<=[a-z])(?=[A-Z])|/", "_", method).upper()]
     types = (params.annotation, signature.return_annotation.removeprefix("MaybeAwaitable[").removesuffix("]"))
     assert annotation == f"Final[Method[{types[0]}, {types[1]}]]"
     assert ctx.annotation == "ContextT"
 
 
 @each_received
-def test_a_method_says_in_its_docstring_what_it_answers(face: Face, side: str, method: str) -> None:
-    function = getattr(getattr(face.handlers, f"{side}Stub"), handler_name(face, method))
+def test_the_docstring_of_a_method_names_its_request(target: Target, side: str, method: str) -> None:
+    function = getattr(getattr(target.handlers, f"{side}Stub"), handler_name(target, method))
     assert function.__doc__ == f"`{method}`"
 
 
@@ -198,7 +198,7 @@ def test_a_method_says_in_its_docstring_what_it_answers(face: Face, side: str, m
 )
 @pytest.mark.parametrize("backend", ["structs", "models"])
 def test_a_handler_is_named_after_its_message(version: str, backend: str, message: str, name: str) -> None:
-    records = Face(version, backend).module("methods").METHODS.values()
+    records = Target(version, backend).module("methods").METHODS.values()
     types = import_module(records_module(version, backend))
     assert [record.handler for record in records if record.message is getattr(types, message)] == [name]
 
@@ -220,15 +220,15 @@ def records_module(version: str, backend: str) -> str:
 def test_capabilities_are_the_first_parts_of_method_names(
     version: str, side: str, capabilities: set[str], backend: str
 ) -> None:
-    found = Face(version, backend).protocols(side)
+    found = Target(version, backend).protocols(side)
     assert {protocol.__name__.removeprefix(side) for protocol in found} == capabilities
 
 
 @each_side
-def test_a_method_belongs_to_the_capability_that_its_name_begins_with(face: Face, side: str) -> None:
-    for protocol in face.protocols(side):
+def test_a_method_belongs_to_the_capability_that_its_name_begins_with(target: Target, side: str) -> None:
+    for protocol in target.protocols(side):
         capability = protocol.__name__.removeprefix(side).lower()
-        for record in face.received(side):
+        for record in target.received(side):
             if record.handler in own_methods(protocol) and capability != "core":
                 assert record.name.removeprefix("notifications/").split("/")[0] == capability
 
@@ -237,10 +237,10 @@ def test_a_method_belongs_to_the_capability_that_its_name_begins_with(face: Face
 
 
 @pytest.mark.parametrize("backend", ["structs", "models"])
-def test_a_handler_overrides_what_it_implements_and_refuses_the_rest(backend: str) -> None:
-    face = Face("2026-07-28", backend)
+def test_a_handler_overrides_its_methods_and_rejects_the_others(backend: str) -> None:
+    target = Target("2026-07-28", backend)
     types = import_module(f"mcpspec.v2026_07_28.{backend}")
-    base: Any = face.handlers.ServerStub
+    base: Any = target.handlers.ServerStub
 
     class Server(base):  # type: ignore[misc]
         def call_tool(self, params: Any, ctx: str, /) -> Any:
@@ -252,5 +252,5 @@ def test_a_handler_overrides_what_it_implements_and_refuses_the_rest(backend: st
     server: Any = Server()
     assert server.call_tool("grep", "me").content[0].text == "grep me"
     assert asyncio.run(server.complete("p", "me")) == "p me"
-    with pytest.raises(face.handlers.MethodNotFoundError, match="tools/list"):
+    with pytest.raises(target.handlers.UnimplementedMethodError, match="tools/list"):
         server.list_tools("p", "me")

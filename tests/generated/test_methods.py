@@ -1,4 +1,4 @@
-"""The method tables say what the schemas say, in every revision and for both backends.
+"""The method tables agree with the schemas, in every revision and for both backends.
 
 What is expected is read from the schema files here, by other code than the compiler's.
 """
@@ -20,6 +20,7 @@ import pytest
 
 import mcpspec
 from mcpspec._support.methods import Method
+from tests.generated.vectors import minimal_value
 
 ROOT = Path(__file__).resolve().parents[2]
 REVISIONS = list(mcpspec.VERSIONS)
@@ -29,8 +30,8 @@ Defs: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Face:
-    """The methods of a version for one backend, and the types they are about."""
+class Target:
+    """The methods of a version for one backend, and its types."""
 
     version: str
     backend: str
@@ -53,17 +54,17 @@ class Face:
 
 @dataclass(frozen=True)
 class Expected:
-    """A method as its schema describes it."""
+    """A method as described by the schema."""
 
     name: str
     direction: str
     kind: str
     message: str
     params: str | None
-    """Name of the definition; None where the schema writes the parameters in place."""
+    """Name of the definition; None if the parameters are inline."""
     params_required: bool
     results: frozenset[str]
-    """Names of the definitions that a result may have."""
+    """Names of the possible definitions of the result."""
 
 
 def package(version: str) -> str:
@@ -82,7 +83,7 @@ def referred(node: Any) -> str:
 
 
 def named_members(defs: Defs, union: str) -> list[str]:
-    """The messages of a union; one that is written out in place is the definition with the same method."""
+    """List the messages of a union. An inline one is the definition with the same method."""
     node = defs.get(union, {"anyOf": []})
     if "anyOf" in node:
         return [referred(member) for member in node["anyOf"]]
@@ -95,7 +96,7 @@ def named_members(defs: Defs, union: str) -> list[str]:
 
 
 def senders(defs: Defs) -> Iterator[tuple[str, str, str]]:
-    """Message, direction and kind of everything that is sent."""
+    """List message, direction and kind of all messages."""
     for side in ("Client", "Server"):
         for kind in ("Request", "Notification"):
             for message in named_members(defs, side + kind):
@@ -151,160 +152,156 @@ TASK_METHODS = {
 }
 
 
-def vector(version: str, definition: str) -> bytes:
-    """The plainest of the examples of a definition."""
-    folder = ROOT / "tests" / "vectors" / version / "valid" / definition
-    return min(folder.glob("*.json"), key=lambda path: (path.stem != "minimal", path.stem)).read_bytes()
+TARGETS = [Target(version, backend) for version in REVISIONS for backend in ("structs", "models")]
+ALL_TARGETS = [*TARGETS, Target(TASKS, "structs"), Target(TASKS, "models")]
 
-
-FACES = [Face(version, backend) for version in REVISIONS for backend in ("structs", "models")]
-ALL_FACES = [*FACES, Face(TASKS, "structs"), Face(TASKS, "models")]
-
-each_revision = pytest.mark.parametrize("face", FACES, ids=str)
-each_version = pytest.mark.parametrize("face", ALL_FACES, ids=str)
+each_revision = pytest.mark.parametrize("target", TARGETS, ids=str)
+each_version = pytest.mark.parametrize("target", ALL_TARGETS, ids=str)
 each_method = pytest.mark.parametrize(
-    ("face", "method"),
+    ("target", "method"),
     [
-        pytest.param(face, method, id=f"{face}-{name}")
-        for face in FACES
-        for name, method in expected(face.version).items()
+        pytest.param(target, method, id=f"{target}-{name}")
+        for target in TARGETS
+        for name, method in expected(target.version).items()
     ],
 )
 each_request = pytest.mark.parametrize(
-    ("face", "method"),
+    ("target", "method"),
     [
-        pytest.param(face, method, id=f"{face}-{name}")
-        for face in FACES
-        for name, method in expected(face.version).items()
+        pytest.param(target, method, id=f"{target}-{name}")
+        for target in TARGETS
+        for name, method in expected(target.version).items()
         if method.kind != "notification"
     ],
 )
 
 
 @each_revision
-def test_every_message_of_the_direction_unions_has_a_record_and_no_other(face: Face) -> None:
-    assert face.records.keys() == expected(face.version).keys()
+def test_every_message_of_the_direction_unions_has_a_record_and_no_other(target: Target) -> None:
+    assert target.records.keys() == expected(target.version).keys()
 
 
 @each_method
-def test_a_record_says_who_sends_what(face: Face, method: Expected) -> None:
-    record = face.records[method.name]
+def test_a_record_has_the_sender_of_its_message(target: Target, method: Expected) -> None:
+    record = target.records[method.name]
     assert (record.name, record.direction, record.kind) == (method.name, method.direction, method.kind)
-    assert record.message is getattr(face.types, method.message)
+    assert record.message is getattr(target.types, method.message)
 
 
 @each_method
-def test_the_parameters_of_a_record_are_those_of_its_message(face: Face, method: Expected) -> None:
-    record = face.records[method.name]
+def test_the_parameters_of_a_record_are_those_of_its_message(target: Target, method: Expected) -> None:
+    record = target.records[method.name]
     assert record.params_required is method.params_required
     if method.params is not None:
-        assert record.params is getattr(face.types, method.params)
+        assert record.params is getattr(target.types, method.params)
     else:
         assert record.params.__name__ == f"{method.message}Params"
-        assert record.params is getattr(face.types, f"{method.message}Params")
+        assert record.params is getattr(target.types, f"{method.message}Params")
 
 
 @each_request
-def test_a_result_is_decoded_to_the_type_that_the_schema_gives(face: Face, method: Expected) -> None:
-    record = face.records[method.name]
+def test_a_result_is_decoded_to_the_type_that_the_schema_gives(target: Target, method: Expected) -> None:
+    record = target.records[method.name]
     for definition in method.results:
-        value = face.types.decode(vector(face.version, definition), record.result)
-        assert isinstance(value, face.types.Result if definition == "EmptyResult" else getattr(face.types, definition))
+        value = target.types.decode(minimal_value(target.version, definition), record.result)
+        assert isinstance(
+            value, target.types.Result if definition == "EmptyResult" else getattr(target.types, definition)
+        )
 
 
 @each_request
-def test_a_request_with_one_kind_of_result_has_just_that(face: Face, method: Expected) -> None:
-    record = face.records[method.name]
+def test_a_request_with_one_kind_of_result_has_that_type_alone(target: Target, method: Expected) -> None:
+    record = target.records[method.name]
     if len(method.results) == 1:
-        assert record.result is getattr(face.types, *method.results)
+        assert record.result is getattr(target.types, *method.results)
     else:
         assert not isinstance(record.result, type) or record.result.__name__ not in method.results
 
 
 @each_revision
-def test_a_notification_has_no_result(face: Face) -> None:
-    assert {record.result for record in face.records.values() if record.kind == "notification"} == {NoneType}
+def test_a_notification_has_no_result(target: Target) -> None:
+    assert {record.result for record in target.records.values() if record.kind == "notification"} == {NoneType}
 
 
 @each_revision
-def test_requests_inside_results_stand_in_for_server_requests_only_where_there_are_none(face: Face) -> None:
-    inputs = {name for name, record in face.records.items() if record.kind == "input"}
-    if face.version == "2026-07-28":
+def test_requests_in_results_count_as_server_requests_only_if_there_are_no_others(target: Target) -> None:
+    inputs = {name for name, record in target.records.items() if record.kind == "input"}
+    if target.version == "2026-07-28":
         assert inputs == {"elicitation/create", "roots/list", "sampling/createMessage"}
-        assert {face.records[name].direction for name in inputs} == {"server"}
+        assert {target.records[name].direction for name in inputs} == {"server"}
     else:
         assert inputs == set()
 
 
 @pytest.mark.parametrize("backend", ["structs", "models"])
 @pytest.mark.parametrize("name", ["tools/call", "sampling/createMessage", "elicitation/create"])
-def test_three_requests_of_2025_11_25_may_be_answered_by_a_task(backend: str, name: str) -> None:
-    face = Face("2025-11-25", backend)
-    value = face.types.decode(vector(face.version, "CreateTaskResult"), face.records[name].result)
-    assert isinstance(value, face.types.CreateTaskResult)
+def test_three_requests_of_2025_11_25_may_result_in_a_task(backend: str, name: str) -> None:
+    target = Target("2025-11-25", backend)
+    value = target.types.decode(minimal_value(target.version, "CreateTaskResult"), target.records[name].result)
+    assert isinstance(value, target.types.CreateTaskResult)
 
 
 @pytest.mark.parametrize("backend", ["structs", "models"])
 def test_the_tasks_extension_has_the_methods_of_its_specification(backend: str) -> None:
-    face = Face(TASKS, backend)
-    assert face.records.keys() == TASK_METHODS.keys()
+    target = Target(TASKS, backend)
+    assert target.records.keys() == TASK_METHODS.keys()
     for name, (direction, kind, message, result) in TASK_METHODS.items():
-        record = face.records[name]
+        record = target.records[name]
         assert (record.direction, record.kind) == (direction, kind)
-        assert record.message is getattr(face.types, message)
-        assert record.params is getattr(face.types, f"{message}Params")
-        assert record.result is (getattr(face.types, result) if result else NoneType)
+        assert record.message is getattr(target.types, message)
+        assert record.params is getattr(target.types, f"{message}Params")
+        assert record.result is (getattr(target.types, result) if result else NoneType)
 
 
 @each_method
-def test_a_message_decodes_to_the_types_of_its_record(face: Face, method: Expected) -> None:
-    record = face.records[method.name]
-    message = face.types.decode(vector(face.version, method.message), record.message)
+def test_a_message_decodes_to_the_types_of_its_record(target: Target, method: Expected) -> None:
+    record = target.records[method.name]
+    message = target.types.decode(minimal_value(target.version, method.message), record.message)
     assert type(message) is record.message
     assert message.method == method.name
     if record.params_required:
-        params = face.types.decode(face.types.encode(message.params), record.params)
+        params = target.types.decode(target.types.encode(message.params), record.params)
         assert type(params) is type(message.params)
 
 
 @each_version
-def test_types_of_a_record_can_be_decoded_and_null_is_none_of_them(face: Face) -> None:
-    for record in face.records.values():
+def test_the_types_of_a_record_can_be_decoded_and_reject_null(target: Target) -> None:
+    for record in target.records.values():
         for kind in (record.message, record.params, record.result):
             if kind is NoneType:
-                assert face.types.decode(b"null", kind) is None
+                assert target.types.decode(b"null", kind) is None
                 continue
-            with pytest.raises(face.types.DecodeError):
-                face.types.decode(b"null", kind)
+            with pytest.raises(target.types.DecodeError):
+                target.types.decode(b"null", kind)
 
 
 @each_version
-def test_parameters_that_may_be_absent_need_no_arguments(face: Face) -> None:
-    optional = [record for record in face.records.values() if not record.params_required]
+def test_parameters_that_may_be_absent_need_no_arguments(target: Target) -> None:
+    optional = [record for record in target.records.values() if not record.params_required]
     assert optional
     for record in optional:
-        assert face.types.encode(record.params()) == b"{}"
+        assert target.types.encode(record.params()) == b"{}"
 
 
 @each_version
-def test_static_types_are_those_of_the_record(face: Face) -> None:
-    for name, record in face.records.items():
-        annotation = face.methods.__annotations__[constant_name(name)]
+def test_static_types_are_those_of_the_record(target: Target) -> None:
+    for name, record in target.records.items():
+        annotation = target.methods.__annotations__[constant_name(name)]
         params, _, result = annotation.removeprefix("Final[Method[").removesuffix("]]").partition(", ")
-        assert [record.params] == named_types(face, params)
+        assert [record.params] == named_types(target, params)
         if record.kind == "notification":
             assert result == "None"
         elif "|" in result:
-            results = expected(face.version)[name].results
-            assert set(named_types(face, result)) == {getattr(face.types, definition) for definition in results}
+            results = expected(target.version)[name].results
+            assert set(named_types(target, result)) == {getattr(target.types, definition) for definition in results}
         else:
-            assert [record.result] == named_types(face, result)
+            assert [record.result] == named_types(target, result)
 
 
-def named_types(face: Face, annotation: str) -> list[Any]:
+def named_types(target: Target, annotation: str) -> list[Any]:
     names = [part.strip().split(".") for part in annotation.split("|")]
-    assert {module for module, _ in names} == {face.backend}
-    return [getattr(face.types, name) for _, name in names]
+    assert {module for module, _ in names} == {target.backend}
+    return [getattr(target.types, name) for _, name in names]
 
 
 # Lookup tables
@@ -322,11 +319,11 @@ def named_types(face: Face, annotation: str) -> list[Any]:
     ],
 )
 def test_a_table_has_the_records_of_its_direction_and_kind(
-    face: Face, table: str, directions: set[str], kinds: set[str]
+    target: Target, table: str, directions: set[str], kinds: set[str]
 ) -> None:
-    methods = face.records.values()
+    methods = target.records.values()
     fitting = {record.name: record for record in methods if record.direction in directions and record.kind in kinds}
-    found = getattr(face.methods, table)
+    found = getattr(target.methods, table)
     assert dict(found) == fitting
     assert list(found) == sorted(found)
 
@@ -335,38 +332,38 @@ def test_a_table_has_the_records_of_its_direction_and_kind(
 @pytest.mark.parametrize(
     "table", ["METHODS", "CLIENT_REQUESTS", "SERVER_REQUESTS", "CLIENT_NOTIFICATIONS", "SERVER_NOTIFICATIONS"]
 )
-def test_tables_are_read_only(face: Face, table: str) -> None:
-    found = getattr(face.methods, table)
+def test_tables_are_read_only(target: Target, table: str) -> None:
+    found = getattr(target.methods, table)
     with pytest.raises(TypeError):
-        found["x/y"] = face.records["roots/list"]
+        found["x/y"] = target.records["roots/list"]
     with pytest.raises(TypeError):
         del found["roots/list"]
 
 
 @each_version
-def test_records_are_frozen_and_slotted(face: Face) -> None:
-    for record in face.records.values():
+def test_records_are_frozen_and_slotted(target: Target) -> None:
+    for record in target.records.values():
         with pytest.raises(FrozenInstanceError):
             record.name = "x/y"
         assert not hasattr(record, "__dict__")
 
 
 @each_version
-def test_records_may_be_keys_and_copies_of_them_are_equal(face: Face) -> None:
-    assert len(set(face.records.values())) == len(face.records)
-    for record in face.records.values():
+def test_records_may_be_keys_and_copies_of_them_are_equal(target: Target) -> None:
+    assert len(set(target.records.values())) == len(target.records)
+    for record in target.records.values():
         assert pickle.loads(pickle.dumps(record)) == record  # noqa: S301
 
 
 @pytest.mark.parametrize("version", [*REVISIONS, TASKS])
 def test_both_backends_have_the_same_methods(version: str) -> None:
-    def facts(face: Face) -> list[tuple[object, ...]]:
+    def facts(target: Target) -> list[tuple[object, ...]]:
         return [
             (r.name, r.direction, r.kind, r.message.__name__, r.params_required, r.handler)
-            for r in face.records.values()
+            for r in target.records.values()
         ]
 
-    assert facts(Face(version, "structs")) == facts(Face(version, "models"))
+    assert facts(Target(version, "structs")) == facts(Target(version, "models"))
 
 
 # Names
@@ -377,11 +374,11 @@ def constant_name(method: str) -> str:
 
 
 @each_version
-def test_every_record_is_a_constant_named_after_its_method(face: Face) -> None:
-    members: dict[str, Any] = vars(face.methods)
+def test_every_record_is_a_constant_named_after_its_method(target: Target) -> None:
+    members: dict[str, Any] = vars(target.methods)
     constants = {name: members[name] for name in members if isinstance(members[name], Method)}
-    assert constants == {constant_name(name): record for name, record in face.records.items()}
-    assert constants.keys() <= set(face.methods.__all__)
+    assert constants == {constant_name(name): record for name, record in target.records.items()}
+    assert constants.keys() <= set(target.methods.__all__)
 
 
 @pytest.mark.parametrize(
@@ -400,7 +397,7 @@ def test_every_record_is_a_constant_named_after_its_method(face: Face) -> None:
 )
 @pytest.mark.parametrize("backend", ["structs", "models"])
 def test_constants_are_named_as_documented(version: str, backend: str, constant: str, method: str) -> None:
-    assert getattr(Face(version, backend).methods, constant).name == method
+    assert getattr(Target(version, backend).methods, constant).name == method
 
 
 # Versions and error codes
@@ -425,19 +422,19 @@ CODES = {
 }
 
 
-def code_constants(face: Face) -> dict[str, int]:
-    return {name: value for name, value in vars(face.methods).items() if name.isupper() and isinstance(value, int)}
+def code_constants(target: Target) -> dict[str, int]:
+    return {name: value for name, value in vars(target.methods).items() if name.isupper() and isinstance(value, int)}
 
 
 @each_revision
-def test_the_protocol_version_is_that_of_the_schema(face: Face) -> None:
-    assert face.version == face.methods.PROTOCOL_VERSION
+def test_the_protocol_version_is_that_of_the_schema(target: Target) -> None:
+    assert target.version == target.methods.PROTOCOL_VERSION
 
 
 @each_revision
-def test_error_codes_are_those_of_the_revision(face: Face) -> None:
-    assert code_constants(face) == JSON_RPC | CODES[face.version]
-    assert code_constants(face).keys() <= set(face.methods.__all__)
+def test_error_codes_are_those_of_the_revision(target: Target) -> None:
+    assert code_constants(target) == JSON_RPC | CODES[target.version]
+    assert code_constants(target).keys() <= set(target.methods.__all__)
 
 
 def stated_codes(node: Any) -> Iterator[int]:
@@ -455,10 +452,10 @@ def stated_codes(node: Any) -> Iterator[int]:
 
 
 @each_version
-def test_every_error_code_that_the_schema_states_has_a_constant(face: Face) -> None:
-    assert set(stated_codes(definitions(face.version))) <= set(code_constants(face).values())
+def test_every_error_code_that_the_schema_states_has_a_constant(target: Target) -> None:
+    assert set(stated_codes(definitions(target.version))) <= set(code_constants(target).values())
 
 
-def test_schemas_of_some_revisions_state_error_codes() -> None:
+def test_schemas_of_some_revisions_contain_error_codes() -> None:
     assert set(stated_codes(definitions("2025-11-25"))) == {-32042}
     assert len(set(stated_codes(definitions("2026-07-28")))) == 8

@@ -1,4 +1,4 @@
-"""How the member of a union is found that an object was meant to be."""
+"""The choice of a union's member for an object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from mcpspec._support.objects import Member, Options, Shape
+from mcpspec._support.objects import Member, Shape, UnionOptions
 from mcpspec.v2024_11_05 import structs
 from mcpspec.v2026_07_28 import models as models_of_newest
 from mcpspec.v2026_07_28 import structs as structs_of_newest
@@ -33,8 +33,8 @@ NESTED = {
 VALUES: list[Any] = ["text", "image", "other", 1, None, [], {}]
 
 
-def options() -> Options[str]:
-    return Options(list(SHAPES), SHAPES.get)
+def options() -> UnionOptions[str]:
+    return UnionOptions(list(SHAPES), SHAPES.get)
 
 
 @pytest.mark.parametrize(
@@ -52,23 +52,25 @@ def options() -> Options[str]:
         ({"unknown": 1}, ["any", "text", "image"]),
     ],
 )
-def test_the_best_fit_comes_first_and_what_cannot_fit_not_at_all(value: dict[str, Any], expected: list[str]) -> None:
+def test_the_best_fit_comes_first_and_types_that_cannot_fit_are_left_out(
+    value: dict[str, Any], expected: list[str]
+) -> None:
     found = options()
-    assert [found.best_first(value) for _ in range(2)] == [expected] * 2
+    assert [found.rank(value) for _ in range(2)] == [expected] * 2
 
 
-def test_where_nothing_can_fit_all_are_tried_for_their_complaints() -> None:
-    closed = Options(["text", "image"], SHAPES.get)
-    assert closed.best_first({"type": "other", "text": ""}) == ["text", "image"]
+def test_if_no_type_can_fit_all_are_tried_for_their_errors() -> None:
+    closed = UnionOptions(["text", "image"], SHAPES.get)
+    assert closed.rank({"type": "other", "text": ""}) == ["text", "image"]
 
 
-def test_what_is_remembered_of_others_changes_nothing() -> None:
+def test_cached_orders_of_other_values_change_nothing() -> None:
     rng = random.Random(1)
     shared = options()
     for _ in range(5000):
         names = rng.sample(["type", "text", "data", "size", "extra", "x", "y"], rng.randrange(6))
         value = {name: rng.choice(VALUES) for name in names}
-        assert shared.best_first(value) == options().best_first(value)
+        assert shared.rank(value) == options().rank(value)
 
 
 @pytest.mark.parametrize(
@@ -84,23 +86,23 @@ def test_what_is_remembered_of_others_changes_nothing() -> None:
         ({"of": {"number": 1}, "and": {"name": ""}}, ["by anything"]),
     ],
 )
-def test_what_a_member_needs_tells_types_apart(value: dict[str, Any], expected: list[str]) -> None:
-    found = Options(list(NESTED), {**NESTED, **INNER}.get)
-    assert [found.best_first(value) for _ in range(2)] == [expected] * 2
+def test_required_members_of_a_member_distinguish_types(value: dict[str, Any], expected: list[str]) -> None:
+    found = UnionOptions(list(NESTED), {**NESTED, **INNER}.get)
+    assert [found.rank(value) for _ in range(2)] == [expected] * 2
 
 
-def test_what_is_remembered_of_one_member_is_not_taken_for_another() -> None:
-    found = Options(list(NESTED)[:2], {**NESTED, **INNER}.get)
-    assert found.best_first({"of": {"name": ""}, "and": ""}) == ["by name"]
-    assert found.best_first({"of": "", "and": {"name": ""}}) == ["by name"]
-    assert found.best_first({"of": "", "and": {"number": 1}}) == ["by number"]
+def test_a_cached_order_for_one_member_is_not_used_for_another() -> None:
+    found = UnionOptions(list(NESTED)[:2], {**NESTED, **INNER}.get)
+    assert found.rank({"of": {"name": ""}, "and": ""}) == ["by name"]
+    assert found.rank({"of": "", "and": {"name": ""}}) == ["by name"]
+    assert found.rank({"of": "", "and": {"number": 1}}) == ["by number"]
 
 
 @pytest.mark.parametrize(("name", "members"), [("x{}", 1), ("x{}" + "y" * 10_000, 1), ("{}", 200)])
-def test_data_that_always_looks_different_does_not_fill_memory(name: str, members: int) -> None:
+def test_data_that_always_differs_does_not_fill_the_memory(name: str, members: int) -> None:
     found = options()
     for number in range(2000):
-        found.best_first({name.format(number + member): 1 for member in range(members)})
+        found.rank({name.format(number + member): 1 for member in range(members)})
     kept = found._orders  # pyright: ignore[reportPrivateUsage]
     assert len(kept) <= 256
     assert sum(len(look) for look in kept) < 100 * 256
@@ -108,21 +110,21 @@ def test_data_that_always_looks_different_does_not_fill_memory(name: str, member
 
 
 @pytest.mark.parametrize("backend", [structs_of_newest, models_of_newest], ids=["structs", "models"])
-def test_unions_within_unions_are_not_tried_over_and_over(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong is beside the form, which has a union for each field, below three more."""
+def test_nested_unions_are_not_tried_repeatedly(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault is beside the form, which has a union for each field, below three others."""
     fields = {f"field{number}": {"type": "string", "oneOf": [{"const": "a", "title": "A"}]} for number in range(50)}
     params = {"message": 1, "mode": "form", "requestedSchema": {"type": "object", "properties": fields}}
     question = {"method": "elicitation/create", "params": params}
     result = {"resultType": "input_required", "inputRequests": {"a": question}}
     tried = 0
-    best_first = Options[Any].best_first
+    rank = UnionOptions[Any].rank
 
     def counted(self: Any, value: Any) -> Any:
         nonlocal tried
         tried += 1
-        return best_first(self, value)
+        return rank(self, value)
 
-    monkeypatch.setattr(Options, "best_first", counted)
+    monkeypatch.setattr(UnionOptions, "rank", counted)
     text = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result})
     with pytest.raises(backend.DecodeError, match="message: expected string, got 1"):
         backend.decode(text, backend.CallToolResultResponse)
@@ -130,7 +132,7 @@ def test_unions_within_unions_are_not_tried_over_and_over(backend: Any, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({}, None),
         ({"jsonrpc": "1.0", "id": {}}, 'jsonrpc: expected "2.0", got "1.0"'),
@@ -139,11 +141,11 @@ def test_unions_within_unions_are_not_tried_over_and_over(backend: Any, monkeypa
         ({"method": "x/y", "id": {}}, "method: "),
     ],
 )
-def test_a_fault_is_looked_for_in_the_type_that_was_meant(changes: dict[str, Any], said: str | None) -> None:
+def test_the_fault_is_searched_in_the_type_that_the_value_claims(changes: dict[str, Any], message: str | None) -> None:
     value = {"jsonrpc": "2.0", "id": 1, "method": "ping", **changes}
-    if said is None:
+    if message is None:
         structs.from_builtins(value, structs.ClientRequest)
         return
     with pytest.raises(structs.DecodeError) as caught:
         structs.from_builtins(value, structs.ClientRequest)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)

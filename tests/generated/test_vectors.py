@@ -1,9 +1,8 @@
-"""Our own vectors: what every revision accepts and refuses, and where it says the fault is."""
+"""Every revision accepts the valid vectors, and rejects the invalid ones with the path of the fault."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,46 +10,46 @@ from pydantic import BaseModel
 
 import mcpspec
 from tests.generated.backends import BACKENDS, Backend, backend, is_list, is_object, same_json
+from tests.generated.vectors import RejectedValue, ValidValue, invalid_values, valid_values
+from tests.official import patched_schema
 from tests.paths import VECTORS
 
-Vector = tuple[str, str, Path]
+VALID = [vector for version in mcpspec.VERSIONS for vector in valid_values(version)]
+INVALID = [vector for version in mcpspec.VERSIONS for vector in invalid_values(version)]
 
 
-def _vectors(kind: str) -> list[Vector]:
-    return [
-        (v, path.parent.name, path) for v in mcpspec.VERSIONS for path in sorted((VECTORS / v / kind).glob("*/*.json"))
-    ]
+def _id(vector: ValidValue | RejectedValue | str) -> str:
+    return vector if isinstance(vector, str) else f"{vector.version}-{vector.definition}-{vector.case}"
 
 
-def _id(value: object) -> str:
-    return value.stem if isinstance(value, Path) else str(value)
+each_valid_value = pytest.mark.parametrize("vector", VALID, ids=_id)
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize(("version", "type_name", "path"), _vectors("valid"), ids=_id)
-def test_a_valid_value_decodes(version: str, type_name: str, path: Path, name: str) -> None:
-    types = backend(version, name)
-    types.decode(path.read_bytes(), types.type(type_name))
+@each_valid_value
+def test_a_valid_value_decodes(vector: ValidValue, name: str) -> None:
+    types = backend(vector.version, name)
+    types.decode(vector.text, types.type(vector.definition))
 
 
-@pytest.mark.parametrize(("version", "type_name", "path"), _vectors("valid"), ids=_id)
-def test_pydantic_loses_nothing_on_the_way_through(version: str, type_name: str, path: Path) -> None:
-    types = backend(version, "models")
-    raw = path.read_bytes()
-    assert same_json(types.encode(types.decode(raw, types.type(type_name))), raw)
+@each_valid_value
+def test_pydantic_keeps_everything_when_decoding_and_encoding(vector: ValidValue) -> None:
+    types = backend(vector.version, "models")
+    assert same_json(types.encode(types.decode(vector.text, types.type(vector.definition))), vector.text)
 
 
-@pytest.mark.parametrize(("version", "type_name", "path"), _vectors("valid"), ids=_id)
-def test_msgspec_loses_only_undeclared_members_of_closed_objects(version: str, type_name: str, path: Path) -> None:
-    types, models = backend(version, "structs"), backend(version, "models")
-    raw = path.read_bytes()
-    encoded = types.encode(types.decode(raw, types.type(type_name)))
-    expected = _without_undeclared(json.loads(raw), models.decode(raw, models.type(type_name)), types)
+@each_valid_value
+def test_msgspec_drops_only_undeclared_members_of_closed_objects(vector: ValidValue) -> None:
+    types, models = backend(vector.version, "structs"), backend(vector.version, "models")
+    encoded = types.encode(types.decode(vector.text, types.type(vector.definition)))
+    expected = _without_undeclared(
+        json.loads(vector.text), models.decode(vector.text, models.type(vector.definition)), types
+    )
     assert same_json(encoded, json.dumps(expected).encode())
 
 
 def _without_undeclared(raw: Any, model: Any, types: Backend) -> Any:
-    """A JSON value without the members that its type, as Pydantic chose it, does not declare."""
+    """Remove the undeclared members from a JSON value, by the types that Pydantic chose."""
     if isinstance(model, BaseModel):
         is_open = issubclass(types.type(type(model).__name__), dict)
         names = {field.alias or name: name for name, field in type(model).model_fields.items()}
@@ -67,26 +66,23 @@ def _without_undeclared(raw: Any, model: Any, types: Backend) -> Any:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize(("version", "type_name", "path"), _vectors("invalid"), ids=_id)
-def test_an_invalid_value_is_refused_at_its_place(version: str, type_name: str, path: Path, name: str) -> None:
-    types = backend(version, name)
-    vector = json.loads(path.read_bytes())
+@pytest.mark.parametrize("vector", INVALID, ids=_id)
+def test_an_invalid_value_is_rejected_at_its_place(vector: RejectedValue, name: str) -> None:
+    types = backend(vector.version, name)
     with pytest.raises(types.module.DecodeError) as caught:
-        types.decode(json.dumps(vector["value"]).encode(), types.type(type_name))
-    assert caught.value.path == vector["path"]
+        types.decode(json.dumps(vector.value).encode(), types.type(vector.definition))
+    assert caught.value.path == vector.path
     assert "\n" not in str(caught.value)
 
 
-def test_every_file_is_a_vector() -> None:
-    used = {path for kind in ("valid", "invalid") for _, _, path in _vectors(kind)}
+def test_every_file_holds_vectors_that_are_used() -> None:
+    vectors: list[ValidValue | RejectedValue] = [*VALID, *INVALID]
+    used = {VECTORS / vector.version / f"{vector.definition}.json" for vector in vectors}
     others = {VECTORS / "frames.toml"}  # of the runtime
     assert {path for path in VECTORS.rglob("*") if path.is_file()} == used | others
 
 
 @pytest.mark.parametrize("version", mcpspec.VERSIONS)
-def test_every_definition_has_a_vector(version: str) -> None:
-    from tests.official import patched_schema
-
+def test_every_definition_has_a_valid_vector(version: str) -> None:
     schema, key = patched_schema(version)
-    covered = {name for v, name, _ in _vectors("valid") if v == version}
-    assert set(schema[key]) == covered
+    assert set(schema[key]) == {vector.definition for vector in valid_values(version)}

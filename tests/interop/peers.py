@@ -1,4 +1,4 @@
-"""The real clients, and what each of them saw of the server under test."""
+"""Clients of others, and their observations of the server under test."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ JSON: TypeAlias = Any
 
 HERE = Path(__file__).parent
 COMMAND = [sys.executable, str(HERE.parent / "conformance" / "server.py"), "stdio"]
-"""What starts the server under test."""
+"""The command that starts the server under test over stdio."""
 
 SERVER = [*COMMAND[:-1], "http"]
-"""What starts it over HTTP."""
+"""The command that starts it over HTTP."""
 
 PATIENCE = 120
-"""Seconds after which a client is given up: it takes three or so."""
+"""Seconds until a client is terminated: it takes about three."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Peer:
 
     @property
     def has_forms(self) -> bool:
-        """Whether the revision lets a server ask the user."""
+        """True if a server of the revision may request input of the user."""
         return self.revision >= "2025-06-18"
 
     def saw(self, step: str) -> JSON:
-        """What the client saw in a step of the scenario."""
+        """Return the client's observations in a step of the scenario."""
         seen = _seen(self)[step]
         assert "failed" not in (seen or {}), seen["failed"]
         return seen
@@ -60,7 +60,7 @@ class Peer:
         return replace(self, transport=transport)
 
     def command(self, *target: str) -> list[str]:
-        """What runs the client: against a command that starts the server, or its URL."""
+        """Return the command that runs the client. `target` is the command that starts the server, or its URL."""
         if self.client == "typescript":
             modules = install.INTEROP / "node" / "node_modules"
             return [node(), str(HERE / "typescript_client.mjs"), str(modules), self.revision, self.transport, *target]
@@ -91,7 +91,7 @@ def node() -> str:
 
 @cache
 def _seen(peer: Peer) -> dict[str, JSON]:
-    """Run the scenario: once for all tests, since they look at different parts of it."""
+    """Run the scenario once for all tests, which check different steps."""
     if peer.transport == "stdio":
         return _read(printed(peer.command(*COMMAND)))
     with listening(SERVER) as server:
@@ -99,7 +99,7 @@ def _seen(peer: Peer) -> dict[str, JSON]:
 
 
 def scenario(peer: Peer, address: str) -> dict[str, JSON]:
-    """What a client saw in every step, of a server that listens already."""
+    """Run the scenario with a running server, and return the client's observations by step."""
     return _read(printed(peer.command(address + PATHS[peer.transport])))
 
 
@@ -109,7 +109,7 @@ def _read(output: str) -> dict[str, JSON]:
 
 
 def printed(command: list[str], env: dict[str, str] | None = None) -> str:
-    """What a command prints. Skips the test where the clients are not installed."""
+    """Return the output of a command, or skip the test if the clients are not installed."""
     if not Path(command[0]).exists():
         pytest.skip("the clients are not installed: run tests/interop/install.py")
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True, env=env).stdout

@@ -1,10 +1,9 @@
-"""The official Python client's side of the scenario: prints what it saw as one JSON document.
+"""The scenario for the official Python client: it prints its observations as a JSON document.
 
     python python_client.py modern|legacy stdio COMMAND [ARGUMENT …]
     python python_client.py modern|legacy http|sse URL
 
-Runs in an environment of its own, with `mcp` 1.x or 2.x. The two differ in names only here and there; where they do,
-`Older` and `Newer` say how.
+It runs in an environment of its own, with `mcp` 1.x or 2.x. `Older` and `Newer` contain the differences.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ warnings.simplefilter("ignore")  # it deprecates what older revisions have
 
 WATCHED = "test://watched-resource"
 NAMES = {"name": "Ada", "color": "green", "ok": True, "context": "tea", "username": "ada", "email": "ada@example.org"}
-"""What the person at this client fills into any form."""
+"""The content that the user fills into any form."""
 FORMS: dict[str, Any] = {
     **NAMES, "age": 36, "score": 1.5, "status": "pending", "verified": False,
     "untitledSingle": "option2", "titledSingle": "value1", "legacyEnum": "opt2",
@@ -36,7 +35,7 @@ ANSWER = "Paris, of course."
 ROOT = "file:///home/ada/project"
 
 HIDDEN = ("_meta", "resultType", "ttlMs", "cacheScope", "task")
-"""What results say of the protocol rather than of their contents."""
+"""Members of results that belong to the protocol and not to the content."""
 
 Step = Callable[["Peer"], Awaitable[Any]]
 STEPS: dict[str, Step] = {}
@@ -48,7 +47,7 @@ def step(function: Step) -> Step:
 
 
 def plain(value: Any) -> Any:
-    """A model of the client's as JSON, without what is about the protocol rather than its contents."""
+    """Convert a model of the client to JSON, without the members that belong to the protocol."""
     if hasattr(value, "model_dump"):
         value = value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if isinstance(value, dict):
@@ -60,7 +59,7 @@ def plain(value: Any) -> Any:
 
 
 class Peer:
-    """The client under test, with what it was told and asked."""
+    """The client under test, with the notifications and requests that it has received."""
 
     session: Any
 
@@ -69,7 +68,7 @@ class Peer:
         self.logged: list[Any] = []
         self.changed: list[str] = []
 
-    # What it answers
+    # Responses
 
     async def sample(self, _context: Any, params: Any) -> Any:
         self.asked.append(plain(params))
@@ -107,7 +106,7 @@ class Peer:
             "message_handler": self.hear,
         }
 
-    # What it does
+    # Actions
 
     async def call(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
         return plain(await self.session.call_tool(name, arguments or {}, **options))
@@ -127,7 +126,7 @@ def sse(url: str) -> Any:
 
 
 class Older(Peer):
-    """`mcp` 1.x: one session class, URIs of a type of their own, and cancelling by hand."""
+    """`mcp` 1.x: one session class, a URI type, and cancellation by hand."""
 
     @asynccontextmanager
     async def connected(self, _mode: str, transport: str, target: list[str]) -> AsyncGenerator[Any, None]:
@@ -172,7 +171,7 @@ class Older(Peer):
 
 
 class Newer(Older):
-    """`mcp` 2.x: a client that negotiates, and asks for changes and logs in the newest revision's way."""
+    """`mcp` 2.x: a client that negotiates, and subscribes to changes and logs as in the newest revision."""
 
     is_modern: bool
 
@@ -308,7 +307,7 @@ async def cancelling(peer: Any) -> Any:
 
 
 async def changed_text(peer: Peer, tool: str, before: str) -> str:
-    """What a tool says once that is something else than before: a notice takes its time. Or what it says at last."""
+    """Call a tool until its text differs from `before`, since notifications take time. Returns the last text."""
     for _ in range(100):
         if (now := await peer.text(tool)) != before:
             return now
@@ -370,7 +369,7 @@ async def errors(peer: Any) -> Any:
 
 @step
 async def rounds(peer: Any) -> Any:
-    """The rounds one by one, where the wire has them."""
+    """Make the rounds one by one, if the revision has them."""
     if not getattr(peer, "is_modern", False):
         return None
     one = "test_input_required_result_elicitation"
@@ -379,7 +378,7 @@ async def rounds(peer: Any) -> Any:
 
 
 async def by_hand(peer: Any, name: str) -> list[Any]:
-    """Call a tool, answering each round here: the keys it asked for, and at last what it said."""
+    """Call a tool and answer each round. Returns the requested keys, and the final text."""
     seen: list[Any] = []
     options: dict[str, Any] = {}
     while True:
@@ -392,7 +391,7 @@ async def by_hand(peer: Any, name: str) -> list[Any]:
 
 
 async def tampered(peer: Any) -> Any:
-    """What comes of a state that was altered on its way."""
+    """Return the error for a modified request state."""
     name = "test_input_required_result_tampered_state"
     result = await peer.session.session.call_tool(name, {}, allow_input_required=True)
     altered = ("B" if result.request_state[0] == "A" else "A") + result.request_state[1:]

@@ -1,4 +1,4 @@
-"""The official clients talk to a server of ours over every transport, and each gets everything its revision has."""
+"""The official clients use our server over every transport, with all features of their revision."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ modern = pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.is_mode
 typescript = pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.client == "typescript"], ids=str)
 
 ANSWER = "Paris, of course."
-"""What the model of every client here says."""
+"""The text that the model of every client generates."""
 
 
-# Getting to know each other
+# Connecting
 
 
 @every_client
@@ -32,14 +32,14 @@ def test_the_client_and_the_server_agree_on_the_revision(peer: Peer) -> None:
 
 
 @every_client
-def test_the_client_learns_whom_it_talks_to(peer: Peer) -> None:
+def test_the_client_receives_the_server_s_name_and_version(peer: Peer) -> None:
     about = peer.saw("about")
     assert about["serverInfo"] == {"name": "everything", "version": "1"}
     assert about["instructions"] == "Call anything; nothing is real."
 
 
 @every_client
-def test_the_client_learns_what_the_server_can_do_as_far_as_its_revision_has_it(peer: Peer) -> None:
+def test_the_client_receives_the_capabilities_that_its_revision_has(peer: Peer) -> None:
     completions: dict[str, Any] = {} if peer.revision == "2024-11-05" else {"completions": {}}
     assert peer.saw("about")["capabilities"] == completions | {
         "logging": {},
@@ -52,9 +52,9 @@ def test_the_client_learns_what_the_server_can_do_as_far_as_its_revision_has_it(
 # Lists
 
 RICH = "test_structured_content"
-"""A tool with all that a tool can have."""
+"""A tool with all members that a tool can have."""
 SINCE = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "icons": "2025-11-25"}
-"""The revisions with which members of a tool came."""
+"""The revision that added a member of tools."""
 
 
 @every_client
@@ -65,7 +65,7 @@ def test_the_client_lists_every_tool_with_its_description_and_schema(peer: Peer)
 
 
 @every_client
-def test_a_tool_has_what_the_revision_knows_of_tools(peer: Peer) -> None:
+def test_a_tool_has_all_members_that_its_revision_has(peer: Peer) -> None:
     listed = next(tool for tool in peer.saw("lists")["tools"] if tool["name"] == RICH)
     everything = structs.to_builtins(server.TOOLS[RICH][0])
     unknown = {name for name, since in SINCE.items() if peer.revision < since}
@@ -111,7 +111,7 @@ CONTENT: dict[str, list[dict[str, Any]]] = {
 
 @every_client
 @pytest.mark.parametrize("tool", CONTENT)
-def test_a_call_brings_the_content_that_the_tool_gave(peer: Peer, tool: str) -> None:
+def test_a_call_returns_the_content_that_the_tool_made(peer: Peer, tool: str) -> None:
     expected = CONTENT[tool]
     if tool == "audio_content" and peer.revision == "2024-11-05":  # which has no sound
         expected = [{"type": "text", "text": "[audio, audio/wav]"}]
@@ -121,7 +121,7 @@ def test_a_call_brings_the_content_that_the_tool_gave(peer: Peer, tool: str) -> 
 
 
 @every_client
-def test_data_and_links_arrive_where_the_revision_has_them_and_as_text_elsewhere(peer: Peer) -> None:
+def test_structured_content_and_links_arrive_as_text_in_revisions_without_them(peer: Peer) -> None:
     result = peer.saw("calls")["structured_content"]
     data, link = result["content"]
     assert data == {"type": "text", "text": '{"degrees": 12.5}'}
@@ -135,7 +135,7 @@ def test_data_and_links_arrive_where_the_revision_has_them_and_as_text_elsewhere
 
 
 @every_client
-def test_a_tool_that_fails_says_so_in_its_result(peer: Peer) -> None:
+def test_the_result_of_a_failing_tool_is_an_error(peer: Peer) -> None:
     result = peer.saw("calls")["error_handling"]
     assert result["isError"] is True
     assert result["content"] == [
@@ -144,7 +144,7 @@ def test_a_tool_that_fails_says_so_in_its_result(peer: Peer) -> None:
 
 
 @every_client
-def test_the_client_reads_texts_and_bytes_and_what_a_template_describes(peer: Peer) -> None:
+def test_the_client_reads_text_binary_and_templated_resources(peer: Peer) -> None:
     static, binary, made = "test://static-text", "test://static-binary", "test://template/123/data"
     data = {"id": "123", "templateTest": True, "data": "Data for ID: 123"}
     assert peer.saw("reads") == {
@@ -180,7 +180,7 @@ def test_the_client_gets_prompts_with_its_arguments_in_them(peer: Peer, prompt: 
 
 
 @every_client
-def test_the_client_is_proposed_how_to_go_on(peer: Peer) -> None:
+def test_the_client_receives_completions(peer: Peer) -> None:
     assert peer.saw("completions") == {
         "prompt": {"values": ["paris", "park", "party"], "total": 3, "hasMore": False},
         "template": {"values": ["12", "123"], "total": 2, "hasMore": False},
@@ -191,7 +191,7 @@ def test_the_client_is_proposed_how_to_go_on(peer: Peer) -> None:
 
 
 @every_client
-def test_the_client_hears_of_every_step_of_progress_in_order(peer: Peer) -> None:
+def test_the_client_receives_progress_in_order(peer: Peer) -> None:
     has_messages = peer.revision != "2024-11-05"
     expected = [[done, 100, f"{done} of 100" if has_messages else None] for done in (0, 50, 100)]
     assert peer.saw("progress") == expected
@@ -203,7 +203,7 @@ def test_a_call_that_the_client_cancels_ends_in_the_server(peer: Peer) -> None:
 
 
 @every_client
-def test_the_client_hears_log_messages_from_the_level_it_asked_for_and_up(peer: Peer) -> None:
+def test_the_client_receives_log_messages_from_its_level_on(peer: Peer) -> None:
     messages = [
         ["debug", "Looking closely", None],
         ["info", {"step": 1, "of": 2}, None],
@@ -212,37 +212,37 @@ def test_the_client_hears_log_messages_from_the_level_it_asked_for_and_up(peer: 
     assert peer.saw("logging") == {"debug": messages, "info": messages[1:], "error": messages[2:]}
 
 
-# Asking the client
+# Requests for input
 
 
 @every_client
-def test_the_model_of_the_client_is_asked_and_heard(peer: Peer) -> None:
+def test_a_tool_gets_a_message_from_the_client_s_model(peer: Peer) -> None:
     seen = peer.saw("asking")["test_sampling"]
     assert seen["text"] == f"LLM response: {ANSWER}"
     assert seen["asked"] == [{"messages": user(text("Say something")), "maxTokens": 100}]
 
 
 @every_client
-def test_a_question_to_the_model_may_have_a_key(peer: Peer) -> None:
+def test_a_sampling_request_may_have_a_key(peer: Peer) -> None:
     seen = peer.saw("asking")["test_input_required_result_sampling"]
     assert seen["text"] == f"The model says: {ANSWER}"
 
 
 @every_client
-def test_the_client_says_which_folders_it_works_in(peer: Peer) -> None:
+def test_a_tool_gets_the_client_s_roots(peer: Peer) -> None:
     seen = peer.saw("asking")["test_input_required_result_list_roots"]
     assert seen == {"text": "Roots: file:///home/ada/project", "asked": ["roots"]}
 
 
 def form(peer: Peer, message: str, **fields: dict[str, Any]) -> dict[str, Any]:
-    """A question to the user, as the revision has it."""
+    """Return the form that the user sees, as in the revision."""
     mode = {"mode": "form"} if peer.revision >= "2025-11-25" else {}
     schema = {"type": "object", "properties": fields, "required": list(fields)}
     return {**mode, "message": message, "requestedSchema": schema}
 
 
 @with_forms
-def test_the_user_is_asked_and_heard(peer: Peer) -> None:
+def test_a_tool_gets_input_of_the_user(peer: Peer) -> None:
     seen = peer.saw("asking")["test_elicitation"]
     fields = server.ACCOUNT["properties"]
     assert seen["asked"] == [form(peer, "Who are you?", **fields)]
@@ -250,7 +250,7 @@ def test_the_user_is_asked_and_heard(peer: Peer) -> None:
 
 
 @with_forms
-def test_a_form_comes_filled_in_as_far_as_the_revision_has_that(peer: Peer) -> None:
+def test_a_form_has_the_defaults_that_the_revision_supports(peer: Peer) -> None:
     seen = peer.saw("asking")["test_elicitation_sep1034_defaults"]
     fields: dict[str, dict[str, Any]] = seen["asked"][0]["requestedSchema"]["properties"]
     known = {"name": "John Doe", "age": 30, "score": 95.5, "status": "active", "verified": True}
@@ -264,7 +264,7 @@ def test_a_form_comes_filled_in_as_far_as_the_revision_has_that(peer: Peer) -> N
 
 
 @with_forms
-def test_a_form_offers_the_choices_that_the_revision_can_say(peer: Peer) -> None:
+def test_a_form_offers_the_choices_that_the_revision_supports(peer: Peer) -> None:
     seen = peer.saw("asking")["test_elicitation_sep1330_enums"]
     fields = seen["asked"][0]["requestedSchema"]["properties"]
     expected: dict[str, Any] = dict(server.CHOICES["properties"])
@@ -288,25 +288,25 @@ def test_a_form_offers_the_choices_that_the_revision_can_say(peer: Peer) -> None
         ("capabilities", "Answered: client_roots, greeting, user_name"),
     ],
 )
-def test_a_tool_gets_the_answers_it_asked_for_whatever_the_wire(peer: Peer, tool: str, answer: str) -> None:
+def test_a_tool_gets_the_requested_input_on_every_revision(peer: Peer, tool: str, answer: str) -> None:
     assert peer.saw("asking")[f"test_input_required_result_{tool}"]["text"] == answer
 
 
 @with_forms
-def test_a_tool_that_asks_twice_asks_each_question_once(peer: Peer) -> None:
+def test_a_tool_with_two_questions_asks_each_once(peer: Peer) -> None:
     asked = peer.saw("asking")["test_input_required_result_multi_round"]["asked"]
     messages = ["Step 1: What is your name?", "Step 2: What is your favorite color?"]
     assert [question["message"] for question in asked] == messages
 
 
 @with_forms
-def test_a_prompt_may_ask_the_user_too(peer: Peer) -> None:
+def test_a_prompt_may_request_input_too(peer: Peer) -> None:
     seen = peer.saw("prompts")["test_input_required_result_prompt"]
     assert seen == user(text("Prompt with context: tea"))
 
 
 @without_forms
-def test_a_tool_that_needs_a_form_is_refused_on_a_revision_without_forms(peer: Peer) -> None:
+def test_a_tool_that_needs_a_form_fails_on_a_revision_without_forms(peer: Peer) -> None:
     seen = peer.saw("asking")["test_elicitation"]
     assert seen["code"] == -32600
     assert seen["data"] == {"requiredCapabilities": {"elicitation": {}}}
@@ -314,7 +314,7 @@ def test_a_tool_that_needs_a_form_is_refused_on_a_revision_without_forms(peer: P
 
 
 @without_forms
-def test_a_tool_may_ask_for_as_much_as_the_client_has_declared(peer: Peer) -> None:
+def test_a_tool_may_request_all_input_that_the_client_declares(peer: Peer) -> None:
     seen = peer.saw("asking")["test_input_required_result_capabilities"]
     assert seen["text"] == "Answered: client_roots, greeting"
 
@@ -326,21 +326,21 @@ def test_only_older_revisions_send_requests_to_the_client(peer: Peer) -> None:
     assert peer.saw("requested") == ([] if peer.is_modern else older)
 
 
-# Rounds, one by one
+# Rounds
 
 
 @modern
-def test_a_question_is_a_round_in_which_the_client_is_told_the_key(peer: Peer) -> None:
+def test_a_question_is_a_round_with_the_key_of_the_question(peer: Peer) -> None:
     assert peer.saw("rounds")["one"] == [["user_name"], "Hello, Ada!"]
 
 
 @modern
-def test_a_second_question_is_a_second_round_and_the_first_is_not_asked_again(peer: Peer) -> None:
+def test_a_second_question_is_a_second_round_without_the_first(peer: Peer) -> None:
     assert peer.saw("rounds")["two"] == [["step1"], ["step2"], "Ada likes green."]
 
 
 @modern
-def test_a_state_that_was_altered_on_its_way_is_refused(peer: Peer) -> None:
+def test_a_modified_request_state_is_rejected(peer: Peer) -> None:
     tampered = peer.saw("rounds")["tampered"]
     assert tampered["code"] == -32602
     assert "altered" in tampered["message"]
@@ -350,17 +350,17 @@ def test_a_state_that_was_altered_on_its_way_is_refused(peer: Peer) -> None:
 
 
 @every_client
-def test_the_client_hears_of_what_changes_while_it_listens(peer: Peer) -> None:
+def test_the_client_receives_changes_while_it_listens(peer: Peer) -> None:
     assert peer.saw("changes")["heard"] == ["tools", "prompts", server.WATCHED]
 
 
 @every_client
-def test_the_client_hears_no_more_of_a_resource_that_it_has_left(peer: Peer) -> None:
+def test_the_client_receives_no_updates_after_unsubscribing(peer: Peer) -> None:
     assert peer.saw("changes")["after_leaving"] == []
 
 
 @every_client
-def test_the_client_finds_changed_what_it_was_told_of(peer: Peer) -> None:
+def test_the_client_finds_the_announced_changes(peer: Peer) -> None:
     seen = peer.saw("changes")
     assert seen["late"] == ["test_late_tool"]
     assert seen["watched"] == ["Changed 0 time(s).", "Changed 2 time(s)."]
@@ -379,13 +379,13 @@ def test_the_client_finds_changed_what_it_was_told_of(peer: Peer) -> None:
         ("method", -32601, None),
     ],
 )
-def test_the_client_is_told_what_there_is_not(peer: Peer, what: str, code: int, data: Any) -> None:
+def test_the_client_receives_errors_for_unknown_names(peer: Peer, what: str, code: int, data: Any) -> None:
     error = peer.saw("errors")[what]
     assert (error["code"], error["data"]) == (code, data)
 
 
 @every_client
-def test_an_unknown_resource_is_refused_with_the_code_of_the_revision(peer: Peer) -> None:
+def test_an_unknown_resource_is_an_error_with_the_code_of_the_revision(peer: Peer) -> None:
     error = peer.saw("errors")["resource"]
     assert error["code"] == (-32602 if peer.is_modern else -32002)
     assert error["data"] == {"uri": "test://no-such-resource"}

@@ -1,4 +1,4 @@
-"""Clients of all revisions talk to one server at the same time, over HTTP, and none gets what is another's."""
+"""Clients of all revisions use one server over HTTP at the same time, and none gets the messages of another."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ pytestmark = pytest.mark.long
 
 PEERS = HTTP + SSE
 OWN = ["about", "calls", "reads", "prompts", "completions", "asking", "logging", "errors", "rounds"]
-"""The steps of the scenario in which no client changes anything for the others.
+"""The steps of the scenario in which clients do not affect each other.
 
-Progress is left out: a client that has no time to read may get the last of it together with the answer, and the
-TypeScript one then tells only of the answer.
+Progress is left out: a busy client may get the last notification together with the response, and the TypeScript client
+then reports only the response.
 """
 
 
 @pytest.fixture(scope="module")
 def together() -> dict[Peer, dict[str, Any]]:
-    """What each client saw."""
+    """The observations of each client."""
     with listening(SERVER) as server, ThreadPoolExecutor(len(PEERS)) as threads:
         running = {peer: threads.submit(scenario, peer, server.address) for peer in PEERS}
         return {peer: future.result() for peer, future in running.items()}
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=str)
-def test_a_client_sees_the_same_as_if_it_were_alone(peer: Peer, together: dict[Peer, dict[str, Any]]) -> None:
+def test_a_client_among_others_sees_the_same_as_alone(peer: Peer, together: dict[Peer, dict[str, Any]]) -> None:
     for step in OWN:
         assert together[peer].get(step) == peer.saw(step), step

@@ -1,4 +1,4 @@
-"""Our client drives servers that others wrote, over HTTP: as over stdio, and what only HTTP has."""
+"""Our client uses servers of others over HTTP: the same as over stdio, and features of HTTP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SDKS = [
 
 
 class HttpSdk(Sdk):
-    """A line to a server written with an official SDK, over HTTP."""
+    """A connection over HTTP to a server on an official SDK."""
 
     def __init__(self, server: Server, revision: str, transport: str) -> None:
         self.transport = transport
@@ -64,7 +64,7 @@ every_server = pytest.mark.parametrize(("server", "transport"), EVERY, ids=str)
 
 
 @every_server
-def test_the_client_finds_out_what_the_server_speaks(server: Server, transport: str) -> None:
+def test_the_client_finds_the_server_s_revision(server: Server, transport: str) -> None:
     async def main() -> None:
         async with connected_over_http(server, transport) as client:
             assert client.revision == (server.newest if transport == HTTP else OLDER)
@@ -74,7 +74,7 @@ def test_the_client_finds_out_what_the_server_speaks(server: Server, transport: 
 
 
 @every_server
-def test_what_was_found_out_is_remembered(server: Server, transport: str) -> None:
+def test_the_server_s_revision_is_remembered(server: Server, transport: str) -> None:
     async def main() -> None:
         async with served(server, transport) as url:
             for _ in range(2):
@@ -104,18 +104,18 @@ def text_of(offer: dict[str, Any]) -> str:
 
 
 @every_server
-def test_a_server_that_dies_ends_the_call(server: Server, transport: str) -> None:
+def test_a_call_to_a_server_that_dies_ends(server: Server, transport: str) -> None:
     async def main() -> None:
-        async with served(server, transport) as url, connect(url, timeout=10.0, on_report=print) as client:
-            with pytest.raises(typedmcp.ConnectionLost):
+        async with served(server, transport) as url, connect(url, timeout=10.0, on_diagnostic=print) as client:
+            with pytest.raises(typedmcp.ConnectionLostError):
                 await client.call_tool("crash")
-            with pytest.raises(typedmcp.ConnectionLost):
+            with pytest.raises(typedmcp.ConnectionLostError):
                 await client.ping()
 
     run(main)
 
 
-def test_many_listeners_do_not_keep_calls_from_being_made() -> None:
+def test_many_listeners_do_not_block_calls() -> None:
     async def main() -> None:
         async with connected_over_http(PYTHON_2, HTTP) as client:
             listeners = [client.listen(tools=True) for _ in range(50)]
@@ -133,7 +133,7 @@ def test_many_listeners_do_not_keep_calls_from_being_made() -> None:
 
 @asynccontextmanager
 async def everything(mode: str) -> AsyncGenerator[str]:
-    """The URL of the server in one of its modes. It prints no URL, and does not end by itself."""
+    """Start the server in a mode, and yield its URL. It prints no URL, and does not end by itself."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     started = EVERYTHING.parameters(mode)
@@ -155,7 +155,7 @@ async def everything(mode: str) -> AsyncGenerator[str]:
 def test_everything_works_over_http(mode: str) -> None:
     async def main() -> None:
         answer, steps = test_servers.answer, list[Any]()
-        async with everything(mode) as url, connect(url, timeout=10.0, sample=answer, on_report=print) as client:
+        async with everything(mode) as url, connect(url, timeout=10.0, sample=answer, on_diagnostic=print) as client:
             assert client.revision == OLDER
             assert text(await client.call_tool("echo", {"message": "Grüße"})) == "Echo: Grüße"
             arguments = {"duration": 0.2, "steps": 2}

@@ -1,4 +1,4 @@
-"""The official inspector's command line looks at a server of ours, over every transport and in both eras."""
+"""The official inspector's command line uses our server, over every transport and in both eras."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ LAUNCHER = install.INTEROP / "node/node_modules/@modelcontextprotocol/inspector/
 
 @dataclass(frozen=True)
 class Way:
-    """A transport to the server under test, and an era of the protocol to look at it in."""
+    """A transport to the server under test, and an era of the protocol."""
 
     era: str
     target: list[str]
     home: Path
 
     def inspected(self, method: str, *options: str) -> Any:
-        """The result that the inspector prints. Its own files go to an empty home."""
+        """Return the result that the inspector prints. Its own files go to an empty home."""
         how = ["--protocol-era", self.era, "--format", "json", "--method", method]
         command = [node(), str(LAUNCHER), "--cli", *self.target, *how, *options]
         return json.loads(printed(command, env={**os.environ, "HOME": str(self.home)}))["result"]
 
     def refusal(self, method: str, *options: str) -> str:
-        """The message of the error that the inspector ends with."""
+        """Return the message of the error that the inspector exits with."""
         with pytest.raises(subprocess.CalledProcessError) as ended:
             self.inspected(method, *options)
         error: str = json.loads(ended.value.stderr.splitlines()[-1])["error"]["message"]
@@ -66,7 +66,7 @@ def way(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         ("prompts/list", "prompts", server.PROMPTS),
     ],
 )
-def test_it_lists_what_is_offered(way: Way, method: str, member: str, table: dict[str, Any]) -> None:
+def test_it_lists_tools_and_prompts(way: Way, method: str, member: str, table: dict[str, Any]) -> None:
     offered = [item for name, (item, _) in table.items() if name not in server.LATE]
     assert way.inspected(method)[member] == structs.to_builtins(offered)
 
@@ -82,7 +82,7 @@ def test_it_calls_a_tool(way: Way) -> None:
     assert result["content"] == [{"type": "text", "text": "This is a simple text response for testing."}]
 
 
-def test_it_passes_arguments_on(way: Way) -> None:
+def test_it_passes_arguments(way: Way) -> None:
     result = way.inspected("tools/call", "--tool-name", "test_x_mcp_header", "--tool-arg", "region=north")
     assert result["content"] == [{"type": "text", "text": "Region: north"}]
 
@@ -106,22 +106,22 @@ def test_it_gets_a_prompt(way: Way) -> None:
     assert messages == [{"role": "user", "content": {"type": "text", "text": text}}]
 
 
-def test_it_is_told_of_a_resource_that_there_is_not(way: Way) -> None:
+def test_it_reports_an_unknown_resource(way: Way) -> None:
     uri = "test://no-such-resource"
     assert way.refusal("resources/read", "--uri", uri) == f"resource not found: {uri}"
 
 
-def test_it_is_told_that_a_tool_needs_what_it_has_not_declared(way: Way) -> None:
+def test_it_reports_a_missing_capability(way: Way) -> None:
     name = "test_input_required_result_elicitation"
     assert way.refusal("tools/call", "--tool-name", name) == "the client has not declared: elicitation"
 
 
-def test_it_sees_a_failure_of_a_tool(way: Way) -> None:
+def test_it_reports_a_failing_tool(way: Way) -> None:
     message = way.refusal("tools/call", "--tool-name", "test_error_handling")
     assert message == "Tool 'test_error_handling' returned isError:true."
 
 
-def test_it_sets_the_level_of_logging_where_there_is_a_session(way: Way) -> None:
+def test_it_sets_the_log_level_in_a_session(way: Way) -> None:
     if way.era == "legacy":
         assert way.inspected("logging/setLevel", "--log-level", "debug") == {}
     else:

@@ -1,4 +1,4 @@
-"""Our client drives servers that others wrote, over stdio: whatever they offer is used, and compared to the letter."""
+"""Our client uses servers of others over stdio: all their features, with exact comparisons."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tests.interop.servers.started import (
     run,
 )
 from typedmcp import sync
-from typedmcp.client import Changed, Client, connect, with_defaults
-from typedmcp.context import LogLevel
+from typedmcp.client import ChangeEvent, Client, connect, with_defaults
 from typedmcp.dialect import structs
+from typedmcp.protocol.notifications import LogLevel
 from typedmcp.transports.process import SAFE_ENVIRONMENT
 
 pytestmark = pytest.mark.long
@@ -42,7 +42,7 @@ SERVERS = Path(__file__).parent / "servers"
 MODULES = install.INTEROP / "node" / "node_modules"
 OFFICIAL = MODULES / "@modelcontextprotocol"
 
-# No surprises: what it says of the time is always the same, and it logs one level after the other.
+# Deterministic: the time is always the same, and the log levels follow one after the other.
 SETTLED = "Date.prototype.toLocaleTimeString=()=>'noon';let n=0;Math.random=()=>n++%8/8"
 EVERYTHING = node_server(
     "everything",
@@ -66,7 +66,7 @@ ANSWER = structs.CreateMessageResult(
 
 
 def text(result: structs.CallToolResult) -> str:
-    """The one text that a result has."""
+    """Return the only text of a result."""
     (content,) = result.content
     assert isinstance(content, structs.TextContent)
     return content.text
@@ -98,11 +98,11 @@ FIRST: dict[str, tuple[str, dict[str, Any], str, int]] = {
     "python 1": ("text", {}, "Grüße, 世界!", 19),
     "python 2": ("text", {}, "Grüße, 世界!", 19),
 }
-"""A tool of each, arguments for it, words of its answer, and how many tools there are."""
+"""For each server a tool, its arguments, a part of its text, and the number of tools."""
 
 
 def surroundings(server: Server, home: Path) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Arguments and environment with which a server works in a folder, in which a text is committed."""
+    """Return arguments and environment for a server in a folder with a committed text."""
     (home / "a.txt").write_text("one\n", encoding="utf-8")
     if server is GIT:
         commit(home, "Begin")
@@ -116,9 +116,7 @@ def first_call(server: Server, home: Path) -> tuple[str, dict[str, Any]]:
 
 
 @every_server
-def test_the_client_finds_out_what_the_server_speaks_and_the_process_is_gone_after_it(
-    server: Server, tmp_path: Path
-) -> None:
+def test_the_client_finds_the_server_s_revision_and_ends_its_process(server: Server, tmp_path: Path) -> None:
     async def main() -> None:
         arguments, env = surroundings(server, tmp_path)
         async with connected(server, *arguments, env=env) as client:
@@ -130,7 +128,7 @@ def test_the_client_finds_out_what_the_server_speaks_and_the_process_is_gone_aft
 
 
 @every_server
-def test_the_blocking_client_lists_and_calls_and_the_process_is_gone_after_it(server: Server, tmp_path: Path) -> None:
+def test_the_blocking_client_lists_and_calls_and_ends_the_server_s_process(server: Server, tmp_path: Path) -> None:
     arguments, env = surroundings(server, tmp_path)
     tool, given = first_call(server, tmp_path)
     with sync.connect(server.parameters(*arguments, mark=str(tmp_path), **env), timeout=10.0) as client:
@@ -141,7 +139,7 @@ def test_the_blocking_client_lists_and_calls_and_the_process_is_gone_after_it(se
 
 
 @pytest.mark.parametrize("revisions", [[OLDER, MODERN], [MODERN]])
-def test_a_client_of_one_revision_does_not_keep_others_from_speaking_a_newer_one(revisions: list[str]) -> None:
+def test_a_client_with_one_revision_does_not_affect_other_clients(revisions: list[str]) -> None:
     async def main() -> None:
         async with connected(TYPESCRIPT, revisions=[OLDER]):
             pass
@@ -152,17 +150,17 @@ def test_a_client_of_one_revision_does_not_keep_others_from_speaking_a_newer_one
 
 
 @pytest.mark.parametrize("server", [TYPESCRIPT, PYTHON_1, PYTHON_2], ids=str)
-def test_a_server_that_starts_slower_than_the_client_waits_for_its_era_is_understood_nevertheless(
+def test_a_server_that_starts_slower_than_the_probe_takes_is_still_understood(
     server: Server,
 ) -> None:
     async def main() -> None:
-        async with connected(server, probe=0.01, odd=("late",)) as client:
+        async with connected(server, probe=0.01, odd=("late message",)) as client:
             assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
 
     run(main)
 
 
-# The official SDKs: whatever there is, from one description that all of them read
+# Servers on the official SDKs: all features, from one description that all of them read
 
 OFFER: dict[str, Any] = json.loads((SERVERS / "offer.json").read_text(encoding="utf-8"))
 QUESTIONS: dict[str, list[dict[str, Any]]] = OFFER["questions"]
@@ -172,14 +170,14 @@ SDKS = [(TYPESCRIPT, OLDER), (TYPESCRIPT, MODERN), (PYTHON_1, OLDER), (PYTHON_2,
 
 
 class Sdk(Line):
-    """A line to a server written with an official SDK, and what was asked and said on it."""
+    """A connection to a server on an official SDK, with its requests and notifications."""
 
     def __init__(self, server: Server, revision: str) -> None:
         self.asked: list[Any] = []
         self.logged: list[structs.LoggingMessageNotificationParams] = []
         options = {"sample": self.sample, "elicit": self.elicit, "on_log": self.logged.append, "roots": [ROOT]}
-        # The answers to calls that were cancelled come nevertheless.
-        super().__init__(server, revision, odd=("late",), **options)
+        # Responses to cancelled calls arrive all the same.
+        super().__init__(server, revision, odd=("late message",), **options)
 
     async def sample(self, params: structs.CreateMessageRequestParams) -> structs.CreateMessageResult:
         self.asked.append(plain(params))
@@ -194,7 +192,7 @@ class Sdk(Line):
         return {name: {"name": "Ada", "color": "green"}[name] for name in fields}
 
     async def value(self, tool: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
-        """What a tool tells in its structured content."""
+        """Return the structured content of a tool."""
         result = await self.client.call_tool(tool, arguments, **options)
         said: Any = result.structured_content
         return said["value"]
@@ -214,7 +212,7 @@ def sdk(opened_sdk: Sdk) -> Sdk:
     return opened_sdk
 
 
-def test_the_client_learns_whom_it_talks_to(sdk: Sdk) -> None:
+def test_the_client_receives_the_server_s_name_and_version(sdk: Sdk) -> None:
     known = sdk.client.server
     titled = sdk.server is not PYTHON_1  # which has no place for a title
     info = {name: value for name, value in OFFER["info"].items() if titled or name != "title"}
@@ -235,7 +233,7 @@ def test_the_client_learns_whom_it_talks_to(sdk: Sdk) -> None:
 
 
 @pytest.mark.parametrize("what", ["tools", "resources", "templates", "prompts"])
-def test_all_pages_of_a_list_come_with_everything_that_was_said(sdk: Sdk, what: str) -> None:
+def test_all_pages_of_a_list_arrive_with_all_members(sdk: Sdk, what: str) -> None:
     async def main() -> None:
         name = "resource_templates" if what == "templates" else what
         pages = getattr(sdk.client, name)()
@@ -251,7 +249,7 @@ def test_all_pages_of_a_list_come_with_everything_that_was_said(sdk: Sdk, what: 
 
 
 @pytest.mark.parametrize("tool", OFFER["results"])
-def test_a_call_brings_what_the_tool_gave(sdk: Sdk, tool: str) -> None:
+def test_a_call_returns_the_content_of_the_tool(sdk: Sdk, tool: str) -> None:
     async def main() -> None:
         assert plain(await sdk.client.call_tool(tool)) == OFFER["results"][tool]
 
@@ -266,14 +264,14 @@ def test_a_call_brings_what_the_tool_gave(sdk: Sdk, tool: str) -> None:
     ],
     ids=lambda value: repr(value)[:20],
 )  # fmt: skip
-def test_arguments_go_and_come_back_as_they_are(sdk: Sdk, value: Any) -> None:
+def test_arguments_arrive_unchanged(sdk: Sdk, value: Any) -> None:
     async def main() -> None:
         assert await sdk.value("echo", {"value": value}) == value
 
     sdk.run(main)
 
 
-def test_many_calls_at_once_get_each_their_own_answer(sdk: Sdk) -> None:
+def test_each_of_many_concurrent_calls_gets_its_own_result(sdk: Sdk) -> None:
     async def main() -> None:
         values = await asyncio.gather(*(sdk.value("echo", {"value": n}) for n in range(100)))
         assert values == list(range(100))
@@ -282,14 +280,14 @@ def test_many_calls_at_once_get_each_their_own_answer(sdk: Sdk) -> None:
 
 
 @pytest.mark.parametrize("uri", OFFER["contents"])
-def test_a_resource_is_read_as_it_is(sdk: Sdk, uri: str) -> None:
+def test_a_resource_is_read_unchanged(sdk: Sdk, uri: str) -> None:
     async def main() -> None:
         assert plain(await sdk.client.read_resource(uri)) == {"contents": OFFER["contents"][uri]}
 
     sdk.run(main)
 
 
-def test_what_a_template_describes_is_read_too(sdk: Sdk) -> None:
+def test_a_resource_of_a_template_is_read(sdk: Sdk) -> None:
     async def main() -> None:
         contents = {"uri": "test://item/12", "mimeType": "text/plain", "text": "item 12"}
         assert plain(await sdk.client.read_resource("test://item/12")) == {"contents": [contents]}
@@ -297,7 +295,7 @@ def test_what_a_template_describes_is_read_too(sdk: Sdk) -> None:
     sdk.run(main)
 
 
-def test_prompts_come_with_their_arguments_in_them_and_with_every_kind_of_content(sdk: Sdk) -> None:
+def test_prompts_contain_their_arguments_and_every_kind_of_content(sdk: Sdk) -> None:
     async def main() -> None:
         for arguments, words in (
             ({"name": "Ada"}, "Hello Ada, plainly."),
@@ -311,7 +309,7 @@ def test_prompts_come_with_their_arguments_in_them_and_with_every_kind_of_conten
     sdk.run(main)
 
 
-def test_the_client_is_proposed_how_to_go_on(sdk: Sdk) -> None:
+def test_the_client_receives_completions(sdk: Sdk) -> None:
     async def main() -> None:
         prompt = structs.PromptReference(name="greet")
         assert plain(await sdk.client.complete(prompt, "style", "f")) == {
@@ -326,7 +324,7 @@ def test_the_client_is_proposed_how_to_go_on(sdk: Sdk) -> None:
     sdk.run(main)
 
 
-def test_every_step_of_progress_is_heard_in_order(sdk: Sdk) -> None:
+def test_progress_arrives_in_order(sdk: Sdk) -> None:
     async def main() -> None:
         steps: list[Any] = []
 
@@ -339,7 +337,7 @@ def test_every_step_of_progress_is_heard_in_order(sdk: Sdk) -> None:
     sdk.run(main)
 
 
-def test_a_call_that_is_cancelled_ends_in_the_server(sdk: Sdk) -> None:
+def test_cancelling_a_call_ends_it_in_the_server(sdk: Sdk) -> None:
     async def main() -> None:
         before = await sdk.value("cancelled")
         started = asyncio.Event()
@@ -348,7 +346,7 @@ def test_a_call_that_is_cancelled_ends_in_the_server(sdk: Sdk) -> None:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        with pytest.raises(typedmcp.RequestTimeout, match=r"no answer within 0\.2 s"):
+        with pytest.raises(typedmcp.RequestTimeoutError, match=r"no answer within 0\.2 s"):
             await sdk.client.call_tool("wait", timeout=0.2)
         while await sdk.value("cancelled") != before + 2:  # over HTTP it is told apart from the next call
             await asyncio.sleep(0.01)
@@ -357,7 +355,7 @@ def test_a_call_that_is_cancelled_ends_in_the_server(sdk: Sdk) -> None:
 
 
 @pytest.mark.parametrize("level", ["emergency", "warning", "debug"])
-def test_log_messages_are_heard_from_the_level_that_was_asked_for(sdk: Sdk, level: Any) -> None:
+def test_log_messages_arrive_from_the_requested_level_on(sdk: Sdk, level: Any) -> None:
     async def main() -> None:
         await sdk.client.set_log_level(level)
         await sdk.client.call_tool("log")
@@ -370,11 +368,11 @@ def test_log_messages_are_heard_from_the_level_that_was_asked_for(sdk: Sdk, leve
     sdk.run(main)
 
 
-# What the official SDKs ask
+# Requests of the official SDKs
 
 
 def asked(tool: str) -> list[Any]:
-    """What a tool asks with parameters, in order."""
+    """List the parameters of the requests that a tool makes, in order."""
     questions = [question for asked in QUESTIONS[tool] for question in asked.values()]
     return [question["params"] for question in questions if "params" in question]
 
@@ -407,7 +405,7 @@ WHO = {"name": "Ada", "age": 36, "plan": "free", "ok": True}
         ),
     ],
 )
-def test_the_server_asks_what_it_wants_to_know_and_gets_the_answers(sdk: Sdk, tool: str, answers: Any) -> None:
+def test_a_tool_gets_the_input_that_it_requests(sdk: Sdk, tool: str, answers: Any) -> None:
     async def main() -> None:
         assert await sdk.value(tool) == answers
         assert sorted(sdk.asked, key=repr) == sorted(asked(tool), key=repr)
@@ -415,7 +413,7 @@ def test_the_server_asks_what_it_wants_to_know_and_gets_the_answers(sdk: Sdk, to
     sdk.run(main)
 
 
-def test_a_prompt_and_a_resource_may_ask_too(sdk: Sdk) -> None:
+def test_prompts_and_resources_may_request_input_too(sdk: Sdk) -> None:
     async def main() -> None:
         message = {"role": "user", "content": {"type": "text", "text": "I like green."}}
         assert plain(await sdk.client.get_prompt("asked")) == {"messages": [message]}
@@ -425,19 +423,19 @@ def test_a_prompt_and_a_resource_may_ask_too(sdk: Sdk) -> None:
     sdk.run(main)
 
 
-def test_older_servers_hear_that_the_folders_are_others(sdk: Sdk) -> None:
+def test_servers_of_older_revisions_are_notified_of_changed_roots(sdk: Sdk) -> None:
     async def main() -> None:
         before = await sdk.value("roots_changes")
-        await sdk.client.roots_changed()
+        await sdk.client.notify_roots_changed()
         assert await sdk.value("roots_changes") == before + (0 if sdk.is_modern else 1)
 
     sdk.run(main)
 
 
-# What changes at the official SDKs
+# Changes in servers on the official SDKs
 
 
-def test_changes_are_heard_while_somebody_listens(sdk: Sdk) -> None:
+def test_changes_arrive_while_the_client_listens(sdk: Sdk) -> None:
     async def main() -> None:
         watched = "test://watched"
         (before,) = (await sdk.client.read_resource(watched)).contents
@@ -449,11 +447,16 @@ def test_changes_are_heard_while_somebody_listens(sdk: Sdk) -> None:
                     "resourcesListChanged": True,
                     "resourceSubscriptions": [watched],
                 }
-            heard: list[Changed] = []
+            received: list[ChangeEvent] = []
             for what in ("tools", "prompts", "resources", watched):
                 await sdk.client.call_tool("change", {"what": what})
-                heard.append(await anext(changes))
-            assert heard == [Changed("tools"), Changed("prompts"), Changed("resources"), Changed("resource", watched)]
+                received.append(await anext(changes))
+            assert received == [
+                ChangeEvent("tools"),
+                ChangeEvent("prompts"),
+                ChangeEvent("resources"),
+                ChangeEvent("resource", watched),
+            ]
         (after,) = (await sdk.client.read_resource(watched)).contents
         assert isinstance(before, structs.TextResourceContents)
         assert isinstance(after, structs.TextResourceContents)
@@ -463,18 +466,18 @@ def test_changes_are_heard_while_somebody_listens(sdk: Sdk) -> None:
     sdk.run(main)
 
 
-def test_only_what_was_asked_for_is_heard(sdk: Sdk) -> None:
+def test_only_requested_changes_arrive(sdk: Sdk) -> None:
     async def main() -> None:
         async with sdk.client.listen(prompts=True) as prompts, sdk.client.listen(uris=["test://notes"]) as notes:
             for what in ("tools", "resources", "test://watched", "prompts", "test://notes"):
                 await sdk.client.call_tool("change", {"what": what})
-            assert await anext(prompts) == Changed("prompts")
-            assert await anext(notes) == Changed("resource", "test://notes")
+            assert await anext(prompts) == ChangeEvent("prompts")
+            assert await anext(notes) == ChangeEvent("resource", "test://notes")
 
     sdk.run(main)
 
 
-# What the official SDKs refuse
+# Errors of the official SDKs
 
 
 @pytest.mark.parametrize(
@@ -488,7 +491,7 @@ def test_only_what_was_asked_for_is_heard(sdk: Sdk) -> None:
     ],
     ids=["tool", "broken", "prompt", "resource", "method"],
 )
-def test_an_error_is_an_exception_with_all_that_the_server_said(
+def test_an_error_is_an_exception_with_code_message_and_data(
     sdk: Sdk, method: str, params: dict[str, Any], code: int | None, message: str, data: Any
 ) -> None:
     async def main() -> None:
@@ -504,27 +507,27 @@ def test_an_error_is_an_exception_with_all_that_the_server_said(
         if data is not None:
             assert error.data == data
         if method == "resources/read":
-            assert isinstance(error, typedmcp.InvalidParams)
+            assert isinstance(error, typedmcp.InvalidParamsError)
 
     sdk.run(main)
 
 
 @pytest.mark.parametrize(("server", "revision"), [(TYPESCRIPT, OLDER), (PYTHON_2, MODERN)], ids=str)
-def test_a_server_that_dies_ends_the_call_with_how_it_died(server: Server, revision: str) -> None:
+def test_a_call_to_a_server_that_dies_raises_an_error_with_its_exit_status(server: Server, revision: str) -> None:
     async def main() -> None:
         async with connected(server, revisions=[revision]) as client:
-            with pytest.raises(typedmcp.ConnectionLost, match=r"the connection ended: exit status 3"):
+            with pytest.raises(typedmcp.ConnectionLostError, match=r"the connection ended: exit status 3"):
                 await client.call_tool("crash")
-            with pytest.raises(typedmcp.ConnectionLost):
+            with pytest.raises(typedmcp.ConnectionLostError):
                 await client.ping()
 
     run(main)
 
 
-def test_a_server_that_died_is_started_again_where_that_was_asked_for() -> None:
+def test_a_server_that_died_is_restarted_with_restart() -> None:
     async def main() -> None:
         async with connected(TYPESCRIPT, restart=True) as client:
-            with pytest.raises(typedmcp.ConnectionLost):
+            with pytest.raises(typedmcp.ConnectionLostError):
                 await client.call_tool("crash")
             assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
 
@@ -554,7 +557,7 @@ def decline(_params: Any) -> None:
     return None
 
 
-def test_everything_lists_what_it_has_for_clients_that_answer_questions() -> None:
+def test_everything_lists_more_tools_for_clients_with_more_capabilities() -> None:
     async def main() -> None:
         async with connected(EVERYTHING, sample=answer, elicit=decline, roots=[], capabilities=TASKS) as client:
             names = [tool.name async for tool in client.tools()]
@@ -632,12 +635,12 @@ def test_everything_describes_its_tools_resources_and_prompts() -> None:
 
 
 def words(*texts: str) -> dict[str, Any]:
-    """A result of nothing but texts."""
+    """Return a result with only texts."""
     return {"content": [{"type": "text", "text": each} for each in texts]}
 
 
 def dynamic(kind: str, number: int) -> dict[str, Any]:
-    """What a template of server-everything describes."""
+    """Return the content of a templated resource of server-everything."""
     about = f"Resource {number}: This is a {'plaintext resource' if kind == 'text' else 'base64 blob'} created at noon"
     said = {"text": about} if kind == "text" else {"blob": base64.b64encode(about.encode()).decode()}
     return {"uri": f"demo://resource/dynamic/{kind}/{number}", "mimeType": "text/plain", **said}
@@ -717,7 +720,7 @@ EVERYTHING_CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def test_everything_gives_every_kind_of_content() -> None:
+def test_everything_returns_every_kind_of_content() -> None:
     async def main() -> None:
         async with connected(EVERYTHING) as client:
             for tool, arguments, expected in EVERYTHING_CALLS:
@@ -742,7 +745,7 @@ def test_everything_gives_every_kind_of_content() -> None:
     run(main)
 
 
-def test_everything_sees_no_other_environment_than_what_is_safe_and_what_was_given() -> None:
+def test_everything_gets_only_the_safe_and_the_given_environment_variables() -> None:
     async def main() -> None:
         async with connected(EVERYTHING, env={"GIVEN": "ü"}) as client:
             seen = json.loads(text(await client.call_tool("get-env")))
@@ -753,7 +756,7 @@ def test_everything_sees_no_other_environment_than_what_is_safe_and_what_was_giv
     run(main)
 
 
-def test_everything_has_resources_of_its_own_and_such_as_are_made_on_the_way() -> None:
+def test_everything_has_static_and_dynamic_resources() -> None:
     async def main() -> None:
         async with connected(EVERYTHING) as client:
             uri = "demo://resource/static/document/features.md"
@@ -769,7 +772,7 @@ def test_everything_has_resources_of_its_own_and_such_as_are_made_on_the_way() -
                 about = {"uri": uri, "mimeType": "application/gzip"}
                 called = plain(await client.call_tool("gzip-file-as-resource", given))
                 assert called == {"content": [{"type": "resource_link", "name": "a.gz", **about}]}
-                assert await anext(changes) == Changed("resources")
+                assert await anext(changes) == ChangeEvent("resources")
             (contents,) = (await client.read_resource(uri)).contents
             assert isinstance(contents, structs.BlobResourceContents)
             assert gzip.decompress(base64.b64decode(contents.blob)) == b"packed"
@@ -779,7 +782,7 @@ def test_everything_has_resources_of_its_own_and_such_as_are_made_on_the_way() -
     run(main)
 
 
-def test_everything_has_prompts_and_proposals_for_their_arguments() -> None:
+def test_everything_has_prompts_and_completions_for_their_arguments() -> None:
     async def main() -> None:
         async with connected(EVERYTHING) as client:
             for name, arguments, expected in (
@@ -814,10 +817,10 @@ def test_everything_has_prompts_and_proposals_for_their_arguments() -> None:
     run(main)
 
 
-def test_everything_reports_progress_and_goes_on_serving_when_a_call_is_cancelled() -> None:
+def test_everything_reports_progress_and_continues_after_a_cancelled_call() -> None:
     async def main() -> None:
         steps: list[Any] = []
-        async with connected(EVERYTHING, odd=("late", "unknown")) as client:
+        async with connected(EVERYTHING, odd=("late message", "unexpected message")) as client:
             operation = "trigger-long-running-operation"
             given = {"duration": 0.2, "steps": 4}
             result = await client.call_tool(operation, given, on_progress=lambda p: steps.append((p.progress, p.total)))
@@ -831,19 +834,19 @@ def test_everything_reports_progress_and_goes_on_serving_when_a_call_is_cancelle
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            with pytest.raises(typedmcp.RequestTimeout):
+            with pytest.raises(typedmcp.RequestTimeoutError):
                 await client.call_tool(operation, {"duration": 0.3, "steps": 1}, timeout=0.05)
             assert plain(await client.call_tool("echo", {"message": "still"})) == words("Echo: still")
 
     run(main)
 
 
-def test_everything_logs_from_the_level_that_was_asked_for() -> None:
+def test_everything_logs_from_the_requested_level_on() -> None:
     async def main() -> None:
-        heard: list[tuple[str, Any]] = []
+        received: list[tuple[str, Any]] = []
 
         def on_log(message: structs.LoggingMessageNotificationParams) -> None:
-            heard.append((message.level, message.data))
+            received.append((message.level, message.data))
 
         async with connected(EVERYTHING, on_log=on_log) as client:
             messages = [
@@ -858,28 +861,28 @@ def test_everything_logs_from_the_level_that_was_asked_for() -> None:
                 for _ in messages:
                     await client.call_tool("toggle-simulated-logging")  # which logs one when it is turned on
                     await client.call_tool("toggle-simulated-logging")
-                assert heard == expected
-                heard.clear()
+                assert received == expected
+                received.clear()
 
     run(main)
 
 
-def test_everything_tells_of_the_resources_that_somebody_listens_to() -> None:
+def test_everything_sends_updates_of_subscribed_resources() -> None:
     async def main() -> None:
-        heard: list[Any] = []
+        received: list[Any] = []
         mine, other = "demo://resource/dynamic/text/1", "demo://resource/dynamic/text/2"
 
         def on_log(message: structs.LoggingMessageNotificationParams) -> None:
-            heard.append(message.data)
+            received.append(message.data)
 
         async with connected(EVERYTHING, on_log=on_log) as client:
             async with client.listen(uris=[mine]) as changes, client.listen(uris=[other]) as others:
                 await client.call_tool("toggle-subscriber-updates")
-                assert await anext(changes) == Changed("resource", mine)
-                assert await anext(others) == Changed("resource", other)
+                assert await anext(changes) == ChangeEvent("resource", mine)
+                assert await anext(others) == ChangeEvent("resource", other)
                 await client.call_tool("toggle-subscriber-updates")
             await client.ping()
-            assert sorted(heard) == sorted(
+            assert sorted(received) == sorted(
                 f"Received {what} request{of}: {uri} "
                 for what, of in (("Subscribe Resource", " for URI"), ("Unsubscribe Resource", ""))
                 for uri in (mine, other)
@@ -888,7 +891,7 @@ def test_everything_tells_of_the_resources_that_somebody_listens_to() -> None:
     run(main)
 
 
-def test_everything_asks_the_model() -> None:
+def test_everything_requests_sampling() -> None:
     async def main() -> None:
         asked: list[Any] = []
 
@@ -919,10 +922,10 @@ FORM = {
     "untitledSingleSelectEnum": "Monica", "untitledMultipleSelectEnum": ["Guitar"],
     "titledSingleSelectEnum": "hero-1", "titledMultipleSelectEnum": ["fish-1"], "legacyTitledEnum": "pet-1",
 }  # fmt: skip
-"""What the form of server-everything has as defaults."""
+"""The defaults of the form of server-everything."""
 
 
-def test_everything_asks_the_person_who_accepts_with_defaults_declines_or_cancels() -> None:
+def test_everything_requests_a_form_that_is_accepted_with_defaults_declined_or_cancelled() -> None:
     async def main() -> None:
         answers: list[Any] = []
         messages: list[str] = []
@@ -937,8 +940,8 @@ def test_everything_asks_the_person_who_accepts_with_defaults_declines_or_cancel
             answers.append({"name": "Ada", "check": True})
             done, inputs, raw = (await client.call_tool(tool)).content
             assert done == structs.TextContent(text="✅ User provided the requested information!")
-            told = "- Name: Ada\n- Agreed to terms: true\n- Favorite Integer: 42\n- Favorite Number: 3.14"
-            assert inputs == structs.TextContent(text=f"User inputs:\n{told}")
+            summary = "- Name: Ada\n- Agreed to terms: true\n- Favorite Integer: 42\n- Favorite Number: 3.14"
+            assert inputs == structs.TextContent(text=f"User inputs:\n{summary}")
             assert isinstance(raw, structs.TextContent)
             content = {"name": "Ada", "check": True, **FORM}
             assert json.loads(raw.text.removeprefix("\nRaw result: ")) == {"action": "accept", "content": content}
@@ -954,7 +957,7 @@ def test_everything_asks_the_person_who_accepts_with_defaults_declines_or_cancel
     run(main)
 
 
-def test_everything_sends_the_person_to_a_page_also_before_the_call() -> None:
+def test_everything_requests_a_visit_to_a_url_also_before_the_call() -> None:
     async def main() -> None:
         visited: list[str] = []
 
@@ -968,22 +971,22 @@ def test_everything_sends_the_person_to_a_page_also_before_the_call() -> None:
             for more, pages in (({}, [page]), ({"errorPath": True}, [before, page])):
                 given = {"url": page, "message": "Go there.", "elicitationId": "one", **more}
                 result = await client.call_tool("trigger-url-elicitation", given)
-                told = f"✅ User completed the URL elicitation flow.\nElicitation ID: one\nURL: {page}"
-                assert result.content[0] == structs.TextContent(text=told)
+                answer = f"✅ User completed the URL elicitation flow.\nElicitation ID: one\nURL: {page}"
+                assert result.content[0] == structs.TextContent(text=answer)
                 assert visited == pages
                 visited.clear()
 
     run(main)
 
 
-def test_everything_asks_for_the_folders_and_again_when_they_are_others() -> None:
+def test_everything_requests_the_roots_and_again_after_a_change() -> None:
     async def main() -> None:
-        heard = asyncio.Event()
+        received = asyncio.Event()
         folders: list[Any] = [structs.Root(uri="file:///home/ada", name="Home"), "file:///srv"]
 
         def on_log(message: structs.LoggingMessageNotificationParams) -> None:
             if message.data == "Roots updated: 1 root(s) received from client":
-                heard.set()
+                received.set()
 
         async with connected(EVERYTHING, roots=lambda: folders, on_log=on_log) as client:
             listed = text(await client.call_tool("get-roots-list"))
@@ -992,22 +995,22 @@ def test_everything_asks_for_the_folders_and_again_when_they_are_others() -> Non
                 "1. Home\n   URI: file:///home/ada\n\n2. Unnamed Root\n   URI: file:///srv\n\n"
             )
             folders[:] = ["file:///elsewhere"]
-            await client.roots_changed()
-            await heard.wait()
+            await client.notify_roots_changed()
+            await received.wait()
             listed = text(await client.call_tool("get-roots-list"))
             assert "(1 total):\n\n1. Unnamed Root\n   URI: file:///elsewhere\n\n" in listed
 
     run(main)
 
 
-def test_everything_runs_a_task_which_asks_in_between() -> None:
+def test_everything_runs_a_task_that_requests_input() -> None:
     async def main() -> None:
         def elicit(params: Any) -> dict[str, Any]:
             assert params.message.startswith('The research query "python" could have multiple interpretations.')
             choices = plain(params)["requestedSchema"]["properties"]["interpretation"]["oneOf"]
             return {"interpretation": choices[1]["const"]}
 
-        async with connected(EVERYTHING, elicit=elicit, odd=("event",)) as client:
+        async with connected(EVERYTHING, elicit=elicit, odd=("legacy notification",)) as client:
             params = {"name": "simulate-research-query", "arguments": {"topic": "python", "ambiguous": True}}
             other = (await client.send("tools/call", {**params, "task": {}}))["task"]["taskId"]
             assert (await client.send("tasks/cancel", {"taskId": other}))["status"] == "cancelled"
@@ -1024,7 +1027,7 @@ def test_everything_runs_a_task_which_asks_in_between() -> None:
     run(main)
 
 
-def test_everything_says_what_is_wrong() -> None:
+def test_everything_reports_errors() -> None:
     async def main() -> None:
         async with connected(EVERYTHING) as client:
             wrong = await client.call_tool("get-sum", {"a": "one"})
@@ -1048,9 +1051,9 @@ def test_everything_says_what_is_wrong() -> None:
 PNG = base64.b64decode(OFFER["results"]["kinds"]["content"][1]["data"])
 
 
-def told(said: str) -> dict[str, Any]:
-    """A result of server-filesystem, which says everything twice."""
-    return {"content": [{"type": "text", "text": said}], "structuredContent": {"content": said}}
+def text_result(text: str) -> dict[str, Any]:
+    """Return a result of server-filesystem, whose text is also in the structured content."""
+    return {"content": [{"type": "text", "text": text}], "structuredContent": {"content": text}}
 
 
 @pytest.fixture
@@ -1065,7 +1068,7 @@ def files(tmp_path: Path) -> Path:
     return home
 
 
-def test_filesystem_reads_files_as_they_are(files: Path) -> None:
+def test_filesystem_reads_files_unchanged(files: Path) -> None:
     async def main() -> None:
         a, b = str(files / "a.txt"), str(files / "sub" / "ü.txt")
         async with connected(FILESYSTEM, str(files)) as client:
@@ -1077,7 +1080,7 @@ def test_filesystem_reads_files_as_they_are(files: Path) -> None:
                 ("read_multiple_files", {"paths": [b, a]}, f"{b}:\nGrüße 🎈\n\n---\n{a}:\none\ntwo\nthree\nfour\n\n"),
                 ("list_allowed_directories", {}, f"Allowed directories:\n{files}"),
             ):
-                assert plain(await client.call_tool(tool, arguments)) == told(said)
+                assert plain(await client.call_tool(tool, arguments)) == text_result(said)
             image = {"type": "image", "data": base64.b64encode(PNG).decode(), "mimeType": "image/png"}
             binary = {
                 "type": "resource",
@@ -1096,7 +1099,7 @@ def test_filesystem_reads_files_as_they_are(files: Path) -> None:
     run(main)
 
 
-def test_filesystem_finds_what_is_there(files: Path) -> None:
+def test_filesystem_finds_files(files: Path) -> None:
     async def main() -> None:
         async with connected(FILESYSTEM, str(files)) as client:
             listed = text(await client.call_tool("list_directory", {"path": str(files)}))
@@ -1128,31 +1131,31 @@ def test_filesystem_changes_files_on_disk(files: Path) -> None:
         a, new = files / "a.txt", files / "new" / "er"
         async with connected(FILESYSTEM, str(files)) as client:
             made = await client.call_tool("create_directory", {"path": str(new)})
-            assert plain(made) == told(f"Successfully created directory {new}")
+            assert plain(made) == text_result(f"Successfully created directory {new}")
             assert new.is_dir()
             content = "ü🎈\u2028\r\n" * 100_000
             large = new / "large.txt"
             written = await client.call_tool("write_file", {"path": str(large), "content": content})
-            assert plain(written) == told(f"Successfully wrote to {large}")
+            assert plain(written) == text_result(f"Successfully wrote to {large}")
             assert large.read_bytes() == content.encode()
-            assert plain(await client.call_tool("read_text_file", {"path": str(large)})) == told(content)
+            assert plain(await client.call_tool("read_text_file", {"path": str(large)})) == text_result(content)
             edit = {"path": str(a), "edits": [{"oldText": "two\n", "newText": "2\n"}]}
             diff = (
                 f"```diff\nIndex: {a}\n{'=' * 67}\n--- {a}\toriginal\n+++ {a}\tmodified\n"
                 "@@ -1,4 +1,4 @@\n one\n-two\n+2\n three\n four\n```\n\n"
             )
             for is_dry, after in ((True, "one\ntwo\nthree\nfour\n"), (False, "one\n2\nthree\nfour\n")):
-                assert plain(await client.call_tool("edit_file", {**edit, "dryRun": is_dry})) == told(diff)
+                assert plain(await client.call_tool("edit_file", {**edit, "dryRun": is_dry})) == text_result(diff)
                 assert a.read_text(encoding="utf-8") == after
             moved = await client.call_tool("move_file", {"source": str(a), "destination": str(new / "b.txt")})
-            assert plain(moved) == told(f"Successfully moved {a} to {new / 'b.txt'}")
+            assert plain(moved) == text_result(f"Successfully moved {a} to {new / 'b.txt'}")
             assert not a.exists()
             assert (new / "b.txt").read_text(encoding="utf-8") == "one\n2\nthree\nfour\n"
 
     run(main)
 
 
-def test_filesystem_refuses_what_is_outside_and_says_what_is_not_there(files: Path) -> None:
+def test_filesystem_rejects_files_outside_of_its_folders_and_reports_missing_ones(files: Path) -> None:
     async def main() -> None:
         async with connected(FILESYSTEM, str(files)) as client:
             outside, missing = files.parent / "x.txt", files / "none.txt"
@@ -1180,24 +1183,24 @@ def test_filesystem_refuses_what_is_outside_and_says_what_is_not_there(files: Pa
     run(main)
 
 
-def test_filesystem_works_in_the_folders_of_the_client_and_in_others_when_they_change(files: Path) -> None:
+def test_filesystem_works_in_the_client_s_roots_and_follows_their_changes(files: Path) -> None:
     async def main() -> None:
         folders = [files.as_uri()]
 
         async def allowed(client: Client, expected: Path) -> None:
-            """Wait until the server has asked for the folders and taken them."""
+            """Wait until the server has requested the roots and uses them."""
             while text(await client.call_tool("list_allowed_directories")) != f"Allowed directories:\n{expected}":
                 await asyncio.sleep(0.01)
 
         async with connected(FILESYSTEM, roots=lambda: folders) as client:
             await allowed(client, files)
             folders[:] = [(files / "sub").as_uri()]
-            await client.roots_changed()
+            await client.notify_roots_changed()
             await allowed(client, files / "sub")
             refused = await client.call_tool("read_text_file", {"path": str(files / "a.txt")})
             assert refused.is_error is True
             read = await client.call_tool("read_text_file", {"path": str(files / "sub" / "ü.txt")})
-            assert plain(read) == told("Grüße 🎈")
+            assert plain(read) == text_result("Grüße 🎈")
 
     run(main)
 
@@ -1237,10 +1240,10 @@ MEMORIES: list[tuple[str, dict[str, Any], Any, Any]] = [
         ([ADA], []),
     ),
 ]
-"""Tools one after the other, their arguments, what they tell, and what is in the file then."""
+"""Tools in turn, with their arguments, their results, and the content of the file afterwards."""
 
 
-def test_memory_keeps_what_it_is_told_in_its_file_and_tells_those_who_listen(tmp_path: Path) -> None:
+def test_memory_stores_its_graph_in_a_file_and_sends_updates(tmp_path: Path) -> None:
     async def main() -> None:
         kept = tmp_path / "memory.jsonl"
         uri = "memory://knowledge-graph"
@@ -1248,7 +1251,7 @@ def test_memory_keeps_what_it_is_told_in_its_file_and_tells_those_who_listen(tmp
             async with client.listen(uris=[uri]) as changes:
                 for tool, arguments, said, (entities, relations) in MEMORIES:
                     assert (await client.call_tool(tool, arguments)).structured_content == said
-                    assert await anext(changes) == Changed("resource", uri)
+                    assert await anext(changes) == ChangeEvent("resource", uri)
                     lines = [{"type": "entity", **each} for each in entities]
                     lines += [{"type": "relation", **each} for each in relations]
                     assert [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()] == lines
@@ -1259,7 +1262,7 @@ def test_memory_keeps_what_it_is_told_in_its_file_and_tells_those_who_listen(tmp
     run(main)
 
 
-def test_memory_finds_what_it_knows(tmp_path: Path) -> None:
+def test_memory_searches_its_graph(tmp_path: Path) -> None:
     async def main() -> None:
         async with connected(MEMORY, env={"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}) as client:
             (resource,) = [structs.to_builtins(resource) async for resource in client.resources()]
@@ -1300,7 +1303,7 @@ THOUGHTS: list[tuple[dict[str, Any], int, list[str]]] = [
     ({"thoughtNumber": 5, "needsMoreThoughts": True}, 5, ["ü"]),
     ({"thoughtNumber": 6, "nextThoughtNeeded": False}, 6, ["ü"]),
 ]
-"""What is thought, the number of thoughts that are expected then, and the branches."""
+"""Thoughts, each with the number of thoughts and the branches after it."""
 
 
 def test_sequential_thinking_counts_thoughts_and_branches() -> None:
@@ -1341,7 +1344,7 @@ def moment(zone: str, when: datetime) -> dict[str, Any]:
 
 
 @both_eras
-def test_time_converts_and_tells_and_says_what_is_wrong(revision: str) -> None:
+def test_time_returns_and_converts_times_and_reports_errors(revision: str) -> None:
     async def main() -> None:
         async with connected(TIME, revisions=[revision]) as client:
             now, convert = [tool async for tool in client.tools()]
@@ -1368,18 +1371,18 @@ def test_time_converts_and_tells_and_says_what_is_wrong(revision: str) -> None:
                 assert said == expected
                 assert json.loads(text(result)) == expected
             before = datetime.now(ZoneInfo("Asia/Tokyo")).replace(microsecond=0)
-            told: Any = (await client.call_tool("get_current_time", {"timezone": "Asia/Tokyo"})).structured_content
+            answer: Any = (await client.call_tool("get_current_time", {"timezone": "Asia/Tokyo"})).structured_content
             after = datetime.now(ZoneInfo("Asia/Tokyo"))
-            when = datetime.fromisoformat(told["datetime"])
+            when = datetime.fromisoformat(answer["datetime"])
             assert before <= when <= after
-            assert told == moment("Asia/Tokyo", when)
+            assert answer == moment("Asia/Tokyo", when)
             wrong = {"source_timezone": "UTC", "time": "25:00", "target_timezone": "UTC"}
             refused = await client.call_tool("convert_time", wrong)
             assert (refused.is_error, text(refused)) == (
                 True,
                 "Error executing tool convert_time: Invalid time format. Expected HH:MM [24-hour format]",
             )
-            with pytest.raises(typedmcp.InvalidParams, match="Unknown tool: none"):
+            with pytest.raises(typedmcp.InvalidParamsError, match="Unknown tool: none"):
                 await client.call_tool("none")
 
     run(main)
@@ -1389,7 +1392,7 @@ def test_time_converts_and_tells_and_says_what_is_wrong(revision: str) -> None:
 
 
 @both_eras
-def test_git_looks_into_a_repository_and_changes_it(tmp_path: Path, revision: str) -> None:
+def test_git_reads_and_changes_a_repository(tmp_path: Path, revision: str) -> None:
     async def main() -> None:
         (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
         first = commit(tmp_path, "Begin")
@@ -1459,14 +1462,14 @@ def test_git_looks_into_a_repository_and_changes_it(tmp_path: Path, revision: st
                 refused = await client.call_tool(tool, {"repo_path": str(tmp_path), **arguments})
                 assert refused.is_error is True
                 assert words in text(refused)
-            with pytest.raises(typedmcp.InvalidParams, match="Unknown tool: git_none"):
+            with pytest.raises(typedmcp.InvalidParamsError, match="Unknown tool: git_none"):
                 await client.call_tool("git_none")
 
     run(main)
 
 
 def commit(folder: Path, message: str) -> str:
-    """Commit all that is in a folder; the hash."""
+    """Commit all files of a folder, and return the hash."""
     if not (folder / ".git").exists():
         git(folder, "init", "--quiet", "--initial-branch", "main")
     git(folder, "add", ".")

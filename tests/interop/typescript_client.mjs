@@ -20,7 +20,7 @@ const modern = revision === '2026-07-28';
 const WATCHED = 'test://watched-resource';
 const ROOT = 'file:///home/ada/project';
 const ANSWER = 'Paris, of course.';
-// What the person at this client fills into any form.
+// The content that the user fills into any form.
 const FORMS = {
     name: 'Ada', color: 'green', ok: true, context: 'tea', username: 'ada', email: 'ada@example.org',
     age: 36, score: 1.5, status: 'pending', verified: false,
@@ -105,7 +105,7 @@ async function refused(attempt) {
     }
 }
 
-/** Call a tool, answering each round here: the keys it asked for, and at last what it said. */
+/** Call a tool and answer each round. Returns the requested keys, and the final text. */
 async function byHand(name) {
     const seen = [];
     let more = {};
@@ -118,7 +118,7 @@ async function byHand(name) {
     }
 }
 
-/** What comes of a state that was altered on its way. */
+/** Return the error for a modified request state. */
 async function tampered() {
     const name = 'test_input_required_result_tampered_state';
     const { requestState } = await call(name, {}, { allowInputRequired: true });
@@ -126,7 +126,7 @@ async function tampered() {
     return refused(() => call(name, {}, {}, { requestState: altered }));
 }
 
-/** What a tool says once that is something else than before: a notice takes its time. Or what it says at last. */
+/** Call a tool until its text differs from `before`, since notifications take time. Returns the last text. */
 async function changedText(tool, before) {
     for (let attempt = 0; attempt < 100; attempt++) {
         const now = textOf(await call(tool));

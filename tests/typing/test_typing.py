@@ -1,4 +1,4 @@
-"""What type checkers make of the generated code: the claims in `accepted/` hold, and each line marked `# E` in
+"""Both type checkers accept the code in `accepted/`, and reject each line marked `# E` in
 `rejected/` is an error."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def run_pyright(scratch: Path) -> Diagnostics:
 
 
 def pyright_config(folder: Path) -> dict[str, Any]:
-    """The project's own configuration, for these two folders, one of which it leaves out."""
+    """Return the project's configuration, for the two folders here. It excludes one of them."""
     config: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pyright"]
     return {
         **config,
@@ -91,7 +91,7 @@ def listed(diagnostics: Diagnostics) -> str:
     return "\n".join(f"{file}:{line}: {text}" for (file, line), text in sorted(diagnostics.items()))
 
 
-def test_code_that_keeps_to_the_types_is_accepted(diagnostics: Diagnostics) -> None:
+def test_correctly_typed_code_is_accepted(diagnostics: Diagnostics) -> None:
     found = in_folder(diagnostics, ACCEPTED)
     assert not found, listed(found)
 
@@ -101,7 +101,7 @@ def test_wrong_code_is_rejected(diagnostics: Diagnostics) -> None:
     assert not missed, listed(missed)
 
 
-def test_code_beside_a_mistake_is_accepted(diagnostics: Diagnostics) -> None:
+def test_only_the_marked_lines_are_rejected(diagnostics: Diagnostics) -> None:
     marks = set(marked())
     found = {at: text for at, text in in_folder(diagnostics, REJECTED).items() if at not in marks}
     assert not found, listed(found)

@@ -1,7 +1,7 @@
-"""The other end for clients over HTTP: an ASGI application that decodes, echoes and encodes, and does nothing else."""
+"""The server that clients call over HTTP: an ASGI application that decodes, echoes and encodes, and nothing else."""
 
 import msgspec
-from answers import answer
+from echo_answers import make_response
 
 decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
@@ -9,13 +9,17 @@ encode = msgspec.json.Encoder().encode
 JSON = (b"content-type", b"application/json")
 SESSION = (b"mcp-session-id", b"the-only-one")
 ACCEPTED = {"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]}
-NOT_HERE = {"type": "http.response.start", "status": 405, "headers": [(b"content-length", b"0"), (b"allow", b"POST")]}
+METHOD_NOT_ALLOWED = {
+    "type": "http.response.start",
+    "status": 405,
+    "headers": [(b"content-length", b"0"), (b"allow", b"POST")],
+}
 EMPTY = {"type": "http.response.body", "body": b""}
 
 
 async def app(scope, receive, send):
     if scope["method"] != "POST":
-        await send(NOT_HERE)
+        await send(METHOD_NOT_ALLOWED)
         return await send(EMPTY)
     data = b""
     while True:
@@ -27,7 +31,7 @@ async def app(scope, receive, send):
     if "id" not in message:
         await send(ACCEPTED)
         return await send(EMPTY)
-    body = encode(answer(message))
+    body = encode(make_response(message))
     headers = [JSON, (b"content-length", b"%d" % len(body))]
     if message["method"] == "initialize":
         headers.append(SESSION)

@@ -1,9 +1,9 @@
-"""The other end for clients: a blocking loop that decodes, echoes and encodes, and does nothing else."""
+"""The server that clients call over stdio: a blocking loop that decodes, echoes and encodes, and nothing else."""
 
 import os
 
 import msgspec
-from answers import answer
+from echo_answers import make_response
 
 decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode_into
@@ -15,7 +15,7 @@ while data := os.read(0, 1 << 16):
     for line in lines:
         message = decode(line)
         if "id" in message:
-            encode(answer(message), out, -1)
+            encode(make_response(message), out, -1)
             out += b"\n"
     view = memoryview(out)
     while view:

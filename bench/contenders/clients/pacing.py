@@ -1,6 +1,7 @@
-"""What clients are made to do: a line `DEPTH SECONDS` on standard input is a turn, and calls a second answer it.
+"""The protocol between the benchmark and a measured client.
 
-The first line that is printed says that the client has connected and was answered rightly.
+The client prints `ready` after a first correct response. Then it reads turns, lines of `DEPTH SECONDS`, from standard
+input, and prints the calls per second of each turn.
 """
 
 import asyncio
@@ -10,36 +11,36 @@ import time
 TEXT = "x" * 20
 
 
-def turns():
-    """Depth and seconds of each turn."""
+def read_turns():
+    """Yield the number of concurrent calls and the seconds of each turn."""
     print("ready", flush=True)
     for line in sys.stdin:
         depth, seconds = line.split()
         yield int(depth), float(seconds)
 
 
-async def pace(call):
-    """Take turns with a coroutine function that calls an echo and returns the text."""
-    await rate(call, 1, 0)
-    for depth, seconds in turns():
-        await rate(call, depth, seconds / 5)
-        print(await rate(call, depth, seconds), flush=True)
+async def take_turns(call):
+    """Measure `call`, a coroutine function that calls the echo tool and returns the text."""
+    await measure(call, 1, 0)
+    for depth, seconds in read_turns():
+        await measure(call, depth, seconds / 5)
+        print(await measure(call, depth, seconds), flush=True)
 
 
-async def rate(call, depth, seconds):
-    """Calls a second, so many side by side. Each makes one call at least."""
+async def measure(call, depth, seconds):
+    """Return calls per second with `depth` concurrent tasks, each of which makes at least one call."""
     calls = 0
 
-    async def several():
+    async def call_repeatedly():
         nonlocal calls
         while True:
             if await call() != TEXT:
-                raise RuntimeError("no echo")
+                raise RuntimeError("the response is not an echo")
             calls += 1
             if time.perf_counter() >= until:
                 break
 
     start = time.perf_counter()
     until = start + seconds
-    await asyncio.gather(*(several() for _ in range(depth)))
+    await asyncio.gather(*(call_repeatedly() for _ in range(depth)))
     return calls / (time.perf_counter() - start)

@@ -1,7 +1,4 @@
-"""The contenders among codecs: each module has a `codec(message)`, which gives its two functions for a message.
-
-`worker` runs one of them in a process of its own.
-"""
+"""Codecs: each module has a `make_codec(message)`. `worker` runs one of them in a process of its own."""
 
 from __future__ import annotations
 
@@ -10,28 +7,28 @@ from typing import Any, NamedTuple
 
 from bench.corpus import Message
 
-__all__ = ["Codec", "through", "type_of"]
+__all__ = ["CodecContender", "find_message_type", "make_generated_codec"]
 
 _RESULTS = {"tools/call": "CallTool", "tools/list": "ListTools", "resources/read": "ReadResource"}
 
 
-class Codec(NamedTuple):
-    """How a contender reads and writes messages of one kind."""
+class CodecContender(NamedTuple):
+    """The functions with which a contender decodes and encodes messages of one kind."""
 
     decode: Callable[..., Any]
     encode: Callable[[Any], bytes]
     kind: Any = None
-    """The type, where `decode` is given it beside the bytes."""
+    """The second argument of `decode`, if it takes one."""
     checks: bool = True
-    """Whether values of wrong types are found."""
+    """True if it rejects values of the wrong type."""
 
     def read(self, data: bytes) -> Any:
-        """The message in some bytes."""
+        """Decode a message."""
         return self.decode(data) if self.kind is None else self.decode(data, self.kind)
 
 
-def type_of(message: Message, types: Any) -> Any:
-    """The type of a whole message, in one of the two generated modules of its revision."""
+def find_message_type(message: Message, types: Any) -> Any:
+    """Return the type of a whole message in `types`, a generated module of its revision."""
     if message.kind == "result":
         return getattr(types, f"{_RESULTS[message.method]}ResultResponse")
     if message.kind == "batch":
@@ -41,6 +38,6 @@ def type_of(message: Message, types: Any) -> Any:
     return types.ServerNotification if message.kind == "notification" else types.JSONRPCErrorResponse
 
 
-def through(types: Any, message: Message) -> Codec:
-    """The public functions of a generated module."""
-    return Codec(types.decode, types.encode, type_of(message, types))
+def make_generated_codec(types: Any, message: Message) -> CodecContender:
+    """Make a codec of the public functions of a generated module."""
+    return CodecContender(types.decode, types.encode, find_message_type(message, types))

@@ -1,7 +1,7 @@
-"""Runs one codec: `python -m bench.contenders.codecs.worker MODULE`, told over standard input what to measure.
+"""Measures one codec: `python -m bench.contenders.codecs.worker MODULE`.
 
-It writes a line when it is ready. A line `{"message": NAME, "seconds": N}` is then answered by one with the
-microseconds that each operation takes, or `null` where the contender takes no part.
+The worker prints a line when it is ready. It then reads lines of `{"message": NAME, "seconds": N}` from standard input,
+and prints the microseconds of each operation, or `null` if the codec does not support the message.
 """
 
 from __future__ import annotations
@@ -15,39 +15,42 @@ from statistics import median
 from timeit import Timer
 from typing import Any
 
-from bench.contenders.codecs import Codec
-from bench.corpus import Message, message
+from bench.contenders.codecs import CodecContender
+from bench.corpus import Message, make_message
 from mcpspec._support.objects import is_array, is_object
 
-RUNS, LEAST = 10, 3
-"""In how many runs the time of an operation is taken, or if it is slow, in how many at least."""
+RUNS, MIN_RUNS = 10, 3
+"""Timings of an operation. Slow operations are timed less often, but at least `MIN_RUNS` times."""
 
 
 @cache
-def prepared(module: str, name: str) -> tuple[Message, Codec] | None:
-    """A contender's codec. Raises `RuntimeError` unless it gives back what it was given, and finds what is wrong."""
-    given = message(name)
-    codec: Codec | None = import_module(f"bench.contenders.codecs.{module}").codec(given)
+def prepare(module: str, name: str) -> tuple[Message, CodecContender] | None:
+    """Make a codec for a message; None if it does not support it.
+
+    Raises `RuntimeError` if the codec loses data, or accepts a wrong message that it should reject.
+    """
+    given = make_message(name)
+    codec: CodecContender | None = import_module(f"bench.contenders.codecs.{module}").make_codec(given)
     if codec is None:
         return None
-    if not holds(json.loads(codec.encode(codec.read(given.data))), json.loads(given.data)):
-        raise RuntimeError(f"{module} does not give {name} back as it was")
-    if codec.checks and rejects(codec, given.wrong) is None:
-        raise RuntimeError(f"{module} takes a wrong {name}")
+    if not contains(json.loads(codec.encode(codec.read(given.data))), json.loads(given.data)):
+        raise RuntimeError(f"{module} changes {name}")
+    if codec.checks and try_decode(codec, given.wrong) is None:
+        raise RuntimeError(f"{module} accepts a wrong {name}")
     return given, codec
 
 
-def holds(found: Any, given: Any) -> bool:
-    """Whether nothing was lost; defaults may have been added."""
+def contains(found: Any, given: Any) -> bool:
+    """Return whether `found` has all the data of `given`. It may have defaults in addition."""
     if is_object(given) and is_object(found):
-        return all(name in found and holds(found[name], value) for name, value in given.items())
+        return all(name in found and contains(found[name], value) for name, value in given.items())
     if is_array(given) and is_array(found):
-        return len(found) == len(given) and all(map(holds, found, given))
+        return len(found) == len(given) and all(map(contains, found, given))
     return bool(found == given)
 
 
-def rejects(codec: Codec, wrong: bytes) -> Exception | None:
-    """What a codec raises for a wrong message."""
+def try_decode(codec: CodecContender, wrong: bytes) -> Exception | None:
+    """Decode a wrong message, and return the error."""
     try:
         codec.read(wrong)
     except Exception as error:
@@ -55,29 +58,29 @@ def rejects(codec: Codec, wrong: bytes) -> Exception | None:
     return None
 
 
-def microseconds(statement: str, names: Mapping[str, Any], seconds: float) -> float:
-    """How long a statement takes, while the garbage collector works: the median of runs, of about so long together.
+def time_statement(statement: str, names: Mapping[str, Any], seconds: float) -> float:
+    """Return the microseconds that a statement takes, with garbage collection: the median of several runs.
 
-    The median, since what else the machine does meets some of the runs.
+    All runs take about `seconds` together. Other load on the machine slows down some of them, but not the median.
     """
     timer = Timer(statement, "import gc; gc.enable()", globals=dict(names))
-    count, took = 1, min(timer.repeat(3, 1))  # the first may have something to load, or meet with a stall
+    count, took = 1, min(timer.repeat(3, 1))  # the first run may load something
     while took < seconds / RUNS / 2:
         count *= 2
         took = timer.timeit(count)
-    runs = min(max(round(seconds / took), LEAST), RUNS)
+    runs = min(max(round(seconds / took), MIN_RUNS), RUNS)
     return median(timer.repeat(runs, count)) / count * 1e6
 
 
-def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:
-    """All operations on one message."""
-    found = prepared(module, name)
+def measure(module: str, name: str, seconds: float) -> dict[str, float] | None:
+    """Measure all operations on one message; return microseconds by operation, or None if it is not supported."""
+    found = prepare(module, name)
     if found is None:
         return None
     given, codec = found
     names = {
         "codec": codec,
-        "rejects": rejects,
+        "try_decode": try_decode,
         "wrong": given.wrong,
         "data": given.data,
         "value": codec.read(given.data),
@@ -86,16 +89,16 @@ def measured(module: str, name: str, seconds: float) -> dict[str, float] | None:
     decode = "decode(data)" if codec.kind is None else "decode(data, kind)"
     statements = {"decode + encode": f"encode({decode})", "decode": decode, "encode": "encode(value)"}
     if codec.checks:
-        statements["reject"] = "rejects(codec, wrong)"
-    return {operation: microseconds(statement, names, seconds) for operation, statement in statements.items()}
+        statements["reject"] = "try_decode(codec, wrong)"
+    return {operation: time_statement(statement, names, seconds) for operation, statement in statements.items()}
 
 
 def main() -> None:
     import_module(f"bench.contenders.codecs.{sys.argv[1]}")
     print("ready", flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        print(json.dumps(measured(sys.argv[1], asked["message"], asked["seconds"])), flush=True)
+        request = json.loads(line)
+        print(json.dumps(measure(sys.argv[1], request["message"], request["seconds"])), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
--- Calls for wrk, each with an id of its own: of as many digits always, so that only these change in the request.
+-- Calls for wrk, each with its own id. All ids have nine digits, so that nothing else in the request changes.
 --
 --     wrk … -s calls.lua URL -- BODY EXPECTED FIRST_ID [SESSION …]
 --
--- BODY has 000000000 wherever the id goes, and every right answer has each line of EXPECTED in its body. The sessions
--- take turns. What came of it is printed as JSON.
+-- BODY has 000000000 in the place of the id. A correct response contains each line of EXPECTED. The sessions take turns.
+-- The counts are printed as JSON.
 
 local id, expected, requests, turn
 local threads = {}
@@ -23,7 +23,7 @@ function setup(thread)
 end
 
 function init(args)
-    io.stderr:write("begun\n")
+    io.stderr:write("started\n")
     expected, id, requests, turn = {}, tonumber(args[3]), {}, 0
     for line in args[2]:gmatch("[^\n]+") do expected[#expected + 1] = line end
     wrong = 0 -- a global, which `done` reads from outside the thread

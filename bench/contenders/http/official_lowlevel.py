@@ -1,4 +1,4 @@
-"""The official Python SDK, low-level server over HTTP: answering in JSON, and in streams."""
+"""The low-level server of the official Python SDK over HTTP, with JSON responses (`app`) and with streams."""
 
 import logging
 
@@ -16,8 +16,8 @@ async def list_tools(ctx, params):
     return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=schema) for name, schema in TOOLS.items()])
 
 
-def server():
-    # Without the lookup of schemas it lists its tools for each call, to know which arguments headers repeat.
+def make_server():
+    # Without `get_tool_input_schema`, the server lists its tools for each call, to check headers against arguments.
     return Server(
         "echo", version="1", on_call_tool=call_tool, on_list_tools=list_tools, get_tool_input_schema=TOOLS.get
     )
@@ -25,5 +25,5 @@ def server():
 
 TOOLS = {name: {"type": "object"} for name in ("echo", "report")}
 logging.disable(logging.INFO)
-app = server().streamable_http_app(json_response=True)
-streams = server().streamable_http_app()
+app = make_server().streamable_http_app(json_response=True)
+streams = make_server().streamable_http_app()

@@ -1,6 +1,6 @@
-"""The official Python SDK, its high-level `MCPServer` over HTTP: answering in JSON, and in streams.
+"""`MCPServer` of the official Python SDK over HTTP, with JSON responses (`app`) and with streams.
 
-Results are plain text, as the others give them.
+Results are plain text, as everywhere.
 """
 
 import logging
@@ -17,13 +17,13 @@ async def report(text: str, ctx: Context) -> str:
     return text
 
 
-def server():
-    made = MCPServer("echo", version="1", log_level="WARNING")
+def make_server():
+    server = MCPServer("echo", version="1", log_level="WARNING")
     for tool in (echo, report):
-        made.add_tool(tool, structured_output=False)
-    return made
+        server.add_tool(tool, structured_output=False)
+    return server
 
 
 logging.disable(logging.INFO)
-app = server().streamable_http_app(json_response=True)
-streams = server().streamable_http_app()
+app = make_server().streamable_http_app(json_response=True)
+streams = make_server().streamable_http_app()

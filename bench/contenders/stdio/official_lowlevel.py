@@ -1,4 +1,4 @@
-"""The official Python SDK, low-level server over stdio."""
+"""The low-level server of the official Python SDK over stdio."""
 
 import asyncio
 import logging

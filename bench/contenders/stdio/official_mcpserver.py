@@ -1,4 +1,4 @@
-"""The official Python SDK, its high-level `MCPServer` over stdio. Results are plain text, as the others give them."""
+"""`MCPServer` of the official Python SDK over stdio. Results are plain text, as everywhere."""
 
 import asyncio
 

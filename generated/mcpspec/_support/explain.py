@@ -1,7 +1,7 @@
-"""Why a value does not fit a type: the first fault, its path, and what was expected.
+"""Find the first fault of a value that does not fit its type: path, cause and expectation.
 
-Used only after decoding has failed, so that the fast path carries no bookkeeping, and by both
-backends, so that they report the same fault in the same words.
+Runs only after decoding has failed, so that the fast path needs no bookkeeping. Both backends use
+it, so they report the same fault with the same text.
 """
 
 from __future__ import annotations
@@ -10,37 +10,39 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast, get_args, get_origin
 
+from mcpspec._support.error_text import KINDS, describe_mismatch, escape_unprintable, format_path_part, format_value
 from mcpspec._support.errors import DecodeError
-from mcpspec._support.objects import Shape, fit, is_array, is_object, leaves
-from mcpspec._support.words import KINDS, expected, path_part, printable, shown
+from mcpspec._support.objects import Shape, is_array, is_object, rank_fit, spread_union
 
-__all__ = ["Types", "decode_error", "explain"]
+__all__ = ["TypeAccess", "decode_error", "explain"]
 
 Path: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Types:
-    """What a library knows of its types."""
+class TypeAccess:
+    """Access to the types of one library."""
 
     shape: Callable[[Any], Shape | None]
-    """The members of an object type; None for other types."""
+    """Return the members of an object type; None for other types."""
     fits: Callable[[Any, Any], bool]
-    """Whether a parsed JSON value is of a type, which is found out far faster than why not."""
+    """Return whether a parsed JSON value fits a type. This is far faster than the search for the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong, and where."""
+    """The path and the cause of a fault."""
 
     path: Path
     reason: str
-    of_bound: bool = False
-    """The type is right, and only a bound is not kept."""
+    is_bound: bool = False
+    """True if the type is right and the value is out of bounds."""
 
 
-def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, types: Types, cause: Exception) -> DecodeError:
-    """The error for bytes that could not be decoded, given the library's own complaint."""
+def decode_error(
+    buf: bytes | bytearray | memoryview | str, hint: Any, types: TypeAccess, cause: Exception
+) -> DecodeError:
+    """Return the error for bytes that could not be decoded, given the library's own error."""
     import msgspec
 
     try:
@@ -54,15 +56,17 @@ def decode_error(buf: bytes | bytearray | memoryview | str, hint: Any, types: Ty
     return explain(value, hint, types, cause)
 
 
-def explain(value: Any, hint: Any, types: Types, cause: Exception) -> DecodeError:
-    """The error for a parsed value that does not fit its type."""
+def explain(value: Any, hint: Any, types: TypeAccess, cause: Exception) -> DecodeError:
+    """Return the error for a parsed value that does not fit its type."""
     try:
         fault = _fault(value, hint, (), types)
     except RecursionError:
         return DecodeError("", "nested too deeply")
     if fault is None:
         text = str(cause)
-        return DecodeError("", "nested too deeply" if "recursion limit" in text else printable(text.partition("\n")[0]))
+        return DecodeError(
+            "", "nested too deeply" if "recursion limit" in text else escape_unprintable(text.partition("\n")[0])
+        )
     return DecodeError(_path_text(fault.path), fault.reason)
 
 
@@ -77,44 +81,44 @@ def _encoding_fault(buf: bytes | bytearray | memoryview | str, error: UnicodeErr
 
 
 class _Form(NamedTuple):
-    """What kind of type a hint is, which takes longer to find out than to look for a fault."""
+    """The kind of a type hint. It is cached, since finding it takes longer than finding a fault."""
 
     hint: Any
-    """The hint itself, which so stays the only one of its identity."""
+    """The hint itself, held so that no other hint gets its identity."""
     kind: Literal["any", "class", "bounded", "union", "literal", "plain"]
     parts: list[Any]
-    """Type and bounds of a bounded one, the options of a union, the values of a literal."""
+    """Type and bounds of a bounded type, options of a union, values of a literal."""
 
 
 _forms: dict[int, _Form] = {}
-"""Those that have been met, by the identity of their hints."""
-_MOST = 4096
+"""Cache of forms, by the identity of the hints."""
+_MAX_FORMS = 4096
 
 
 def _form(hint: Any) -> _Form:
     found = _forms.get(id(hint))
     if found is None:
-        if len(_forms) >= _MOST:
+        if len(_forms) >= _MAX_FORMS:
             _forms.clear()
-        found = _forms[id(hint)] = _formed(hint)
+        found = _forms[id(hint)] = _read_form(hint)
     return found
 
 
-def _formed(hint: Any) -> _Form:
+def _read_form(hint: Any) -> _Form:
     if hint is Any:
         return _Form(hint, "any", [])
     if isinstance(hint, type) and not hasattr(hint, "__union__"):
         return _Form(hint, "class", [])
     if get_origin(hint) is Annotated:
         return _Form(hint, "bounded", [*get_args(hint)])
-    options = leaves(hint)
+    options = spread_union(hint)
     if len(options) > 1 or options[0] is not hint:
         known = [option for option in options if isinstance(option, type) or get_origin(option) is not None]
         return _Form(hint, "union", known)
     return _Form(hint, "literal", [*get_args(hint)]) if get_origin(hint) is Literal else _Form(hint, "plain", [])
 
 
-def _fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
+def _fault(value: Any, hint: Any, path: Path, types: TypeAccess) -> Fault | None:
     _, kind, parts = _form(hint)
     if kind == "any":
         return None
@@ -127,11 +131,11 @@ def _fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
         return _union_fault(value, parts, path, types)
     if kind == "literal":
         fits = any(value == option and type(value) is type(option) for option in parts)
-        return None if fits else Fault(path, _expected([shown(option) for option in parts], value))
+        return None if fits else Fault(path, _expected([format_value(option) for option in parts], value))
     return _plain_fault(value, hint, path, types)
 
 
-def _plain_fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | None:
+def _plain_fault(value: Any, hint: Any, path: Path, types: TypeAccess) -> Fault | None:
     kind = hint if isinstance(hint, type) else get_origin(hint)
     if type(value) is not kind and not (kind is dict and is_object(value)):
         return Fault(path, _expected([KINDS.get(kind, str(kind))], value))
@@ -144,12 +148,12 @@ def _plain_fault(value: Any, hint: Any, path: Path, types: Types) -> Fault | Non
     return _first(_fault(item, hint, (*path, key), types) for key, item in items if not _is_fine(item, hint, types))
 
 
-def _is_fine(value: Any, hint: Any, types: Types) -> bool:
-    """Whether one of many values need not be looked into."""
+def _is_fine(value: Any, hint: Any, types: TypeAccess) -> bool:
+    """Return whether an item certainly has no fault, by the library's fast check."""
     return (is_object(value) or is_array(value)) and types.fits(value, hint)
 
 
-def _object_fault(value: Any, shape: Shape, path: Path, types: Types) -> Fault | None:
+def _object_fault(value: Any, shape: Shape, path: Path, types: TypeAccess) -> Fault | None:
     if not is_object(value):
         return Fault(path, _expected(["object"], value))
     for member in shape.ordered:
@@ -164,8 +168,8 @@ def _object_fault(value: Any, shape: Shape, path: Path, types: Types) -> Fault |
     return None
 
 
-def _union_fault(value: Any, options: list[Any], path: Path, types: Types) -> Fault | None:
-    options = _told_apart(value, options, types)
+def _union_fault(value: Any, options: list[Any], path: Path, types: TypeAccess) -> Fault | None:
+    options = _select_by_constant(value, options, types)
     if len(options) == 1:
         return _fault(value, options[0], path, types)
     faults = [_fault(value, option, path, types) for option in options]
@@ -173,39 +177,39 @@ def _union_fault(value: Any, options: list[Any], path: Path, types: Types) -> Fa
         return None
     if is_object(value) and (objects := [(o, s) for o in options if (s := types.shape(o)) is not None]):
         return _best_object_fault(value, [shape for _, shape in objects], path, types)
-    # A fault below this place, or of a bound, is nearer the cause than that no option has the right type.
-    nearer = _first(fault for fault in faults if fault is not None and (len(fault.path) > len(path) or fault.of_bound))
+    # A fault below this place, or of a bound, is closer to the cause than the fault that no option has the right type.
+    nearer = _first(fault for fault in faults if fault is not None and (len(fault.path) > len(path) or fault.is_bound))
     names = [name for option in options for name in _option_names(option, types)]
     return nearer or Fault(path, _expected(names, value))
 
 
-def _told_apart(value: Any, options: list[Any], types: Types) -> list[Any]:
-    """The one object type that a fixed member says a value is of, if all types have such a member; else all.
+def _select_by_constant(value: Any, options: list[Any], types: TypeAccess) -> list[Any]:
+    """Select the object type that a value claims by a constant member, if all types have such a member.
 
-    Looking for the fault of one type is cheap, and of all types of a protocol it is not.
+    Searching the fault of one type is cheap; searching the faults of all types of a protocol is not.
     """
     if not is_object(value) or not all(types.shape(option) is not None for option in options):
         return options
     objects = [cast(Shape, types.shape(option)) for option in options]
-    for key in _fixed_in_all(objects):
+    for key in _common_constants(objects):
         meant = [o for o, shape in zip(options, objects, strict=True) if value.get(key) in shape.literals[key]]
-        if len(meant) < 2:  # the type, or a fault that is nearer the beginning than others
+        if len(meant) < 2:  # the claimed type; or none, and then this member is the first fault
             return meant or options
     return options
 
 
-def _fixed_in_all(objects: list[Shape]) -> list[str]:
-    """The members that take only certain values in all of some types."""
+def _common_constants(objects: list[Shape]) -> list[str]:
+    """List the members that have constant values in all types."""
     return sorted(key for key in objects[0].literals if all(key in shape.literals for shape in objects))
 
 
-def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, types: Types) -> Fault | None:
-    """The fault of the object type that was most likely meant."""
-    for key in _fixed_in_all(objects):
+def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, types: TypeAccess) -> Fault | None:
+    """Return the fault of the object type that the value was most likely meant to be."""
+    for key in _common_constants(objects):
         allowed = [option for shape in objects for option in shape.literals[key]]
         if key in value and value[key] not in allowed:
-            return Fault((*path, key), _expected([shown(option) for option in allowed], value[key]))
-        if len(set(allowed)) == len(allowed):  # it tells the types apart
+            return Fault((*path, key), _expected([format_value(option) for option in allowed], value[key]))
+        if len(set(allowed)) == len(allowed):  # the member distinguishes the types
             if key not in value:
                 return Fault((*path, key), "required, but missing")
             objects = [shape for shape in objects if value[key] in shape.literals[key]]
@@ -216,16 +220,20 @@ def _best_object_fault(value: dict[str, Any], objects: list[Shape], path: Path, 
 
 
 def _likeness(value: dict[str, Any], shape: Shape) -> tuple[int, int, int]:
-    """How likely it is that an object was meant to be of a type, most likely first."""
-    present, missing, _ = fit(value, shape)
-    return present, sum(key in value and value[key] not in options for key, options in shape.literals.items()), missing
+    """Return a sort key: the type that an object was most likely meant to be has the smallest."""
+    present, missing, _ = rank_fit(value, shape)
+    return (
+        present,
+        sum(key in value and value[key] not in options for key, options in shape.literals.items()),
+        missing,
+    )
 
 
-def _option_names(option: Any, types: Types) -> list[str]:
+def _option_names(option: Any, types: TypeAccess) -> list[str]:
     if get_origin(option) is Annotated:
         return _option_names(get_args(option)[0], types)
     if get_origin(option) is Literal:
-        return [shown(allowed) for allowed in get_args(option)]
+        return [format_value(allowed) for allowed in get_args(option)]
     kind = dict if types.shape(option) is not None else (get_origin(option) or option)
     return [KINDS.get(kind, str(kind))]
 
@@ -236,8 +244,8 @@ def _bounds_fault(value: Any, bounds: list[Any], path: Path) -> Fault | None:
             limit = getattr(bound, name, None)
             if limit is not None and fails(value, limit):
                 unit = (" characters" if isinstance(value, str) else " items") if name.endswith("length") else ""
-                got = f"{len(value)}" if unit else shown(value)
-                return Fault(path, f"expected {text} {limit:g}{unit}, got {got}", of_bound=True)
+                got = f"{len(value)}" if unit else format_value(value)
+                return Fault(path, f"expected {text} {limit:g}{unit}, got {got}", is_bound=True)
     return None
 
 
@@ -257,8 +265,8 @@ def _first(faults: Iterable[Fault | None]) -> Fault | None:
 
 def _expected(names: list[str], value: Any) -> str:
     unique = [name for name in dict.fromkeys(names) if name != "integer" or "number" not in names]
-    return expected(unique, value)
+    return describe_mismatch(unique, value)
 
 
 def _path_text(path: Path) -> str:
-    return "".join(map(path_part, path)).removeprefix(".")
+    return "".join(map(format_path_part, path)).removeprefix(".")

@@ -1,18 +1,18 @@
-"""What the generated handler Protocols share."""
+"""Types that the generated handler Protocols share."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 from typing import TypeAlias, TypeVar
 
-from mcpspec._support.errors import MethodNotFoundError
+from mcpspec._support.errors import UnimplementedMethodError
 
-__all__ = ["ContextT", "MaybeAwaitable", "MethodNotFoundError"]
+__all__ = ["ContextT", "MaybeAwaitable", "UnimplementedMethodError"]
 
 ContextT = TypeVar("ContextT", contravariant=True)
-"""What a runtime passes to handlers beside the parameters."""
+"""Type of the context that a runtime passes to handlers, in addition to the parameters."""
 
 T = TypeVar("T")
 
 MaybeAwaitable: TypeAlias = T | Awaitable[T]
-"""Handlers may be plain functions or coroutine functions."""
+"""Return type of handlers, which may be plain functions or coroutine functions."""

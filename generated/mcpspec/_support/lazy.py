@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used."""
+"""Import modules on first use."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["lazy_modules", "load_revision"]
 def lazy_modules(
     package: str, names: dict[str, object], modules: Sequence[str]
 ) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
-    """`__getattr__`, by which a package imports its modules on first use, and the `__dir__` that lists them.
+    """Return a `__getattr__` that imports the modules of a package on first use, and a `__dir__` that lists them.
 
-    `names` are the package's globals.
+    `names` are the globals of the package.
     """
 
     def __getattr__(name: str) -> ModuleType:
         if name in modules:
-            return import_module(f"{package}.{name}")
+            return _import(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
@@ -28,8 +28,18 @@ def lazy_modules(
     return __getattr__, __dir__
 
 
+def _import(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != "pydantic":
+            raise
+        text = f"{name} needs Pydantic: pip install 'typedmcp[pydantic]', or pip install pydantic"
+        raise ModuleNotFoundError(text, name=error.name) from error
+
+
 def load_revision(version: str, versions: Sequence[str]) -> ModuleType:
-    """The package of a revision; `LookupError` for one that is unknown."""
+    """Import the package of a revision. Raises `LookupError` for an unknown one."""
     if version not in versions:
-        raise LookupError(f"no revision {version!r}; there are {', '.join(versions)}")
+        raise LookupError(f"unknown revision {version!r}; known: {', '.join(versions)}")
     return import_module("mcpspec.v" + version.replace("-", "_"))

@@ -10,17 +10,17 @@ from pydantic import MISSING, BaseModel, ConfigDict, TypeAdapter, ValidationErro
 from pydantic_core import core_schema, from_json, to_json, to_jsonable_python
 
 from mcpspec._support.errors import DecodeError
-from mcpspec._support.explain import Types, decode_error, explain
+from mcpspec._support.explain import TypeAccess, decode_error, explain
 from mcpspec._support.objects import (
-    LARGE,
+    LARGE_TEXT,
     Constant,
     Member,
-    Options,
     Shape,
-    is_finite,
+    UnionOptions,
     is_object,
-    leaves,
-    present,
+    is_surely_finite,
+    spread_union,
+    strip_absent,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
-    """The default of a member with a fixed value: constructors write it, validation still asks for it."""
+    """Return the default of a constant member: constructors fill it in, validation still requires it."""
     return cast(T, Constant(value, optional, name))
 
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 else:
 
     class _ModelMeta(type(BaseModel)):
-        """Turns `constant(…)` into what Pydantic knows, and takes attribute names in constructors."""
+        """Metaclass that turns `constant(…)` into a field, and accepts attribute names in constructors."""
 
         def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
             constants = {key: value for key, value in namespace.items() if isinstance(value, Constant)}
@@ -74,7 +74,7 @@ else:
 
 @cache
 def _wire_names(cls: type[BaseModel]) -> dict[str, str]:
-    """Attribute → name on the wire, where they differ."""
+    """Map attributes to names on the wire, if they differ."""
     _complete(cls)
     return {name: field.alias for name, field in cls.model_fields.items() if field.alias is not None}
 
@@ -85,9 +85,9 @@ def _complete(cls: type[BaseModel]) -> None:
 
 
 class Model(_Base):
-    """Base of all objects. Members that a type does not declare are kept, in `model_extra`.
+    """Base of all objects. Undeclared members are kept in `model_extra`.
 
-    Construct it with attribute names; validation takes names as they are on the wire.
+    Construct it with attribute names; validation expects names on the wire.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -101,39 +101,37 @@ class Model(_Base):
     )
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """The members that are there."""
+        """Yield the members that are present."""
         return ((name, value) for name, value in super().__repr_args__() if value is not MISSING)
 
 
 class ClosedModel(Model):
-    """Base of objects that take no members but their own."""
+    """Base of objects that reject undeclared members."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 class _Untagged:
-    """Marks a union whose members have no tag: they are tried, best match first."""
+    """Marker of a union without a tag, whose members are tried, best fit first."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         @cache
-        def options() -> tuple[Options[Any], bool]:
-            found = leaves(source)
-            return Options(found, _shape), all(_shape(option) is not None for option in found)
+        def options() -> tuple[UnionOptions[Any], bool]:
+            found = spread_union(source)
+            return UnionOptions(found, _shape), all(_shape(option) is not None for option in found)
 
         def choose(value: Any, union: Callable[[Any], Any]) -> Any:
             if not is_object(value):
                 return union(value)
             objects, are_all = options()
             error: ValidationError | None = None
-            for option in objects.best_first(value):
+            for option in objects.rank(value):
                 try:
                     return option.__pydantic_validator__.validate_python(value)
                 except ValidationError as caught:
                     error = error or caught
-            if (
-                are_all and error is not None
-            ):  # if the union tried them once more, and unions within it, it would not end
-                raise error
+            if are_all and error is not None:
+                raise error  # `union` would try all members again, at every level of nested unions
             return union(value)
 
         return core_schema.no_info_wrap_validator_function(choose, handler(source))
@@ -144,7 +142,7 @@ untagged = _Untagged()
 
 @cache
 def _shape(kind: Any) -> Shape | None:
-    """The members of a model; None for other types."""
+    """Return the members of a model; None for other types."""
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return None
     _complete(kind)
@@ -156,7 +154,7 @@ def _shape(kind: Any) -> Shape | None:
 
 
 def _hint(annotation: Any, metadata: list[Any]) -> Any:
-    annotation = present(annotation, MISSING)
+    annotation = strip_absent(annotation, MISSING)
     return Annotated[(annotation, *metadata)] if metadata else annotation
 
 
@@ -173,44 +171,44 @@ def _fits(value: object, kind: Any) -> bool:
     return True
 
 
-_types = Types(_shape, _fits)
+_types = TypeAccess(_shape, _fits)
 
 
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
-    """The value of JSON text as a type of this module: a class, or one of its unions.
+    """Decode JSON text as a type of this module: a class, or one of its unions.
 
     Raises `DecodeError`, which names the place and the cause.
     """
     text = bytes(buf) if isinstance(buf, memoryview) else buf
     try:
-        _refuse_non_finite(text)
+        _reject_non_finite(text)
         return cast(T, _adapter(cast(Any, type)).validate_json(text, strict=True))
     except (ValueError, RecursionError) as error:
         raise decode_error(text, type, _types, error) from error
 
 
-def _refuse_non_finite(text: bytes | bytearray | str) -> None:
-    """Pydantic reads `NaN` and `Infinity`, which JSON does not have."""
+def _reject_non_finite(text: bytes | bytearray | str) -> None:
+    """Raise `ValueError` for `NaN` and `Infinity`, which Pydantic accepts and JSON does not have."""
     if _is_in("NaN", text) or _is_in("Infinity", text):
         from_json(text, allow_inf_nan=False)
 
 
 def _is_in(word: str, text: bytes | bytearray | str) -> bool:
-    """Whether a text has a word; first, whether it has its first letter, which is found out far faster."""
+    """Return whether a text contains a word. Searches for the first letter first, which is far faster."""
     if isinstance(text, str):
         return word[0] in text and word in text
     return text.find(ord(word[0])) >= 0 and text.find(word.encode()) >= 0
 
 
 def encode(value: object) -> bytes:
-    """JSON text of a value, in UTF-8 and without line breaks.
+    """Encode a value as JSON text, in UTF-8 and without line breaks.
 
-    Raises `ValueError` for NaN and infinity, which JSON cannot say.
+    Raises `ValueError` for NaN and infinity, which JSON does not have.
     """
     text = to_json(value, by_alias=True, inf_nan_mode="constants")
     try:
-        if not (len(text) > LARGE and is_finite(value, len(text), _parts)):
-            _refuse_non_finite(text)
+        if not (len(text) > LARGE_TEXT and is_surely_finite(value, len(text), _parts)):
+            _reject_non_finite(text)
     except ValueError as error:
         raise ValueError("JSON has neither NaN nor infinity") from error
     return text
@@ -223,7 +221,7 @@ def _parts(value: object) -> Collection[Any] | None:
 
 
 def from_builtins(value: object, type: TypeForm[T]) -> T:
-    """The value of parsed JSON (dicts, lists, strings, numbers, booleans, None) as a type of this module.
+    """Convert parsed JSON (dicts, lists, strings, numbers, booleans, None) to a type of this module.
 
     Raises `DecodeError`, which names the place and the cause.
     """
@@ -234,5 +232,5 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 
 
 def to_builtins(value: object) -> Any:
-    """A value as parsed JSON: dicts, lists, strings, numbers, booleans and None."""
+    """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
     return to_jsonable_python(value, by_alias=True)

@@ -42,7 +42,7 @@ class ClientCapabilitiesRoots(Model):
     """
 
     list_changed: TypingAnnotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the roots are announced by a notification."""
+    """True if changes to the roots are announced by a notification."""
 
 
 class ClientCapabilities(Model):
@@ -78,7 +78,7 @@ class CompleteResultCompletion(Model):
     """
 
     has_more: TypingAnnotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | MISSING = MISSING
     """Number of matches in all, which may exceed the number returned."""
     values: list[str]
@@ -132,13 +132,13 @@ class InitializedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/initialized"] = constant("notifications/initialized")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
 
 class JSONRPCErrorError(Model):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -148,7 +148,7 @@ class JSONRPCErrorError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class JSONRPCNotificationParams(Model):
@@ -170,7 +170,7 @@ class JSONRPCNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -178,7 +178,7 @@ class JSONRPCNotification(Model):
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 )
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 class LoggingMessageNotificationParams(Model):
@@ -190,7 +190,7 @@ class LoggingMessageNotificationParams(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     logger: str | MISSING = MISSING
@@ -206,13 +206,13 @@ class LoggingMessageNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/message"] = constant("notifications/message")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
 
 
 class ModelHint(Model):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -222,7 +222,7 @@ class ModelHint(Model):
 
 
 class ModelPreferences(Model):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -256,7 +256,7 @@ class Notification(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -268,7 +268,7 @@ class PaginatedRequestParams(Model):
     """
 
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class PaginatedRequest(Model):
@@ -278,7 +278,7 @@ class PaginatedRequest(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -292,7 +292,7 @@ class PaginatedResult(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | int)
@@ -312,7 +312,7 @@ class ProgressNotificationParams(Model):
     progress_token: TypingAnnotated[ProgressToken, Field(alias="progressToken")]
     """Token that the request in progress gave for its updates."""
     total: float | int | MISSING = MISSING
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 class ProgressNotification(Model):
@@ -324,7 +324,7 @@ class ProgressNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/progress"] = constant("notifications/progress")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ProgressNotificationParams
     """Parameters of the message."""
 
@@ -336,11 +336,11 @@ class PromptArgument(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the argument means."""
+    """Meaning of the argument."""
     name: str
     """Key under which `prompts/get` passes the argument."""
     required: bool | MISSING = MISSING
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
 
 
 class Prompt(Model):
@@ -352,7 +352,7 @@ class Prompt(Model):
     arguments: list[PromptArgument] | MISSING = MISSING
     """Arguments that the prompt takes."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     name: str
     """Identifier by which the prompt is fetched."""
 
@@ -366,7 +366,7 @@ class ListPromptsResult(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
 
@@ -390,7 +390,7 @@ class PromptListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PromptListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -412,7 +412,7 @@ RequestId = TypeAliasType("RequestId", str | int)
 
 
 class CancelledNotificationParams(Model):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -420,9 +420,9 @@ class CancelledNotificationParams(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     reason: str | MISSING = MISSING
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
     request_id: TypingAnnotated[RequestId, Field(alias="requestId")]
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
 
 
 class CancelledNotification(Model):
@@ -434,7 +434,7 @@ class CancelledNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelledNotificationParams
     """Parameters of the message."""
 
@@ -446,7 +446,7 @@ class JSONRPCError(Model):
     """
 
     error: JSONRPCErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -488,7 +488,7 @@ class CallToolRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/call"] = constant("tools/call")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CallToolRequestParams
     """Parameters of the message."""
 
@@ -518,7 +518,7 @@ class GetPromptRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/get"] = constant("prompts/get")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetPromptRequestParams
     """Parameters of the message."""
 
@@ -550,7 +550,7 @@ class InitializeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["initialize"] = constant("initialize")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializeRequestParams
     """Parameters of the message."""
 
@@ -576,7 +576,7 @@ class JSONRPCRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -590,7 +590,7 @@ class ListPromptsRequestParams(Model):
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListPromptsRequest(Model):
@@ -604,7 +604,7 @@ class ListPromptsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/list"] = constant("prompts/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListPromptsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -618,7 +618,7 @@ class ListResourceTemplatesRequestParams(Model):
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourceTemplatesRequest(Model):
@@ -632,7 +632,7 @@ class ListResourceTemplatesRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/templates/list"] = constant("resources/templates/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListResourceTemplatesRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -646,7 +646,7 @@ class ListResourcesRequestParams(Model):
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourcesRequest(Model):
@@ -660,7 +660,7 @@ class ListResourcesRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/list"] = constant("resources/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListResourcesRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -686,7 +686,7 @@ class ListRootsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["roots/list"] = constant("roots/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListRootsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -700,7 +700,7 @@ class ListToolsRequestParams(Model):
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListToolsRequest(Model):
@@ -714,7 +714,7 @@ class ListToolsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/list"] = constant("tools/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListToolsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -740,7 +740,7 @@ class PingRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["ping"] = constant("ping")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PingRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -768,7 +768,7 @@ class ReadResourceRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/read"] = constant("resources/read")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
 
@@ -790,7 +790,7 @@ class Request(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -826,7 +826,7 @@ class ResourceListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -868,7 +868,7 @@ class CompleteRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["completion/complete"] = constant("completion/complete")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CompleteRequestParams
     """Parameters of the message."""
 
@@ -894,7 +894,7 @@ class ResourceUpdatedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
 
@@ -924,7 +924,7 @@ class JSONRPCResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 JSONRPCMessage = TypeAliasType(
@@ -938,13 +938,13 @@ Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
 class Annotations(Model):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
     audience: list[Role] | MISSING = MISSING
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     priority: TypingAnnotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -972,7 +972,7 @@ class ImageContent(Model):
     mime_type: TypingAnnotated[str, Field(alias="mimeType")]
     """Media type of the picture, such as `image/png`."""
     type: Literal["image"] = constant("image")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class Resource(Model):
@@ -984,7 +984,7 @@ class Resource(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
     """Media type of the content, such as `text/plain`."""
     name: str
@@ -1004,7 +1004,7 @@ class ListResourcesResult(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
 
@@ -1018,7 +1018,7 @@ class ResourceTemplate(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
     """Media type that all matching resources share."""
     name: str
@@ -1036,7 +1036,7 @@ class ListResourceTemplatesResult(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resource_templates: TypingAnnotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
     """Resource templates on this page."""
 
@@ -1084,7 +1084,7 @@ class RootsListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RootsListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1106,7 +1106,7 @@ class ServerCapabilitiesPrompts(Model):
     """
 
     list_changed: TypingAnnotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Model):
@@ -1116,9 +1116,9 @@ class ServerCapabilitiesResources(Model):
     """
 
     list_changed: TypingAnnotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | MISSING = MISSING
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTools(Model):
@@ -1128,7 +1128,7 @@ class ServerCapabilitiesTools(Model):
     """
 
     list_changed: TypingAnnotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilities(Model):
@@ -1162,7 +1162,7 @@ class InitializeResult(Model):
     instructions: str | MISSING = MISSING
     """Advice for the model on making good use of the server."""
     protocol_version: TypingAnnotated[str, Field(alias="protocolVersion")]
-    """Protocol version that the server has settled on."""
+    """Protocol version that the server has chosen."""
     server_info: TypingAnnotated[Implementation, Field(alias="serverInfo")]
     """Name and version of the server."""
 
@@ -1190,7 +1190,7 @@ class SetLevelRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["logging/setLevel"] = constant("logging/setLevel")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SetLevelRequestParams
     """Parameters of the message."""
 
@@ -1218,7 +1218,7 @@ class SubscribeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/subscribe"] = constant("resources/subscribe")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SubscribeRequestParams
     """Parameters of the message."""
 
@@ -1234,7 +1234,7 @@ class TextContent(Model):
     text: str
     """The text itself."""
     type: Literal["text"] = constant("text")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class CreateMessageResult(Model):
@@ -1246,13 +1246,13 @@ class CreateMessageResult(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: TextContent | ImageContent
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     stop_reason: TypingAnnotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 ClientResult = TypeAliasType("ClientResult", TypingAnnotated[Result | CreateMessageResult | ListRootsResult, untagged])
@@ -1266,9 +1266,9 @@ class SamplingMessage(Model):
     """
 
     content: TextContent | ImageContent
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class CreateMessageRequestParams(Model):
@@ -1282,7 +1282,7 @@ class CreateMessageRequestParams(Model):
     include_context: TypingAnnotated[
         Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
     ] = MISSING
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     max_tokens: TypingAnnotated[int, Field(alias="maxTokens")]
     """Largest number of tokens to generate."""
     messages: list[SamplingMessage]
@@ -1290,11 +1290,11 @@ class CreateMessageRequestParams(Model):
     metadata: dict[str, Any] | MISSING = MISSING
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: TypingAnnotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: TypingAnnotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
     """Strings at which generation stops."""
     system_prompt: TypingAnnotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | MISSING = MISSING
     """Randomness of the generation; higher values give more varied text."""
 
@@ -1310,7 +1310,7 @@ class CreateMessageRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
@@ -1353,11 +1353,11 @@ class EmbeddedResource(Model):
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     type: Literal["resource"] = constant("resource")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class CallToolResult(Model):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -1365,9 +1365,9 @@ class CallToolResult(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: list[TextContent | ImageContent | EmbeddedResource]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     is_error: TypingAnnotated[bool | MISSING, Field(alias="isError")] = MISSING
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
 
 
 class PromptMessage(Model):
@@ -1377,9 +1377,9 @@ class PromptMessage(Model):
     """
 
     content: TextContent | ImageContent | EmbeddedResource
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class GetPromptResult(Model):
@@ -1391,7 +1391,7 @@ class GetPromptResult(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
 
@@ -1429,7 +1429,7 @@ class Tool(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     input_schema: TypingAnnotated[ToolInputSchema, Field(alias="inputSchema")]
     """JSON Schema of the tool's arguments."""
     name: str
@@ -1445,7 +1445,7 @@ class ListToolsResult(Model):
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     tools: list[Tool]
     """Tools on this page."""
 
@@ -1488,7 +1488,7 @@ class ToolListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ToolListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1532,7 +1532,7 @@ class UnsubscribeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""
 

@@ -36,13 +36,13 @@ class Annotated(Struct, kw_only=True):
 
 
 class Annotations(Struct, kw_only=True):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -68,7 +68,7 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
     """
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CallToolRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -92,17 +92,17 @@ class CallToolRequestParams(Struct, kw_only=True):
 
 
 class CallToolResult(Struct, kw_only=True):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
     content: list[TextContent | ImageContent | EmbeddedResource]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
@@ -112,7 +112,7 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelledNotificationParams
     """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -120,17 +120,17 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
 
 class CancelledNotificationParams(Struct, kw_only=True):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
 
     request_id: RequestId = field(name="requestId")
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     reason: str | UnsetType = UNSET
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
 
 
 class ClientCapabilities(Struct, kw_only=True):
@@ -154,7 +154,7 @@ class ClientCapabilitiesRoots(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the roots are announced by a notification."""
+    """True if changes to the roots are announced by a notification."""
 
 
 class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="completion/complete"):
@@ -164,7 +164,7 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CompleteRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -220,7 +220,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
     values: list[str]
     """Suggested values, at most 100."""
     has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | UnsetType = UNSET
     """Number of matches in all, which may exceed the number returned."""
 
@@ -232,7 +232,7 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -256,15 +256,15 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     metadata: dict[str, Any] | UnsetType = UNSET
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
     """Strings at which generation stops."""
     system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
 
@@ -276,15 +276,15 @@ class CreateMessageResult(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 Cursor: TypeAlias = str
@@ -298,7 +298,7 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """
 
     type: ClassVar[Literal["resource"]] = "resource"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     annotations: Annotations | UnsetType = UNSET
@@ -312,7 +312,7 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetPromptRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -346,7 +346,7 @@ class GetPromptResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
 
 class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
@@ -356,7 +356,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """
 
     type: ClassVar[Literal["image"]] = "image"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
@@ -384,7 +384,7 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
     """
 
     method: ClassVar[Literal["initialize"]] = "initialize"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializeRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -418,7 +418,7 @@ class InitializeResult(Struct, kw_only=True):
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     protocol_version: str = field(name="protocolVersion")
-    """Protocol version that the server has settled on."""
+    """Protocol version that the server has chosen."""
     server_info: Implementation = field(name="serverInfo")
     """Name and version of the server."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -434,7 +434,7 @@ class InitializedNotification(ConstantStruct, kw_only=True, tag_field="method", 
     """
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: InitializedNotificationParams | UnsetType = UNSET
@@ -459,7 +459,7 @@ class JSONRPCError(ConstantStruct, kw_only=True):
     """
 
     error: JSONRPCErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -467,7 +467,7 @@ class JSONRPCError(ConstantStruct, kw_only=True):
 
 
 class JSONRPCErrorError(Struct, kw_only=True):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -475,7 +475,7 @@ class JSONRPCErrorError(Struct, kw_only=True):
     code: int
     """Number that classifies the error."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -489,7 +489,7 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -516,7 +516,7 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -543,7 +543,7 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 if TYPE_CHECKING:
@@ -562,7 +562,7 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -580,7 +580,7 @@ class ListPromptsRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListPromptsResult(Struct, kw_only=True):
@@ -594,7 +594,7 @@ class ListPromptsResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/templates/list"):
@@ -604,7 +604,7 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
     """
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -622,7 +622,7 @@ class ListResourceTemplatesRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True):
@@ -636,7 +636,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -646,7 +646,7 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -664,7 +664,7 @@ class ListResourcesRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourcesResult(Struct, kw_only=True):
@@ -678,7 +678,7 @@ class ListResourcesResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="roots/list"):
@@ -688,7 +688,7 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -727,7 +727,7 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
     """
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -745,7 +745,7 @@ class ListToolsRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListToolsResult(Struct, kw_only=True):
@@ -759,11 +759,11 @@ class ListToolsResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/message"):
@@ -773,7 +773,7 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
     """
 
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -787,7 +787,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     """
 
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -797,7 +797,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
 
 
 class ModelHint(Struct, kw_only=True):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -807,7 +807,7 @@ class ModelHint(Struct, kw_only=True):
 
 
 class ModelPreferences(Struct, kw_only=True):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -835,7 +835,7 @@ class Notification(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -858,7 +858,7 @@ class PaginatedRequest(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -870,7 +870,7 @@ class PaginatedRequestParams(Struct, kw_only=True):
     """
 
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class PaginatedResult(Struct, kw_only=True):
@@ -882,7 +882,7 @@ class PaginatedResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
@@ -892,7 +892,7 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -919,7 +919,7 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ProgressNotificationParams
     """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -939,7 +939,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     total: float | int | UnsetType = UNSET
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 ProgressToken: TypeAlias = str | int
@@ -957,7 +957,7 @@ class Prompt(Struct, kw_only=True):
     arguments: list[PromptArgument] | UnsetType = UNSET
     """Arguments that the prompt takes."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
 
 class PromptArgument(Struct, kw_only=True):
@@ -969,9 +969,9 @@ class PromptArgument(Struct, kw_only=True):
     name: str
     """Key under which `prompts/get` passes the argument."""
     description: str | UnsetType = UNSET
-    """What the argument means."""
+    """Meaning of the argument."""
     required: bool | UnsetType = UNSET
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
 
 
 class PromptListChangedNotification(
@@ -983,7 +983,7 @@ class PromptListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = "notifications/prompts/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: PromptListChangedNotificationParams | UnsetType = UNSET
@@ -1008,9 +1008,9 @@ class PromptMessage(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent | EmbeddedResource
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class PromptReference(Struct, kw_only=True, tag_field="type", tag="ref/prompt"):
@@ -1032,7 +1032,7 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
     """
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -1072,7 +1072,7 @@ class Request(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1116,7 +1116,7 @@ class Resource(Struct, kw_only=True):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What the resource holds."""
+    """Description of the content of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
     size: int | UnsetType = UNSET
@@ -1144,7 +1144,7 @@ class ResourceListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/resources/list_changed"]] = "notifications/resources/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceListChangedNotificationParams | UnsetType = UNSET
@@ -1187,7 +1187,7 @@ class ResourceTemplate(Struct, kw_only=True):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type that all matching resources share."""
 
@@ -1201,7 +1201,7 @@ class ResourceUpdatedNotification(
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -1267,7 +1267,7 @@ class RootsListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/roots/list_changed"]] = "notifications/roots/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: RootsListChangedNotificationParams | UnsetType = UNSET
@@ -1298,9 +1298,9 @@ class SamplingMessage(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class ServerCapabilities(Struct, kw_only=True):
@@ -1328,7 +1328,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True):
@@ -1338,9 +1338,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | UnsetType = UNSET
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
@@ -1350,7 +1350,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
@@ -1397,7 +1397,7 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
     """
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SetLevelRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -1425,7 +1425,7 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
     """
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SubscribeRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -1453,7 +1453,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """
 
     type: ClassVar[Literal["text"]] = "text"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
     annotations: Annotations | UnsetType = UNSET
@@ -1494,7 +1494,7 @@ class Tool(Struct, kw_only=True):
     name: str
     """Identifier by which the tool is called."""
     description: str | UnsetType = UNSET
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
 
 
 class ToolInputSchema(OpenObject):
@@ -1521,7 +1521,7 @@ class ToolListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/tools/list_changed"]] = "notifications/tools/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: ToolListChangedNotificationParams | UnsetType = UNSET
@@ -1558,7 +1558,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET

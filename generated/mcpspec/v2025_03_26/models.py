@@ -41,7 +41,7 @@ class ClientCapabilitiesRoots(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the roots are announced by a notification."""
+    """True if changes to the roots are announced by a notification."""
 
 
 class ClientCapabilities(Model):
@@ -77,7 +77,7 @@ class CompleteResultCompletion(Model):
     """
 
     has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | MISSING = MISSING
     """Number of matches in all, which may exceed the number returned."""
     values: list[str]
@@ -131,13 +131,13 @@ class InitializedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/initialized"] = constant("notifications/initialized")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
 
 class JSONRPCErrorError(Model):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -147,7 +147,7 @@ class JSONRPCErrorError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class JSONRPCNotificationParams(Model):
@@ -169,7 +169,7 @@ class JSONRPCNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -177,7 +177,7 @@ class JSONRPCNotification(Model):
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 )
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 class LoggingMessageNotificationParams(Model):
@@ -189,7 +189,7 @@ class LoggingMessageNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     logger: str | MISSING = MISSING
@@ -205,13 +205,13 @@ class LoggingMessageNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/message"] = constant("notifications/message")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
 
 
 class ModelHint(Model):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -221,7 +221,7 @@ class ModelHint(Model):
 
 
 class ModelPreferences(Model):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -253,7 +253,7 @@ class Notification(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -265,7 +265,7 @@ class PaginatedRequestParams(Model):
     """
 
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class PaginatedRequest(Model):
@@ -275,7 +275,7 @@ class PaginatedRequest(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -289,7 +289,7 @@ class PaginatedResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | int)
@@ -305,13 +305,13 @@ class ProgressNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     message: str | MISSING = MISSING
-    """What is going on, in words for people."""
+    """Description of the progress, for people."""
     progress: float | int
     """Amount done so far, which only grows."""
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
     """Token that the request in progress gave for its updates."""
     total: float | int | MISSING = MISSING
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 class ProgressNotification(Model):
@@ -323,7 +323,7 @@ class ProgressNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/progress"] = constant("notifications/progress")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ProgressNotificationParams
     """Parameters of the message."""
 
@@ -335,11 +335,11 @@ class PromptArgument(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the argument means."""
+    """Meaning of the argument."""
     name: str
     """Key under which `prompts/get` passes the argument."""
     required: bool | MISSING = MISSING
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
 
 
 class Prompt(Model):
@@ -351,7 +351,7 @@ class Prompt(Model):
     arguments: list[PromptArgument] | MISSING = MISSING
     """Arguments that the prompt takes."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     name: str
     """Identifier by which the prompt is fetched."""
 
@@ -365,7 +365,7 @@ class ListPromptsResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
 
@@ -389,7 +389,7 @@ class PromptListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PromptListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -411,7 +411,7 @@ RequestId = TypeAliasType("RequestId", str | int)
 
 
 class CancelledNotificationParams(Model):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -419,9 +419,9 @@ class CancelledNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     reason: str | MISSING = MISSING
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
     request_id: Annotated[RequestId, Field(alias="requestId")]
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
 
 
 class CancelledNotification(Model):
@@ -433,7 +433,7 @@ class CancelledNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelledNotificationParams
     """Parameters of the message."""
 
@@ -445,7 +445,7 @@ class JSONRPCError(Model):
     """
 
     error: JSONRPCErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -487,7 +487,7 @@ class CallToolRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/call"] = constant("tools/call")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CallToolRequestParams
     """Parameters of the message."""
 
@@ -517,7 +517,7 @@ class GetPromptRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/get"] = constant("prompts/get")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetPromptRequestParams
     """Parameters of the message."""
 
@@ -549,7 +549,7 @@ class InitializeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["initialize"] = constant("initialize")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializeRequestParams
     """Parameters of the message."""
 
@@ -575,7 +575,7 @@ class JSONRPCRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -598,7 +598,7 @@ class ListPromptsRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListPromptsRequest(Model):
@@ -612,7 +612,7 @@ class ListPromptsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/list"] = constant("prompts/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListPromptsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -626,7 +626,7 @@ class ListResourceTemplatesRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourceTemplatesRequest(Model):
@@ -640,7 +640,7 @@ class ListResourceTemplatesRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/templates/list"] = constant("resources/templates/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListResourceTemplatesRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -654,7 +654,7 @@ class ListResourcesRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourcesRequest(Model):
@@ -668,7 +668,7 @@ class ListResourcesRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/list"] = constant("resources/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListResourcesRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -694,7 +694,7 @@ class ListRootsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["roots/list"] = constant("roots/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListRootsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -708,7 +708,7 @@ class ListToolsRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListToolsRequest(Model):
@@ -722,7 +722,7 @@ class ListToolsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/list"] = constant("tools/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListToolsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -748,7 +748,7 @@ class PingRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["ping"] = constant("ping")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PingRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -776,7 +776,7 @@ class ReadResourceRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/read"] = constant("resources/read")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
 
@@ -798,7 +798,7 @@ class Request(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -834,7 +834,7 @@ class ResourceListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -876,7 +876,7 @@ class CompleteRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["completion/complete"] = constant("completion/complete")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CompleteRequestParams
     """Parameters of the message."""
 
@@ -902,7 +902,7 @@ class ResourceUpdatedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
 
@@ -932,7 +932,7 @@ class JSONRPCResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 JSONRPCBatchResponseItem = TypeAliasType(
@@ -964,13 +964,13 @@ Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
 class Annotations(Model):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
     audience: list[Role] | MISSING = MISSING
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -988,7 +988,7 @@ class AudioContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the sound, such as `audio/wav`."""
     type: Literal["audio"] = constant("audio")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ImageContent(Model):
@@ -1004,7 +1004,7 @@ class ImageContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the picture, such as `image/png`."""
     type: Literal["image"] = constant("image")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class Resource(Model):
@@ -1016,7 +1016,7 @@ class Resource(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
     """Media type of the content, such as `text/plain`."""
     name: str
@@ -1036,7 +1036,7 @@ class ListResourcesResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
 
@@ -1050,7 +1050,7 @@ class ResourceTemplate(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
     """Media type that all matching resources share."""
     name: str
@@ -1068,7 +1068,7 @@ class ListResourceTemplatesResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
     """Resource templates on this page."""
 
@@ -1116,7 +1116,7 @@ class RootsListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RootsListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1138,7 +1138,7 @@ class ServerCapabilitiesPrompts(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Model):
@@ -1148,9 +1148,9 @@ class ServerCapabilitiesResources(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | MISSING = MISSING
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTools(Model):
@@ -1160,7 +1160,7 @@ class ServerCapabilitiesTools(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilities(Model):
@@ -1196,7 +1196,7 @@ class InitializeResult(Model):
     instructions: str | MISSING = MISSING
     """Advice for the model on making good use of the server."""
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """Protocol version that the server has settled on."""
+    """Protocol version that the server has chosen."""
     server_info: Annotated[Implementation, Field(alias="serverInfo")]
     """Name and version of the server."""
 
@@ -1224,7 +1224,7 @@ class SetLevelRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["logging/setLevel"] = constant("logging/setLevel")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SetLevelRequestParams
     """Parameters of the message."""
 
@@ -1252,7 +1252,7 @@ class SubscribeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/subscribe"] = constant("resources/subscribe")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SubscribeRequestParams
     """Parameters of the message."""
 
@@ -1268,7 +1268,7 @@ class TextContent(Model):
     text: str
     """The text itself."""
     type: Literal["text"] = constant("text")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class CreateMessageResult(Model):
@@ -1280,13 +1280,13 @@ class CreateMessageResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: TextContent | ImageContent | AudioContent
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 ClientResult = TypeAliasType("ClientResult", Annotated[Result | CreateMessageResult | ListRootsResult, untagged])
@@ -1300,9 +1300,9 @@ class SamplingMessage(Model):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class CreateMessageRequestParams(Model):
@@ -1316,7 +1316,7 @@ class CreateMessageRequestParams(Model):
     include_context: Annotated[Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")] = (
         MISSING
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     max_tokens: Annotated[int, Field(alias="maxTokens")]
     """Largest number of tokens to generate."""
     messages: list[SamplingMessage]
@@ -1324,11 +1324,11 @@ class CreateMessageRequestParams(Model):
     metadata: dict[str, Any] | MISSING = MISSING
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
     """Strings at which generation stops."""
     system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | MISSING = MISSING
     """Randomness of the generation; higher values give more varied text."""
 
@@ -1344,7 +1344,7 @@ class CreateMessageRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
@@ -1386,11 +1386,11 @@ class EmbeddedResource(Model):
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     type: Literal["resource"] = constant("resource")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class CallToolResult(Model):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -1398,9 +1398,9 @@ class CallToolResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: list[TextContent | ImageContent | AudioContent | EmbeddedResource]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
 
 
 class PromptMessage(Model):
@@ -1410,9 +1410,9 @@ class PromptMessage(Model):
     """
 
     content: TextContent | ImageContent | AudioContent | EmbeddedResource
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class GetPromptResult(Model):
@@ -1424,7 +1424,7 @@ class GetPromptResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
 
@@ -1448,13 +1448,13 @@ class ToolAnnotations(Model):
     """
 
     destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | MISSING = MISSING
     """Name to show to people."""
 
@@ -1482,7 +1482,7 @@ class Tool(Model):
     annotations: ToolAnnotations | MISSING = MISSING
     """Hints about how the tool behaves."""
     description: str | MISSING = MISSING
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
     """JSON Schema of the tool's arguments."""
     name: str
@@ -1498,7 +1498,7 @@ class ListToolsResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     tools: list[Tool]
     """Tools on this page."""
 
@@ -1541,7 +1541,7 @@ class ToolListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ToolListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1585,7 +1585,7 @@ class UnsubscribeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""
 

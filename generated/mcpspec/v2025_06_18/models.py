@@ -55,9 +55,9 @@ class BooleanSchema(Model):
     """
 
     default: bool | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | MISSING = MISSING
     """Label of the field in the form."""
     type: Literal["boolean"] = constant("boolean")
@@ -71,7 +71,7 @@ class ClientCapabilitiesRoots(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the roots are announced by a notification."""
+    """True if changes to the roots are announced by a notification."""
 
 
 class ClientCapabilities(Model):
@@ -103,7 +103,7 @@ class CompleteRequestParamsArgument(Model):
 
 
 class CompleteRequestParamsContext(Model):
-    """What is already known and may narrow the suggestions.
+    """Known values that may narrow the suggestions.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
     """
@@ -119,7 +119,7 @@ class CompleteResultCompletion(Model):
     """
 
     has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | MISSING = MISSING
     """Number of matches in all, which may exceed the number returned."""
     values: list[str]
@@ -151,7 +151,7 @@ class ElicitResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     action: Literal["accept", "cancel", "decline"]
-    """What the user did: `accept`, `decline` or `cancel`."""
+    """Action of the user: `accept`, `decline` or `cancel`."""
     content: dict[str, str | float | bool | int] | MISSING = MISSING
     """Values of the form, by field; only when the user accepted."""
 
@@ -163,7 +163,7 @@ class EnumSchema(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
     enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
@@ -207,13 +207,13 @@ class InitializedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/initialized"] = constant("notifications/initialized")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
 
 class JSONRPCErrorError(Model):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcerror
     """
@@ -223,7 +223,7 @@ class JSONRPCErrorError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class JSONRPCNotificationParams(Model):
@@ -245,7 +245,7 @@ class JSONRPCNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -253,7 +253,7 @@ class JSONRPCNotification(Model):
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 )
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 class LoggingMessageNotificationParams(Model):
@@ -265,7 +265,7 @@ class LoggingMessageNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     logger: str | MISSING = MISSING
@@ -281,13 +281,13 @@ class LoggingMessageNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/message"] = constant("notifications/message")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
 
 
 class ModelHint(Model):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#modelhint
     """
@@ -297,7 +297,7 @@ class ModelHint(Model):
 
 
 class ModelPreferences(Model):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#modelpreferences
     """
@@ -329,7 +329,7 @@ class Notification(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -341,7 +341,7 @@ class NumberSchema(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     maximum: float | int | MISSING = MISSING
     """Largest number allowed."""
     minimum: float | int | MISSING = MISSING
@@ -359,7 +359,7 @@ class PaginatedRequestParams(Model):
     """
 
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class PaginatedRequest(Model):
@@ -369,7 +369,7 @@ class PaginatedRequest(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -383,7 +383,7 @@ class PaginatedResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | int)
@@ -399,13 +399,13 @@ class ProgressNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     message: str | MISSING = MISSING
-    """What is going on, in words for people."""
+    """Description of the progress, for people."""
     progress: float | int
     """Amount done so far, which only grows."""
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
     """Token that the request in progress gave for its updates."""
     total: float | int | MISSING = MISSING
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 class ProgressNotification(Model):
@@ -417,7 +417,7 @@ class ProgressNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/progress"] = constant("notifications/progress")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ProgressNotificationParams
     """Parameters of the message."""
 
@@ -429,11 +429,11 @@ class PromptArgument(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the argument means."""
+    """Meaning of the argument."""
     name: str
     """Key under which `prompts/get` passes the argument."""
     required: bool | MISSING = MISSING
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
     title: str | MISSING = MISSING
     """Name to show to people."""
 
@@ -449,7 +449,7 @@ class Prompt(Model):
     arguments: list[PromptArgument] | MISSING = MISSING
     """Arguments that the prompt takes."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     name: str
     """Identifier by which the prompt is fetched."""
     title: str | MISSING = MISSING
@@ -465,7 +465,7 @@ class ListPromptsResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
 
@@ -489,7 +489,7 @@ class PromptListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PromptListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -513,7 +513,7 @@ RequestId = TypeAliasType("RequestId", str | int)
 
 
 class CancelledNotificationParams(Model):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#cancellednotification
     """
@@ -521,9 +521,9 @@ class CancelledNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     reason: str | MISSING = MISSING
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
     request_id: Annotated[RequestId, Field(alias="requestId")]
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
 
 
 class CancelledNotification(Model):
@@ -535,7 +535,7 @@ class CancelledNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelledNotificationParams
     """Parameters of the message."""
 
@@ -547,7 +547,7 @@ class JSONRPCError(Model):
     """
 
     error: JSONRPCErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -589,7 +589,7 @@ class CallToolRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/call"] = constant("tools/call")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CallToolRequestParams
     """Parameters of the message."""
 
@@ -619,7 +619,7 @@ class GetPromptRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/get"] = constant("prompts/get")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetPromptRequestParams
     """Parameters of the message."""
 
@@ -651,7 +651,7 @@ class InitializeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["initialize"] = constant("initialize")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializeRequestParams
     """Parameters of the message."""
 
@@ -677,7 +677,7 @@ class JSONRPCRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -691,7 +691,7 @@ class ListPromptsRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListPromptsRequest(Model):
@@ -705,7 +705,7 @@ class ListPromptsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/list"] = constant("prompts/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListPromptsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -719,7 +719,7 @@ class ListResourceTemplatesRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourceTemplatesRequest(Model):
@@ -733,7 +733,7 @@ class ListResourceTemplatesRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/templates/list"] = constant("resources/templates/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListResourceTemplatesRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -747,7 +747,7 @@ class ListResourcesRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourcesRequest(Model):
@@ -761,7 +761,7 @@ class ListResourcesRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/list"] = constant("resources/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListResourcesRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -787,7 +787,7 @@ class ListRootsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["roots/list"] = constant("roots/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListRootsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -801,7 +801,7 @@ class ListToolsRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListToolsRequest(Model):
@@ -815,7 +815,7 @@ class ListToolsRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/list"] = constant("tools/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListToolsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -841,7 +841,7 @@ class PingRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["ping"] = constant("ping")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PingRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -869,7 +869,7 @@ class ReadResourceRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/read"] = constant("resources/read")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
 
@@ -891,7 +891,7 @@ class Request(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -929,7 +929,7 @@ class ResourceListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -957,7 +957,7 @@ class CompleteRequestParams(Model):
     argument: CompleteRequestParamsArgument
     """Argument to complete."""
     context: CompleteRequestParamsContext | MISSING = MISSING
-    """What is already known and may narrow the suggestions."""
+    """Known values that may narrow the suggestions."""
     ref: PromptReference | ResourceTemplateReference
     """Prompt or resource template to which the argument belongs."""
 
@@ -973,7 +973,7 @@ class CompleteRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["completion/complete"] = constant("completion/complete")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CompleteRequestParams
     """Parameters of the message."""
 
@@ -999,7 +999,7 @@ class ResourceUpdatedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
 
@@ -1029,7 +1029,7 @@ class JSONRPCResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 JSONRPCMessage = TypeAliasType(
@@ -1043,15 +1043,15 @@ Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
 class Annotations(Model):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#annotations
     """
 
     audience: list[Role] | MISSING = MISSING
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
-    """When the object last changed, in ISO 8601."""
+    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -1071,7 +1071,7 @@ class AudioContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the sound, such as `audio/wav`."""
     type: Literal["audio"] = constant("audio")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ImageContent(Model):
@@ -1089,7 +1089,7 @@ class ImageContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the picture, such as `image/png`."""
     type: Literal["image"] = constant("image")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class Resource(Model):
@@ -1103,7 +1103,7 @@ class Resource(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
     """Media type of the content, such as `text/plain`."""
     name: str
@@ -1125,7 +1125,7 @@ class ListResourcesResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
 
@@ -1141,7 +1141,7 @@ class ResourceLink(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
     """Media type of the content, such as `text/plain`."""
     name: str
@@ -1151,7 +1151,7 @@ class ResourceLink(Model):
     title: str | MISSING = MISSING
     """Name to show to people."""
     type: Literal["resource_link"] = constant("resource_link")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     uri: str
     """URI of the resource."""
 
@@ -1167,7 +1167,7 @@ class ResourceTemplate(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
     """Media type that all matching resources share."""
     name: str
@@ -1187,7 +1187,7 @@ class ListResourceTemplatesResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
     """Resource templates on this page."""
 
@@ -1237,7 +1237,7 @@ class RootsListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RootsListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1259,7 +1259,7 @@ class ServerCapabilitiesPrompts(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Model):
@@ -1269,9 +1269,9 @@ class ServerCapabilitiesResources(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | MISSING = MISSING
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTools(Model):
@@ -1281,7 +1281,7 @@ class ServerCapabilitiesTools(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilities(Model):
@@ -1317,7 +1317,7 @@ class InitializeResult(Model):
     instructions: str | MISSING = MISSING
     """Advice for the model on making good use of the server."""
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """Protocol version that the server has settled on."""
+    """Protocol version that the server has chosen."""
     server_info: Annotated[Implementation, Field(alias="serverInfo")]
     """Name and version of the server."""
 
@@ -1345,7 +1345,7 @@ class SetLevelRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["logging/setLevel"] = constant("logging/setLevel")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SetLevelRequestParams
     """Parameters of the message."""
 
@@ -1357,7 +1357,7 @@ class StringSchema(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
     max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
@@ -1399,7 +1399,7 @@ class ElicitRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     message: str
-    """What to tell the user about the input wanted."""
+    """Message to the user about the requested input."""
     requested_schema: Annotated[ElicitRequestParamsRequestedSchema, Field(alias="requestedSchema")]
     """JSON Schema of the form: a flat object of simple fields."""
 
@@ -1415,7 +1415,7 @@ class ElicitRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["elicitation/create"] = constant("elicitation/create")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ElicitRequestParams
     """Parameters of the message."""
 
@@ -1443,7 +1443,7 @@ class SubscribeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/subscribe"] = constant("resources/subscribe")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SubscribeRequestParams
     """Parameters of the message."""
 
@@ -1461,7 +1461,7 @@ class TextContent(Model):
     text: str
     """The text itself."""
     type: Literal["text"] = constant("text")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class CreateMessageResult(Model):
@@ -1473,13 +1473,13 @@ class CreateMessageResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: TextContent | ImageContent | AudioContent
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 ClientResult = TypeAliasType(
@@ -1495,9 +1495,9 @@ class SamplingMessage(Model):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class CreateMessageRequestParams(Model):
@@ -1511,7 +1511,7 @@ class CreateMessageRequestParams(Model):
     include_context: Annotated[Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")] = (
         MISSING
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     max_tokens: Annotated[int, Field(alias="maxTokens")]
     """Largest number of tokens to generate."""
     messages: list[SamplingMessage]
@@ -1519,11 +1519,11 @@ class CreateMessageRequestParams(Model):
     metadata: dict[str, Any] | MISSING = MISSING
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
     """Strings at which generation stops."""
     system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | MISSING = MISSING
     """Randomness of the generation; higher values give more varied text."""
 
@@ -1539,7 +1539,7 @@ class CreateMessageRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
@@ -1586,7 +1586,7 @@ class EmbeddedResource(Model):
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     type: Literal["resource"] = constant("resource")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 ContentBlock = TypeAliasType(
@@ -1597,7 +1597,7 @@ ContentBlock = TypeAliasType(
 
 
 class CallToolResult(Model):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolresult
     """
@@ -1605,9 +1605,9 @@ class CallToolResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: list[ContentBlock]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -1619,9 +1619,9 @@ class PromptMessage(Model):
     """
 
     content: ContentBlock
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class GetPromptResult(Model):
@@ -1633,7 +1633,7 @@ class GetPromptResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
 
@@ -1657,13 +1657,13 @@ class ToolAnnotations(Model):
     """
 
     destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | MISSING = MISSING
     """Name to show to people."""
 
@@ -1701,7 +1701,7 @@ class ToolListChangedNotification(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ToolListChangedNotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1747,7 +1747,7 @@ class Tool(Model):
     annotations: ToolAnnotations | MISSING = MISSING
     """Hints about how the tool behaves."""
     description: str | MISSING = MISSING
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
     """JSON Schema of the tool's arguments."""
     name: str
@@ -1767,7 +1767,7 @@ class ListToolsResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     tools: list[Tool]
     """Tools on this page."""
 
@@ -1814,7 +1814,7 @@ class UnsubscribeRequest(Model):
     jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""
 

@@ -25,15 +25,15 @@ from mcpspec._support.structs import (
 
 
 class Annotations(Struct, kw_only=True):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#annotations
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
-    """When the object last changed, in ISO 8601."""
+    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -45,7 +45,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     """
 
     type: ClassVar[Literal["audio"]] = "audio"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the sound, in base64."""
     mime_type: str = field(name="mimeType")
@@ -93,9 +93,9 @@ class BooleanSchema(ConstantStruct, kw_only=True):
     type: Literal["boolean"] = constant("boolean")
     """JSON Schema type of the field, always `boolean`."""
     default: bool | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
 
@@ -107,7 +107,7 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
     """
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CallToolRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -131,17 +131,17 @@ class CallToolRequestParams(Struct, kw_only=True):
 
 
 class CallToolResult(Struct, kw_only=True):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolresult
     """
 
     content: list[ContentBlock]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -153,7 +153,7 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelledNotificationParams
     """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -161,17 +161,17 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
 
 class CancelledNotificationParams(Struct, kw_only=True):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#cancellednotification
     """
 
     request_id: RequestId = field(name="requestId")
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     reason: str | UnsetType = UNSET
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
 
 
 class ClientCapabilities(Struct, kw_only=True):
@@ -197,7 +197,7 @@ class ClientCapabilitiesRoots(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the roots are announced by a notification."""
+    """True if changes to the roots are announced by a notification."""
 
 
 class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="completion/complete"):
@@ -207,7 +207,7 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CompleteRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -229,7 +229,7 @@ class CompleteRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     context: CompleteRequestParamsContext | UnsetType = UNSET
-    """What is already known and may narrow the suggestions."""
+    """Known values that may narrow the suggestions."""
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True):
@@ -245,7 +245,7 @@ class CompleteRequestParamsArgument(Struct, kw_only=True):
 
 
 class CompleteRequestParamsContext(Struct, kw_only=True):
-    """What is already known and may narrow the suggestions.
+    """Known values that may narrow the suggestions.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
     """
@@ -275,7 +275,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
     values: list[str]
     """Suggested values, at most 100."""
     has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | UnsetType = UNSET
     """Number of matches in all, which may exceed the number returned."""
 
@@ -287,7 +287,7 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -311,15 +311,15 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     metadata: dict[str, Any] | UnsetType = UNSET
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
     """Strings at which generation stops."""
     system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
 
@@ -331,15 +331,15 @@ class CreateMessageResult(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 Cursor: TypeAlias = str
@@ -353,7 +353,7 @@ class ElicitRequest(ConstantStruct, kw_only=True, tag_field="method", tag="elici
     """
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ElicitRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -369,7 +369,7 @@ class ElicitRequestParams(Struct, kw_only=True):
     """
 
     message: str
-    """What to tell the user about the input wanted."""
+    """Message to the user about the requested input."""
     requested_schema: ElicitRequestParamsRequestedSchema = field(name="requestedSchema")
     """JSON Schema of the form: a flat object of simple fields."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
@@ -398,7 +398,7 @@ class ElicitResult(Struct, kw_only=True):
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """What the user did: `accept`, `decline` or `cancel`."""
+    """Action of the user: `accept`, `decline` or `cancel`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     content: dict[str, str | float | bool | int] | UnsetType = UNSET
@@ -412,7 +412,7 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """
 
     type: ClassVar[Literal["resource"]] = "resource"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -432,7 +432,7 @@ class EnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
     """Labels of the values, in the order of `enum`."""
     title: str | UnsetType = UNSET
@@ -446,7 +446,7 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetPromptRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -480,7 +480,7 @@ class GetPromptResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
 
 class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
@@ -490,7 +490,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """
 
     type: ClassVar[Literal["image"]] = "image"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
@@ -522,7 +522,7 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
     """
 
     method: ClassVar[Literal["initialize"]] = "initialize"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializeRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -556,7 +556,7 @@ class InitializeResult(Struct, kw_only=True):
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     protocol_version: str = field(name="protocolVersion")
-    """Protocol version that the server has settled on."""
+    """Protocol version that the server has chosen."""
     server_info: Implementation = field(name="serverInfo")
     """Name and version of the server."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -572,7 +572,7 @@ class InitializedNotification(ConstantStruct, kw_only=True, tag_field="method", 
     """
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: InitializedNotificationParams | UnsetType = UNSET
@@ -597,7 +597,7 @@ class JSONRPCError(ConstantStruct, kw_only=True):
     """
 
     error: JSONRPCErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -605,7 +605,7 @@ class JSONRPCError(ConstantStruct, kw_only=True):
 
 
 class JSONRPCErrorError(Struct, kw_only=True):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcerror
     """
@@ -613,7 +613,7 @@ class JSONRPCErrorError(Struct, kw_only=True):
     code: int
     """Number that classifies the error."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -627,7 +627,7 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -654,7 +654,7 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: JSONRPCRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -681,7 +681,7 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 if TYPE_CHECKING:
@@ -700,7 +700,7 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -718,7 +718,7 @@ class ListPromptsRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListPromptsResult(Struct, kw_only=True):
@@ -732,7 +732,7 @@ class ListPromptsResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/templates/list"):
@@ -742,7 +742,7 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
     """
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -760,7 +760,7 @@ class ListResourceTemplatesRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True):
@@ -774,7 +774,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -784,7 +784,7 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -802,7 +802,7 @@ class ListResourcesRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListResourcesResult(Struct, kw_only=True):
@@ -816,7 +816,7 @@ class ListResourcesResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="roots/list"):
@@ -826,7 +826,7 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -865,7 +865,7 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
     """
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -883,7 +883,7 @@ class ListToolsRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListToolsResult(Struct, kw_only=True):
@@ -897,11 +897,11 @@ class ListToolsResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/message"):
@@ -911,7 +911,7 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
     """
 
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -925,7 +925,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     """
 
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -935,7 +935,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
 
 
 class ModelHint(Struct, kw_only=True):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#modelhint
     """
@@ -945,7 +945,7 @@ class ModelHint(Struct, kw_only=True):
 
 
 class ModelPreferences(Struct, kw_only=True):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#modelpreferences
     """
@@ -973,7 +973,7 @@ class Notification(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -998,7 +998,7 @@ class NumberSchema(Struct, kw_only=True):
     type: Literal["integer", "number"]
     """JSON Schema type of the field, `number` or `integer`."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     maximum: float | int | UnsetType = UNSET
     """Largest number allowed."""
     minimum: float | int | UnsetType = UNSET
@@ -1014,7 +1014,7 @@ class PaginatedRequest(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1026,7 +1026,7 @@ class PaginatedRequestParams(Struct, kw_only=True):
     """
 
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class PaginatedResult(Struct, kw_only=True):
@@ -1038,7 +1038,7 @@ class PaginatedResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
@@ -1048,7 +1048,7 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -1075,7 +1075,7 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ProgressNotificationParams
     """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -1095,9 +1095,9 @@ class ProgressNotificationParams(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     message: str | UnsetType = UNSET
-    """What is going on, in words for people."""
+    """Description of the progress, for people."""
     total: float | int | UnsetType = UNSET
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 ProgressToken: TypeAlias = str | int
@@ -1117,7 +1117,7 @@ class Prompt(Struct, kw_only=True):
     arguments: list[PromptArgument] | UnsetType = UNSET
     """Arguments that the prompt takes."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
 
@@ -1131,9 +1131,9 @@ class PromptArgument(Struct, kw_only=True):
     name: str
     """Key under which `prompts/get` passes the argument."""
     description: str | UnsetType = UNSET
-    """What the argument means."""
+    """Meaning of the argument."""
     required: bool | UnsetType = UNSET
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
 
@@ -1147,7 +1147,7 @@ class PromptListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = "notifications/prompts/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: PromptListChangedNotificationParams | UnsetType = UNSET
@@ -1172,9 +1172,9 @@ class PromptMessage(Struct, kw_only=True):
     """
 
     content: ContentBlock
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class PromptReference(Struct, kw_only=True, tag_field="type", tag="ref/prompt"):
@@ -1198,7 +1198,7 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
     """
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -1238,7 +1238,7 @@ class Request(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1284,7 +1284,7 @@ class Resource(Struct, kw_only=True):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What the resource holds."""
+    """Description of the content of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
     size: int | UnsetType = UNSET
@@ -1314,7 +1314,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     """
 
     type: ClassVar[Literal["resource_link"]] = "resource_link"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     name: str
     """Identifier of the resource."""
     uri: str
@@ -1324,7 +1324,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What the resource holds."""
+    """Description of the content of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
     size: int | UnsetType = UNSET
@@ -1342,7 +1342,7 @@ class ResourceListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/resources/list_changed"]] = "notifications/resources/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceListChangedNotificationParams | UnsetType = UNSET
@@ -1375,7 +1375,7 @@ class ResourceTemplate(Struct, kw_only=True):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type that all matching resources share."""
     title: str | UnsetType = UNSET
@@ -1403,7 +1403,7 @@ class ResourceUpdatedNotification(
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
@@ -1473,7 +1473,7 @@ class RootsListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/roots/list_changed"]] = "notifications/roots/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: RootsListChangedNotificationParams | UnsetType = UNSET
@@ -1504,9 +1504,9 @@ class SamplingMessage(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class ServerCapabilities(Struct, kw_only=True):
@@ -1536,7 +1536,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True):
@@ -1546,9 +1546,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | UnsetType = UNSET
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
@@ -1558,7 +1558,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest
@@ -1605,7 +1605,7 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
     """
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SetLevelRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -1635,7 +1635,7 @@ class StringSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
     max_length: int | UnsetType = field(name="maxLength", default=UNSET)
@@ -1662,7 +1662,7 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
     """
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SubscribeRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET
@@ -1690,7 +1690,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """
 
     type: ClassVar[Literal["text"]] = "text"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -1743,7 +1743,7 @@ class Tool(Struct, kw_only=True):
     annotations: ToolAnnotations | UnsetType = UNSET
     """Hints about how the tool behaves."""
     description: str | UnsetType = UNSET
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
     """JSON Schema of the tool's structured output."""
     title: str | UnsetType = UNSET
@@ -1757,13 +1757,13 @@ class ToolAnnotations(Struct, kw_only=True):
     """
 
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
 
@@ -1792,7 +1792,7 @@ class ToolListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/tools/list_changed"]] = "notifications/tools/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
     params: ToolListChangedNotificationParams | UnsetType = UNSET
@@ -1844,7 +1844,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""
     id: RequestId | UnsetType = UNSET

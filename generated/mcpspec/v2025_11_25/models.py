@@ -55,9 +55,9 @@ class BooleanSchema(Model):
     """
 
     default: bool | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | MISSING = MISSING
     """Label of the field in the form."""
     type: Literal["boolean"] = constant("boolean")
@@ -93,7 +93,7 @@ class ClientCapabilitiesRoots(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the roots are announced by a notification."""
+    """True if changes to the roots are announced by a notification."""
 
 
 class ClientCapabilitiesSampling(Model):
@@ -185,7 +185,7 @@ class CompleteRequestParamsArgument(Model):
 
 
 class CompleteRequestParamsContext(Model):
-    """What is already known and may narrow the suggestions.
+    """Known values that may narrow the suggestions.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequestparams
     """
@@ -201,7 +201,7 @@ class CompleteResultCompletion(Model):
     """
 
     has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | MISSING = MISSING
     """Number of matches in all, which may exceed the number returned."""
     values: list[str]
@@ -233,7 +233,7 @@ class ElicitResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     action: Literal["accept", "cancel", "decline"]
-    """What the user did: `accept`, `decline` or `cancel`."""
+    """Action of the user: `accept`, `decline` or `cancel`."""
     content: dict[str, list[str] | str | float | bool | int] | MISSING = MISSING
     """Values of the form, by field; only when the user accepted."""
 
@@ -257,7 +257,7 @@ class ElicitationCompleteNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/elicitation/complete"] = constant("notifications/elicitation/complete")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ElicitationCompleteNotificationParams
     """Parameters of the message."""
 
@@ -273,7 +273,7 @@ class Error(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class GetTaskPayloadRequestParams(Model):
@@ -287,7 +287,7 @@ class GetTaskPayloadRequestParams(Model):
 
 
 class GetTaskPayloadResult(Model):
-    """Receiver returns the outcome of a task, in the shape that the original request calls for.
+    """Receiver returns the result of a task, as the type of the original request's result.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult
     """
@@ -313,7 +313,7 @@ class Icon(Model):
     """
 
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-    """Media type of the picture, where `src` does not tell it properly."""
+    """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | MISSING = MISSING
     """Sizes that the icon suits, such as `48x48`, or `any`."""
     src: str
@@ -339,7 +339,7 @@ class Implementation(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the program is for."""
+    """Purpose of the program."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     name: str
@@ -361,7 +361,7 @@ class JSONRPCNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -373,9 +373,9 @@ class LegacyTitledEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
     enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
@@ -389,7 +389,7 @@ class LegacyTitledEnumSchema(Model):
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 )
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 class LoggingMessageNotificationParams(Model):
@@ -401,7 +401,7 @@ class LoggingMessageNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     logger: str | MISSING = MISSING
@@ -417,13 +417,13 @@ class LoggingMessageNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/message"] = constant("notifications/message")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
 
 
 class ModelHint(Model):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#modelhint
     """
@@ -433,7 +433,7 @@ class ModelHint(Model):
 
 
 class ModelPreferences(Model):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#modelpreferences
     """
@@ -455,7 +455,7 @@ class Notification(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -479,7 +479,7 @@ class InitializedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/initialized"] = constant("notifications/initialized")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -491,9 +491,9 @@ class NumberSchema(Model):
     """
 
     default: float | int | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     maximum: float | int | MISSING = MISSING
     """Largest number allowed."""
     minimum: float | int | MISSING = MISSING
@@ -513,7 +513,7 @@ class PaginatedResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | int)
@@ -529,13 +529,13 @@ class ProgressNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     message: str | MISSING = MISSING
-    """What is going on, in words for people."""
+    """Description of the progress, for people."""
     progress: float | int
     """Amount done so far, which only grows."""
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
     """Token that the request in progress gave for its updates."""
     total: float | int | MISSING = MISSING
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 class ProgressNotification(Model):
@@ -547,7 +547,7 @@ class ProgressNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/progress"] = constant("notifications/progress")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ProgressNotificationParams
     """Parameters of the message."""
 
@@ -559,11 +559,11 @@ class PromptArgument(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the argument means."""
+    """Meaning of the argument."""
     name: str
     """Key under which `prompts/get` passes the argument."""
     required: bool | MISSING = MISSING
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
     title: str | MISSING = MISSING
     """Name to show to people."""
 
@@ -579,7 +579,7 @@ class Prompt(Model):
     arguments: list[PromptArgument] | MISSING = MISSING
     """Arguments that the prompt takes."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     name: str
@@ -597,7 +597,7 @@ class ListPromptsResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
 
@@ -611,7 +611,7 @@ class PromptListChangedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -647,7 +647,7 @@ class Request(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -667,13 +667,13 @@ class CancelTaskRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tasks/cancel"] = constant("tasks/cancel")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelTaskRequestParams
     """Parameters of the message."""
 
 
 class CancelledNotificationParams(Model):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotificationparams
     """
@@ -681,9 +681,9 @@ class CancelledNotificationParams(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     reason: str | MISSING = MISSING
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
     request_id: Annotated[RequestId | MISSING, Field(alias="requestId")] = MISSING
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
 
 
 class CancelledNotification(Model):
@@ -695,13 +695,13 @@ class CancelledNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelledNotificationParams
     """Parameters of the message."""
 
 
 class GetTaskPayloadRequest(Model):
-    """Sender asks the other side for what a finished task produced.
+    """Sender asks the other side for the result of a finished task.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
     """
@@ -711,7 +711,7 @@ class GetTaskPayloadRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tasks/result"] = constant("tasks/result")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetTaskPayloadRequestParams
     """Parameters of the message."""
 
@@ -727,7 +727,7 @@ class GetTaskRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tasks/get"] = constant("tasks/get")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetTaskRequestParams
     """Parameters of the message."""
 
@@ -739,7 +739,7 @@ class JSONRPCErrorResponse(Model):
     """
 
     error: Error
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId | MISSING = MISSING
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -757,7 +757,7 @@ class JSONRPCRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -797,7 +797,7 @@ class GetPromptRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/get"] = constant("prompts/get")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetPromptRequestParams
     """Parameters of the message."""
 
@@ -829,7 +829,7 @@ class InitializeRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["initialize"] = constant("initialize")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: InitializeRequestParams
     """Parameters of the message."""
 
@@ -843,7 +843,7 @@ class PaginatedRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListPromptsRequest(Model):
@@ -857,7 +857,7 @@ class ListPromptsRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/list"] = constant("prompts/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -873,7 +873,7 @@ class ListResourceTemplatesRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/templates/list"] = constant("resources/templates/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -889,7 +889,7 @@ class ListResourcesRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/list"] = constant("resources/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -905,7 +905,7 @@ class ListTasksRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tasks/list"] = constant("tasks/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -921,7 +921,7 @@ class ListToolsRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/list"] = constant("tools/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -937,7 +937,7 @@ class PaginatedRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -965,7 +965,7 @@ class ReadResourceRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/read"] = constant("resources/read")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
 
@@ -991,7 +991,7 @@ class ListRootsRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["roots/list"] = constant("roots/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1007,7 +1007,7 @@ class PingRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["ping"] = constant("ping")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1035,7 +1035,7 @@ class ResourceListChangedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1075,7 +1075,7 @@ class CompleteRequestParams(Model):
     argument: CompleteRequestParamsArgument
     """Argument to complete."""
     context: CompleteRequestParamsContext | MISSING = MISSING
-    """What is already known and may narrow the suggestions."""
+    """Known values that may narrow the suggestions."""
     ref: PromptReference | ResourceTemplateReference
     """Prompt or resource template to which the argument belongs."""
 
@@ -1091,7 +1091,7 @@ class CompleteRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["completion/complete"] = constant("completion/complete")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CompleteRequestParams
     """Parameters of the message."""
 
@@ -1117,7 +1117,7 @@ class ResourceUpdatedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
 
@@ -1147,7 +1147,7 @@ class JSONRPCResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 JSONRPCMessage = TypeAliasType(
@@ -1166,15 +1166,15 @@ Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
 class Annotations(Model):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#annotations
     """
 
     audience: list[Role] | MISSING = MISSING
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
-    """When the object last changed, in ISO 8601."""
+    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -1194,7 +1194,7 @@ class AudioContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the sound, such as `audio/wav`."""
     type: Literal["audio"] = constant("audio")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ImageContent(Model):
@@ -1212,7 +1212,7 @@ class ImageContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the picture, such as `image/png`."""
     type: Literal["image"] = constant("image")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class Resource(Model):
@@ -1226,7 +1226,7 @@ class Resource(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1250,7 +1250,7 @@ class ListResourcesResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
 
@@ -1266,7 +1266,7 @@ class ResourceLink(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1278,7 +1278,7 @@ class ResourceLink(Model):
     title: str | MISSING = MISSING
     """Name to show to people."""
     type: Literal["resource_link"] = constant("resource_link")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     uri: str
     """URI of the resource."""
 
@@ -1294,7 +1294,7 @@ class ResourceTemplate(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1316,7 +1316,7 @@ class ListResourceTemplatesResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
     """Resource templates on this page."""
 
@@ -1356,7 +1356,7 @@ class RootsListChangedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1368,7 +1368,7 @@ class ServerCapabilitiesPrompts(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Model):
@@ -1378,9 +1378,9 @@ class ServerCapabilitiesResources(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | MISSING = MISSING
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTasksRequestsTools(Model):
@@ -1424,7 +1424,7 @@ class ServerCapabilitiesTools(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilities(Model):
@@ -1462,7 +1462,7 @@ class InitializeResult(Model):
     instructions: str | MISSING = MISSING
     """Advice for the model on making good use of the server."""
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """Protocol version that the server has settled on."""
+    """Protocol version that the server has chosen."""
     server_info: Annotated[Implementation, Field(alias="serverInfo")]
     """Name and version of the server."""
 
@@ -1490,7 +1490,7 @@ class SetLevelRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["logging/setLevel"] = constant("logging/setLevel")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SetLevelRequestParams
     """Parameters of the message."""
 
@@ -1502,9 +1502,9 @@ class StringSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
     max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
@@ -1540,19 +1540,19 @@ class SubscribeRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/subscribe"] = constant("resources/subscribe")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SubscribeRequestParams
     """Parameters of the message."""
 
 
 class TaskMetadata(Model):
-    """Wish that a request run as a task, with how long to keep it.
+    """Request to run as a task, with the time to keep it.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#taskmetadata
     """
 
     ttl: int | MISSING = MISSING
-    """How long the sender wants the task kept after its creation, in milliseconds."""
+    """Time for which to keep the task after its creation, in milliseconds."""
 
 
 class CallToolRequestParams(Model):
@@ -1568,7 +1568,7 @@ class CallToolRequestParams(Model):
     name: str
     """Tool to run, by its name."""
     task: TaskMetadata | MISSING = MISSING
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
 
 
 class CallToolRequest(Model):
@@ -1582,7 +1582,7 @@ class CallToolRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/call"] = constant("tools/call")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CallToolRequestParams
     """Parameters of the message."""
 
@@ -1598,11 +1598,11 @@ class ElicitRequestURLParams(Model):
     elicitation_id: Annotated[str, Field(alias="elicitationId")]
     """Identifier of the elicitation, unique within the server."""
     message: str
-    """What to tell the user about why to visit the URL."""
+    """Message to the user about the reason to visit the URL."""
     mode: Literal["url"] = constant("url")
-    """How the input is obtained, always `url`."""
+    """Mode of the elicitation, always `url`."""
     task: TaskMetadata | MISSING = MISSING
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
     url: str
     """Address that the user is to open."""
 
@@ -1616,7 +1616,7 @@ class TaskAugmentedRequestParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     task: TaskMetadata | MISSING = MISSING
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
 
 
 TaskStatus = TypeAliasType("TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"])
@@ -1636,11 +1636,11 @@ class CancelTaskResult(Model):
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """Time of the latest change to the task, in ISO 8601."""
     poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     status: TaskStatus
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     task_id: Annotated[str, Field(alias="taskId")]
     """Identifier of the task."""
     ttl: int | None
@@ -1660,11 +1660,11 @@ class GetTaskResult(Model):
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """Time of the latest change to the task, in ISO 8601."""
     poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     status: TaskStatus
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     task_id: Annotated[str, Field(alias="taskId")]
     """Identifier of the task."""
     ttl: int | None
@@ -1682,11 +1682,11 @@ class Task(Model):
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """Time of the latest change to the task, in ISO 8601."""
     poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     status: TaskStatus
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     task_id: Annotated[str, Field(alias="taskId")]
     """Identifier of the task."""
     ttl: int | None
@@ -1718,7 +1718,7 @@ class ListTasksResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     tasks: list[Task]
     """Tasks on this page."""
 
@@ -1736,11 +1736,11 @@ class TaskStatusNotificationParams(Model):
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """Time of the latest change to the task, in ISO 8601."""
     poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     status: TaskStatus
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     task_id: Annotated[str, Field(alias="taskId")]
     """Identifier of the task."""
     ttl: int | None
@@ -1756,7 +1756,7 @@ class TaskStatusNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/tasks/status"] = constant("notifications/tasks/status")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: TaskStatusNotificationParams
     """Parameters of the message."""
 
@@ -1788,7 +1788,7 @@ class TextContent(Model):
     text: str
     """The text itself."""
     type: Literal["text"] = constant("text")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class TextResourceContents(Model):
@@ -1826,7 +1826,7 @@ class EmbeddedResource(Model):
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     type: Literal["resource"] = constant("resource")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 ContentBlock = TypeAliasType(
@@ -1837,7 +1837,7 @@ ContentBlock = TypeAliasType(
 
 
 class CallToolResult(Model):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolresult
     """
@@ -1845,9 +1845,9 @@ class CallToolResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: list[ContentBlock]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -1863,9 +1863,9 @@ class PromptMessage(Model):
     """
 
     content: ContentBlock
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class GetPromptResult(Model):
@@ -1877,7 +1877,7 @@ class GetPromptResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
 
@@ -1923,9 +1923,9 @@ class TitledMultiSelectEnumSchema(Model):
     """
 
     default: list[str] | MISSING = MISSING
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     items: TitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
@@ -1957,9 +1957,9 @@ class TitledSingleSelectEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
     """Choices, each with its label."""
     title: str | MISSING = MISSING
@@ -1975,29 +1975,29 @@ class ToolAnnotations(Model):
     """
 
     destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | MISSING = MISSING
     """Name to show to people."""
 
 
 class ToolChoice(Model):
-    """Whether the model may, must or must not use tools.
+    """Rule for the model: it may, must or must not use tools.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolchoice
     """
 
     mode: Literal["auto", "none", "required"] | MISSING = MISSING
-    """Whether the model decides (`auto`), must use a tool (`required`) or must not (`none`)."""
+    """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
 
 
 class ToolExecution(Model):
-    """How a tool may be run.
+    """Ways in which a tool may be run.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution
     """
@@ -2005,7 +2005,7 @@ class ToolExecution(Model):
     task_support: Annotated[Literal["forbidden", "optional", "required"] | MISSING, Field(alias="taskSupport")] = (
         MISSING
     )
-    """Whether calls run as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
+    """Support for calls as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
 
 
 class ToolInputSchema(Model):
@@ -2033,7 +2033,7 @@ class ToolListChangedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -2083,9 +2083,9 @@ class Tool(Model):
     annotations: ToolAnnotations | MISSING = MISSING
     """Hints about how the tool behaves."""
     description: str | MISSING = MISSING
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     execution: ToolExecution | MISSING = MISSING
-    """How the tool may be run."""
+    """Ways in which the tool may be run."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
@@ -2107,7 +2107,7 @@ class ListToolsResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     tools: list[Tool]
     """Tools on this page."""
 
@@ -2144,15 +2144,15 @@ class ToolResultContent(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the result, which the client should keep in later requests to help caching."""
     content: list[ContentBlock]
-    """What the tool produced, or an account of its error."""
+    """Output of the tool, or a description of its error."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
     tool_use_id: Annotated[str, Field(alias="toolUseId")]
     """Identifier of the tool call that this answers."""
     type: Literal["tool_result"] = constant("tool_result")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ToolUseContent(Model):
@@ -2170,7 +2170,7 @@ class ToolUseContent(Model):
     name: str
     """Tool to run, by its name."""
     type: Literal["tool_use"] = constant("tool_use")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 SamplingMessageContentBlock = TypeAliasType(
@@ -2198,13 +2198,13 @@ class CreateMessageResult(Model):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 ClientResult = TypeAliasType(
@@ -2246,9 +2246,9 @@ class SamplingMessage(Model):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class CreateMessageRequestParams(Model):
@@ -2262,7 +2262,7 @@ class CreateMessageRequestParams(Model):
     include_context: Annotated[Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")] = (
         MISSING
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     max_tokens: Annotated[int, Field(alias="maxTokens")]
     """Largest number of tokens to generate."""
     messages: list[SamplingMessage]
@@ -2270,17 +2270,17 @@ class CreateMessageRequestParams(Model):
     metadata: dict[str, Any] | MISSING = MISSING
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
     """Strings at which generation stops."""
     system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     task: TaskMetadata | MISSING = MISSING
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
     temperature: float | int | MISSING = MISSING
     """Randomness of the generation; higher values give more varied text."""
     tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
-    """Whether the model may, must or must not use tools; it may when absent."""
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
     tools: list[Tool] | MISSING = MISSING
     """Tools on offer to the model."""
 
@@ -2296,13 +2296,13 @@ class CreateMessageRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
 
 class URLElicitationRequiredErrorErrorData(Model):
-    """Elicitations to complete before the request is tried again.
+    """Elicitations to complete before the request is retried.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
     """
@@ -2312,7 +2312,7 @@ class URLElicitationRequiredErrorErrorData(Model):
 
 
 class URLElicitationRequiredErrorError(Model):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
     """
@@ -2320,19 +2320,19 @@ class URLElicitationRequiredErrorError(Model):
     code: Literal[-32042] = constant(-32042)
     """Code of this error, always `-32042`."""
     data: URLElicitationRequiredErrorErrorData
-    """Elicitations to complete before the request is tried again."""
+    """Elicitations to complete before the request is retried."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class URLElicitationRequiredError(Model):
-    """Server refuses a request until the user has completed elicitations at URLs.
+    """Server rejects a request until the user has completed elicitations at URLs.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
     """
 
     error: URLElicitationRequiredErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId | MISSING = MISSING
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -2362,7 +2362,7 @@ class UnsubscribeRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""
 
@@ -2412,9 +2412,9 @@ class UntitledMultiSelectEnumSchema(Model):
     """
 
     default: list[str] | MISSING = MISSING
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
@@ -2440,9 +2440,9 @@ class UntitledSingleSelectEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
     title: str | MISSING = MISSING
@@ -2507,13 +2507,13 @@ class ElicitRequestFormParams(Model):
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     message: str
-    """What to tell the user about the input wanted."""
+    """Message to the user about the requested input."""
     mode: Literal["form"] | MISSING = constant("form", optional=True)
-    """How the input is obtained, always `form`."""
+    """Mode of the elicitation, always `form`."""
     requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
     """JSON Schema of the form: a flat object of simple fields."""
     task: TaskMetadata | MISSING = MISSING
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
 
 
 ElicitRequestParams = TypeAliasType(
@@ -2533,7 +2533,7 @@ class ElicitRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["elicitation/create"] = constant("elicitation/create")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ElicitRequestParams
     """Parameters of the message."""
 

@@ -25,15 +25,15 @@ from mcpspec._support.structs import (
 
 
 class Annotations(Struct, kw_only=True):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#annotations
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
-    """When the object last changed, in ISO 8601."""
+    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -45,7 +45,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     """
 
     type: ClassVar[Literal["audio"]] = "audio"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the sound, in base64."""
     mime_type: str = field(name="mimeType")
@@ -93,9 +93,9 @@ class BooleanSchema(ConstantStruct, kw_only=True):
     type: Literal["boolean"] = constant("boolean")
     """JSON Schema type of the field, always `boolean`."""
     default: bool | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
 
@@ -107,7 +107,7 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
     """
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -129,21 +129,21 @@ class CallToolRequestParams(Struct, kw_only=True):
     arguments: dict[str, Any] | UnsetType = UNSET
     """Arguments for the tool, by name."""
     task: TaskMetadata | UnsetType = UNSET
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
 
 
 class CallToolResult(Struct, kw_only=True):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolresult
     """
 
     content: list[ContentBlock]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -155,7 +155,7 @@ class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
     """
 
     method: ClassVar[Literal["tasks/cancel"]] = "tasks/cancel"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -193,9 +193,9 @@ class CancelTaskResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
@@ -205,7 +205,7 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: CancelledNotificationParams
@@ -213,7 +213,7 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
 
 class CancelledNotificationParams(Struct, kw_only=True):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotificationparams
     """
@@ -221,9 +221,9 @@ class CancelledNotificationParams(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     reason: str | UnsetType = UNSET
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
     request_id: RequestId | UnsetType = field(name="requestId", default=UNSET)
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
 
 
 class ClientCapabilities(Struct, kw_only=True):
@@ -263,7 +263,7 @@ class ClientCapabilitiesRoots(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the roots are announced by a notification."""
+    """True if changes to the roots are announced by a notification."""
 
 
 class ClientCapabilitiesSampling(Struct, kw_only=True):
@@ -331,7 +331,7 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -353,7 +353,7 @@ class CompleteRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     context: CompleteRequestParamsContext | UnsetType = UNSET
-    """What is already known and may narrow the suggestions."""
+    """Known values that may narrow the suggestions."""
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True):
@@ -369,7 +369,7 @@ class CompleteRequestParamsArgument(Struct, kw_only=True):
 
 
 class CompleteRequestParamsContext(Struct, kw_only=True):
-    """What is already known and may narrow the suggestions.
+    """Known values that may narrow the suggestions.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequestparams
     """
@@ -399,7 +399,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
     values: list[str]
     """Suggested values, at most 100."""
     has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | UnsetType = UNSET
     """Number of matches in all, which may exceed the number returned."""
 
@@ -411,7 +411,7 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -435,21 +435,21 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     metadata: dict[str, Any] | UnsetType = UNSET
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
     """Strings at which generation stops."""
     system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     task: TaskMetadata | UnsetType = UNSET
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
     tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
-    """Whether the model may, must or must not use tools; it may when absent."""
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
     tools: list[Tool] | UnsetType = UNSET
     """Tools on offer to the model."""
 
@@ -468,15 +468,15 @@ class CreateMessageResult(Struct, kw_only=True):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 class CreateTaskResult(Struct, kw_only=True):
@@ -518,7 +518,7 @@ class ElicitRequest(ConstantStruct, kw_only=True, tag_field="method", tag="elici
     """
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -534,15 +534,15 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
     """
 
     message: str
-    """What to tell the user about the input wanted."""
+    """Message to the user about the requested input."""
     requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
     """JSON Schema of the form: a flat object of simple fields."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     mode: Literal["form"] | UnsetType = constant("form", optional=True)
-    """How the input is obtained, always `form`."""
+    """Mode of the elicitation, always `form`."""
     task: TaskMetadata | UnsetType = UNSET
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -571,15 +571,15 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     elicitation_id: str = field(name="elicitationId")
     """Identifier of the elicitation, unique within the server."""
     message: str
-    """What to tell the user about why to visit the URL."""
+    """Message to the user about the reason to visit the URL."""
     mode: Literal["url"] = constant("url")
-    """How the input is obtained, always `url`."""
+    """Mode of the elicitation, always `url`."""
     url: str
     """Address that the user is to open."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     task: TaskMetadata | UnsetType = UNSET
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
 
 
 if TYPE_CHECKING:
@@ -598,7 +598,7 @@ class ElicitResult(Struct, kw_only=True):
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """What the user did: `accept`, `decline` or `cancel`."""
+    """Action of the user: `accept`, `decline` or `cancel`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     content: dict[str, list[str] | str | float | bool | int] | UnsetType = UNSET
@@ -621,7 +621,7 @@ class ElicitationCompleteNotification(
     """
 
     method: ClassVar[Literal["notifications/elicitation/complete"]] = "notifications/elicitation/complete"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ElicitationCompleteNotificationParams
@@ -645,7 +645,7 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """
 
     type: ClassVar[Literal["resource"]] = "resource"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -663,7 +663,7 @@ class Error(Struct, kw_only=True):
     code: int
     """Number that classifies the error."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -675,7 +675,7 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -709,17 +709,17 @@ class GetPromptResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
 
 class GetTaskPayloadRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/result"):
-    """Sender asks the other side for what a finished task produced.
+    """Sender asks the other side for the result of a finished task.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
     """
 
     method: ClassVar[Literal["tasks/result"]] = "tasks/result"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -739,7 +739,7 @@ class GetTaskPayloadRequestParams(Struct, kw_only=True):
 
 
 class GetTaskPayloadResult(OpenObject):
-    """Receiver returns the outcome of a task, in the shape that the original request calls for.
+    """Receiver returns the result of a task, as the type of the original request's result.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult
     """
@@ -756,7 +756,7 @@ class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="task
     """
 
     method: ClassVar[Literal["tasks/get"]] = "tasks/get"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -794,9 +794,9 @@ class GetTaskResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
 
 
 class Icon(Struct, kw_only=True):
@@ -808,7 +808,7 @@ class Icon(Struct, kw_only=True):
     src: str
     """URL or `data:` URI of the picture."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type of the picture, where `src` does not tell it properly."""
+    """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | UnsetType = UNSET
     """Sizes that the icon suits, such as `48x48`, or `any`."""
     theme: Literal["dark", "light"] | UnsetType = UNSET
@@ -832,7 +832,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """
 
     type: ClassVar[Literal["image"]] = "image"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
@@ -854,7 +854,7 @@ class Implementation(Struct, kw_only=True):
     version: str
     """Version of the program."""
     description: str | UnsetType = UNSET
-    """What the program is for."""
+    """Purpose of the program."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     title: str | UnsetType = UNSET
@@ -870,7 +870,7 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
     """
 
     method: ClassVar[Literal["initialize"]] = "initialize"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -904,7 +904,7 @@ class InitializeResult(Struct, kw_only=True):
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     protocol_version: str = field(name="protocolVersion")
-    """Protocol version that the server has settled on."""
+    """Protocol version that the server has chosen."""
     server_info: Implementation = field(name="serverInfo")
     """Name and version of the server."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -920,7 +920,7 @@ class InitializedNotification(ConstantStruct, kw_only=True, tag_field="method", 
     """
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: NotificationParams | UnsetType = UNSET
@@ -934,7 +934,7 @@ class JSONRPCErrorResponse(ConstantStruct, kw_only=True):
     """
 
     error: Error
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
@@ -950,7 +950,7 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -966,7 +966,7 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -982,7 +982,7 @@ class JSONRPCResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 if TYPE_CHECKING:
@@ -1014,9 +1014,9 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
     """Labels of the values, in the order of `enum`."""
     title: str | UnsetType = UNSET
@@ -1030,7 +1030,7 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1050,7 +1050,7 @@ class ListPromptsResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/templates/list"):
@@ -1060,7 +1060,7 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
     """
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1080,7 +1080,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -1090,7 +1090,7 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1110,7 +1110,7 @@ class ListResourcesResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="roots/list"):
@@ -1120,7 +1120,7 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1148,7 +1148,7 @@ class ListTasksRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ta
     """
 
     method: ClassVar[Literal["tasks/list"]] = "tasks/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1168,7 +1168,7 @@ class ListTasksResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/list"):
@@ -1178,7 +1178,7 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
     """
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1198,11 +1198,11 @@ class ListToolsResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/message"):
@@ -1212,7 +1212,7 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
     """
 
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: LoggingMessageNotificationParams
@@ -1226,7 +1226,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     """
 
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -1236,7 +1236,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
 
 
 class ModelHint(Struct, kw_only=True):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#modelhint
     """
@@ -1246,7 +1246,7 @@ class ModelHint(Struct, kw_only=True):
 
 
 class ModelPreferences(Struct, kw_only=True):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#modelpreferences
     """
@@ -1274,7 +1274,7 @@ class Notification(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1298,9 +1298,9 @@ class NumberSchema(Struct, kw_only=True):
     type: Literal["integer", "number"]
     """JSON Schema type of the field, `number` or `integer`."""
     default: float | int | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     maximum: float | int | UnsetType = UNSET
     """Largest number allowed."""
     minimum: float | int | UnsetType = UNSET
@@ -1320,7 +1320,7 @@ class PaginatedRequest(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1334,7 +1334,7 @@ class PaginatedRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class PaginatedResult(Struct, kw_only=True):
@@ -1346,7 +1346,7 @@ class PaginatedResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
@@ -1356,7 +1356,7 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1372,7 +1372,7 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ProgressNotificationParams
@@ -1392,9 +1392,9 @@ class ProgressNotificationParams(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     message: str | UnsetType = UNSET
-    """What is going on, in words for people."""
+    """Description of the progress, for people."""
     total: float | int | UnsetType = UNSET
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 ProgressToken: TypeAlias = str | int
@@ -1414,7 +1414,7 @@ class Prompt(Struct, kw_only=True):
     arguments: list[PromptArgument] | UnsetType = UNSET
     """Arguments that the prompt takes."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     title: str | UnsetType = UNSET
@@ -1430,9 +1430,9 @@ class PromptArgument(Struct, kw_only=True):
     name: str
     """Key under which `prompts/get` passes the argument."""
     description: str | UnsetType = UNSET
-    """What the argument means."""
+    """Meaning of the argument."""
     required: bool | UnsetType = UNSET
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
 
@@ -1446,7 +1446,7 @@ class PromptListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = "notifications/prompts/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: NotificationParams | UnsetType = UNSET
@@ -1460,9 +1460,9 @@ class PromptMessage(Struct, kw_only=True):
     """
 
     content: ContentBlock
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class PromptReference(Struct, kw_only=True, tag_field="type", tag="ref/prompt"):
@@ -1486,7 +1486,7 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
     """
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1536,7 +1536,7 @@ class Request(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1581,7 +1581,7 @@ class Resource(Struct, kw_only=True):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1613,7 +1613,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     """
 
     type: ClassVar[Literal["resource_link"]] = "resource_link"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     name: str
     """Identifier of the resource."""
     uri: str
@@ -1623,7 +1623,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1643,7 +1643,7 @@ class ResourceListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/resources/list_changed"]] = "notifications/resources/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: NotificationParams | UnsetType = UNSET
@@ -1677,7 +1677,7 @@ class ResourceTemplate(Struct, kw_only=True):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1707,7 +1707,7 @@ class ResourceUpdatedNotification(
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceUpdatedNotificationParams
@@ -1797,7 +1797,7 @@ class RootsListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/roots/list_changed"]] = "notifications/roots/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: NotificationParams | UnsetType = UNSET
@@ -1818,9 +1818,9 @@ class SamplingMessage(Struct, kw_only=True):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1854,7 +1854,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True):
@@ -1864,9 +1864,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | UnsetType = UNSET
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTasks(Struct, kw_only=True):
@@ -1910,7 +1910,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 ServerRequest: TypeAlias = (
@@ -1974,7 +1974,7 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
     """
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -2004,9 +2004,9 @@ class StringSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
     max_length: int | UnsetType = field(name="maxLength", default=UNSET)
@@ -2024,7 +2024,7 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
     """
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -2062,9 +2062,9 @@ class Task(Struct, kw_only=True):
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
 
 
 class TaskAugmentedRequestParams(Struct, kw_only=True):
@@ -2076,17 +2076,17 @@ class TaskAugmentedRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     task: TaskMetadata | UnsetType = UNSET
-    """Wish that the request run as a task."""
+    """Request to run as a task."""
 
 
 class TaskMetadata(Struct, kw_only=True):
-    """Wish that a request run as a task, with how long to keep it.
+    """Request to run as a task, with the time to keep it.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#taskmetadata
     """
 
     ttl: int | UnsetType = UNSET
-    """How long the sender wants the task kept after its creation, in milliseconds."""
+    """Time for which to keep the task after its creation, in milliseconds."""
 
 
 TaskStatus: TypeAlias = Literal["cancelled", "completed", "failed", "input_required", "working"]
@@ -2100,7 +2100,7 @@ class TaskStatusNotification(ConstantStruct, kw_only=True, tag_field="method", t
     """
 
     method: ClassVar[Literal["notifications/tasks/status"]] = "notifications/tasks/status"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: TaskStatusNotificationParams
@@ -2136,9 +2136,9 @@ class TaskStatusNotificationParams(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
 
 
 class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
@@ -2148,7 +2148,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """
 
     type: ClassVar[Literal["text"]] = "text"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -2197,9 +2197,9 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
     default: list[str] | UnsetType = UNSET
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     max_items: int | UnsetType = field(name="maxItems", default=UNSET)
     """Largest number of choices allowed."""
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
@@ -2241,9 +2241,9 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field, or of one of its choices."""
 
@@ -2275,9 +2275,9 @@ class Tool(Struct, kw_only=True):
     annotations: ToolAnnotations | UnsetType = UNSET
     """Hints about how the tool behaves."""
     description: str | UnsetType = UNSET
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     execution: ToolExecution | UnsetType = UNSET
-    """How the tool may be run."""
+    """Ways in which the tool may be run."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
@@ -2293,35 +2293,35 @@ class ToolAnnotations(Struct, kw_only=True):
     """
 
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
 
 
 class ToolChoice(Struct, kw_only=True):
-    """Whether the model may, must or must not use tools.
+    """Rule for the model: it may, must or must not use tools.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolchoice
     """
 
     mode: Literal["auto", "none", "required"] | UnsetType = UNSET
-    """Whether the model decides (`auto`), must use a tool (`required`) or must not (`none`)."""
+    """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
 
 
 class ToolExecution(Struct, kw_only=True):
-    """How a tool may be run.
+    """Ways in which a tool may be run.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution
     """
 
     task_support: Literal["forbidden", "optional", "required"] | UnsetType = field(name="taskSupport", default=UNSET)
-    """Whether calls run as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
+    """Support for calls as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
 
 
 class ToolInputSchema(OpenObject):
@@ -2350,7 +2350,7 @@ class ToolListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/tools/list_changed"]] = "notifications/tools/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: NotificationParams | UnsetType = UNSET
@@ -2395,15 +2395,15 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
     """
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     content: list[ContentBlock]
-    """What the tool produced, or an account of its error."""
+    """Output of the tool, or a description of its error."""
     tool_use_id: str = field(name="toolUseId")
     """Identifier of the tool call that this answers."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the result, which the client should keep in later requests to help caching."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -2415,7 +2415,7 @@ class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
     """
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     id: str
     """Identifier of the call, which its result repeats as `toolUseId`."""
     input: dict[str, Any]
@@ -2431,13 +2431,13 @@ SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioConte
 
 
 class URLElicitationRequiredError(ConstantStruct, kw_only=True):
-    """Server refuses a request until the user has completed elicitations at URLs.
+    """Server rejects a request until the user has completed elicitations at URLs.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
     """
 
     error: URLElicitationRequiredErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
@@ -2445,7 +2445,7 @@ class URLElicitationRequiredError(ConstantStruct, kw_only=True):
 
 
 class URLElicitationRequiredErrorError(ConstantStruct, kw_only=True):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
     """
@@ -2453,13 +2453,13 @@ class URLElicitationRequiredErrorError(ConstantStruct, kw_only=True):
     code: Literal[-32042] = constant(-32042)
     """Code of this error, always `-32042`."""
     data: URLElicitationRequiredErrorErrorData
-    """Elicitations to complete before the request is tried again."""
+    """Elicitations to complete before the request is retried."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class URLElicitationRequiredErrorErrorData(OpenObject):
-    """Elicitations to complete before the request is tried again.
+    """Elicitations to complete before the request is retried.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
     """
@@ -2476,7 +2476,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -2530,9 +2530,9 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, `array`, with `string` for each item."""
     default: list[str] | UnsetType = UNSET
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     max_items: int | UnsetType = field(name="maxItems", default=UNSET)
     """Largest number of choices allowed."""
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
@@ -2573,9 +2573,9 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
 

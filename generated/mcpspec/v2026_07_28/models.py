@@ -39,9 +39,9 @@ class BooleanSchema(Model):
     """
 
     default: bool | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | MISSING = MISSING
     """Label of the field in the form."""
     type: Literal["boolean"] = constant("boolean")
@@ -61,7 +61,7 @@ class CompleteRequestParamsArgument(Model):
 
 
 class CompleteRequestParamsContext(Model):
-    """What is already known and may narrow the suggestions.
+    """Known values that may narrow the suggestions.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequestparams
     """
@@ -77,7 +77,7 @@ class CompleteResultCompletion(Model):
     """
 
     has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | MISSING = MISSING
     """Number of matches in all, which may exceed the number returned."""
     values: Annotated[list[str], Field(max_length=100)]
@@ -95,9 +95,9 @@ class ElicitRequestURLParams(Model):
     """
 
     message: str
-    """What to tell the user about why to visit the URL."""
+    """Message to the user about the reason to visit the URL."""
     mode: Literal["url"] = constant("url")
-    """How the input is obtained, always `url`."""
+    """Mode of the elicitation, always `url`."""
     url: str
     """Address that the user is to open."""
 
@@ -109,7 +109,7 @@ class ElicitResult(Model):
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """What the user did: `accept`, `decline` or `cancel`."""
+    """Action of the user: `accept`, `decline` or `cancel`."""
     content: dict[str, list[str] | str | float | bool | int] | MISSING = MISSING
     """Values of the form, by field; only when the user accepted."""
 
@@ -125,11 +125,11 @@ class Error(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class HeaderMismatchErrorError(Model):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
     """
@@ -139,7 +139,7 @@ class HeaderMismatchErrorError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class Icon(Model):
@@ -149,7 +149,7 @@ class Icon(Model):
     """
 
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-    """Media type of the picture, where `src` does not tell it properly."""
+    """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | MISSING = MISSING
     """Sizes that the icon suits, such as `48x48`, or `any`."""
     src: str
@@ -175,7 +175,7 @@ class Implementation(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the program is for."""
+    """Purpose of the program."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     name: str
@@ -199,7 +199,7 @@ class InternalError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class InvalidParamsError(Model):
@@ -213,11 +213,11 @@ class InvalidParamsError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class InvalidRequestError(Model):
-    """Error for a message that is JSON but no proper JSON-RPC request.
+    """Error for a message that is JSON but not a valid JSON-RPC request.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror
     """
@@ -227,7 +227,7 @@ class InvalidRequestError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 JSONObject = TypeAliasType("JSONObject", dict[str, Any])
@@ -285,7 +285,7 @@ class JSONRPCNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -305,9 +305,9 @@ class LegacyTitledEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
     enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
@@ -321,7 +321,7 @@ class LegacyTitledEnumSchema(Model):
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 )
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 MetaObject = TypeAliasType("MetaObject", dict[str, Any])
@@ -361,7 +361,7 @@ class ListRootsRequest(Model):
     """
 
     method: Literal["roots/list"] = constant("roots/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListRootsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -377,21 +377,21 @@ class MethodNotFoundError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class MissingRequiredClientCapabilityErrorErrorData(Model):
-    """Capabilities that the client would have to state.
+    """Capabilities that the client would have to declare.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
     """
 
     required_capabilities: Annotated[ClientCapabilities, Field(alias="requiredCapabilities")]
-    """Capabilities that the request needs and the client did not state."""
+    """Capabilities that the request needs and the client did not declare."""
 
 
 class MissingRequiredClientCapabilityErrorError(Model):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
     """
@@ -399,13 +399,13 @@ class MissingRequiredClientCapabilityErrorError(Model):
     code: Literal[-32021] = constant(-32021)
     """Code of this error, always `-32021`."""
     data: MissingRequiredClientCapabilityErrorErrorData
-    """Capabilities that the client would have to state."""
+    """Capabilities that the client would have to declare."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class ModelHint(Model):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#modelhint
     """
@@ -415,7 +415,7 @@ class ModelHint(Model):
 
 
 class ModelPreferences(Model):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences
     """
@@ -437,7 +437,7 @@ class Notification(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -449,9 +449,9 @@ class NumberSchema(Model):
     """
 
     default: float | int | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     maximum: float | int | MISSING = MISSING
     """Largest number allowed."""
     minimum: float | int | MISSING = MISSING
@@ -473,7 +473,7 @@ class ParseError(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | int)
@@ -487,11 +487,11 @@ class PromptArgument(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the argument means."""
+    """Meaning of the argument."""
     name: str
     """Key under which `prompts/get` passes the argument."""
     required: bool | MISSING = MISSING
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
     title: str | MISSING = MISSING
     """Name to show to people."""
 
@@ -507,7 +507,7 @@ class Prompt(Model):
     arguments: list[PromptArgument] | MISSING = MISSING
     """Arguments that the prompt takes."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     name: str
@@ -537,7 +537,7 @@ class Request(Model):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -547,13 +547,13 @@ RequestId = TypeAliasType("RequestId", str | int)
 
 
 class HeaderMismatchError(Model):
-    """Server refuses a request whose HTTP headers are missing, malformed or at odds with its body.
+    """Server rejects a request whose HTTP headers are missing, malformed or contradict its body.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
     """
 
     error: HeaderMismatchErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId | MISSING = MISSING
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -567,7 +567,7 @@ class JSONRPCErrorResponse(Model):
     """
 
     error: Error
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId | MISSING = MISSING
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -585,19 +585,19 @@ class JSONRPCRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
 
 class MissingRequiredClientCapabilityError(Model):
-    """Server refuses a request because it needs a capability that the client left out.
+    """Server rejects a request that needs a capability which the client has not declared.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
     """
 
     error: MissingRequiredClientCapabilityErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId | MISSING = MISSING
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -615,7 +615,7 @@ class NotificationMetaObject(Model):
 
 
 class CancelledNotificationParams(Model):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotificationparams
     """
@@ -623,9 +623,9 @@ class CancelledNotificationParams(Model):
     meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     reason: str | MISSING = MISSING
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
     request_id: Annotated[RequestId, Field(alias="requestId")]
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
 
 
 class CancelledNotification(Model):
@@ -637,7 +637,7 @@ class CancelledNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelledNotificationParams
     """Parameters of the message."""
 
@@ -655,7 +655,7 @@ class LoggingMessageNotificationParams(Model):
     meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     logger: str | MISSING = MISSING
@@ -671,7 +671,7 @@ class LoggingMessageNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/message"] = constant("notifications/message")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
 
@@ -695,13 +695,13 @@ class ProgressNotificationParams(Model):
     meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     message: str | MISSING = MISSING
-    """What is going on, in words for people."""
+    """Description of the progress, for people."""
     progress: float | int
     """Amount done so far, which only grows."""
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
     """Token that the request in progress gave for its updates."""
     total: float | int | MISSING = MISSING
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 class ProgressNotification(Model):
@@ -713,7 +713,7 @@ class ProgressNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/progress"] = constant("notifications/progress")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ProgressNotificationParams
     """Parameters of the message."""
 
@@ -727,7 +727,7 @@ class PromptListChangedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -759,7 +759,7 @@ class PaginatedRequestParams(Model):
     meta: Annotated[RequestMetaObject, Field(alias="_meta")]
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | MISSING = MISSING
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class ListPromptsRequest(Model):
@@ -773,7 +773,7 @@ class ListPromptsRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/list"] = constant("prompts/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -789,7 +789,7 @@ class ListResourceTemplatesRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/templates/list"] = constant("resources/templates/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -805,7 +805,7 @@ class ListResourcesRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/list"] = constant("resources/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -821,7 +821,7 @@ class ListToolsRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/list"] = constant("tools/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -837,7 +837,7 @@ class PaginatedRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -863,7 +863,7 @@ class DiscoverRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["server/discover"] = constant("server/discover")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: RequestParams
     """Parameters of the message."""
 
@@ -891,7 +891,7 @@ class ResourceListChangedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -931,7 +931,7 @@ class CompleteRequestParams(Model):
     argument: CompleteRequestParamsArgument
     """Argument to complete."""
     context: CompleteRequestParamsContext | MISSING = MISSING
-    """What is already known and may narrow the suggestions."""
+    """Known values that may narrow the suggestions."""
     ref: PromptReference | ResourceTemplateReference
     """Prompt or resource template to which the argument belongs."""
 
@@ -947,7 +947,7 @@ class CompleteRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["completion/complete"] = constant("completion/complete")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CompleteRequestParams
     """Parameters of the message."""
 
@@ -973,7 +973,7 @@ class ResourceUpdatedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
 
@@ -989,7 +989,7 @@ class ResultMetaObject(Model):
 
 
 class CacheableResult(Model):
-    """Base of results that say how long and for whom they may be cached.
+    """Base of results with a lifetime and a scope for caching.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cacheableresult
     """
@@ -997,11 +997,11 @@ class CacheableResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
 
 
 class CompleteResult(Model):
@@ -1029,7 +1029,7 @@ class CompleteResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: CompleteResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class ListPromptsResult(Model):
@@ -1041,15 +1041,15 @@ class ListPromptsResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
 
 
 class ListPromptsResultResponse(Model):
@@ -1063,7 +1063,7 @@ class ListPromptsResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: ListPromptsResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class PaginatedResult(Model):
@@ -1075,7 +1075,7 @@ class PaginatedResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
 
@@ -1111,7 +1111,7 @@ class JSONRPCResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 JSONRPCMessage = TypeAliasType(
@@ -1134,15 +1134,15 @@ Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
 class Annotations(Model):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations
     """
 
     audience: list[Role] | MISSING = MISSING
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
-    """When the object last changed, in ISO 8601."""
+    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -1162,7 +1162,7 @@ class AudioContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the sound, such as `audio/wav`."""
     type: Literal["audio"] = constant("audio")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ImageContent(Model):
@@ -1180,7 +1180,7 @@ class ImageContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the picture, such as `image/png`."""
     type: Literal["image"] = constant("image")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class Resource(Model):
@@ -1194,7 +1194,7 @@ class Resource(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1218,15 +1218,15 @@ class ListResourcesResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
 
 
 class ListResourcesResultResponse(Model):
@@ -1240,7 +1240,7 @@ class ListResourcesResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: ListResourcesResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class ResourceLink(Model):
@@ -1254,7 +1254,7 @@ class ResourceLink(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1266,7 +1266,7 @@ class ResourceLink(Model):
     title: str | MISSING = MISSING
     """Name to show to people."""
     type: Literal["resource_link"] = constant("resource_link")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     uri: str
     """URI of the resource."""
 
@@ -1282,7 +1282,7 @@ class ResourceTemplate(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1304,15 +1304,15 @@ class ListResourceTemplatesResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
     """Resource templates on this page."""
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
 
 
 class ListResourceTemplatesResultResponse(Model):
@@ -1326,7 +1326,7 @@ class ListResourceTemplatesResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: ListResourceTemplatesResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class Root(Model):
@@ -1360,7 +1360,7 @@ class ServerCapabilitiesPrompts(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Model):
@@ -1370,9 +1370,9 @@ class ServerCapabilitiesResources(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | MISSING = MISSING
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTools(Model):
@@ -1382,7 +1382,7 @@ class ServerCapabilitiesTools(Model):
     """
 
     list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilities(Model):
@@ -1416,7 +1416,7 @@ class DiscoverResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     instructions: str | MISSING = MISSING
@@ -1424,9 +1424,9 @@ class DiscoverResult(Model):
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
-    """Protocol versions in which the server takes requests."""
+    """Protocol versions in which the server accepts requests."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
 
 
 class DiscoverResultResponse(Model):
@@ -1440,7 +1440,7 @@ class DiscoverResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: DiscoverResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class StringSchema(Model):
@@ -1450,9 +1450,9 @@ class StringSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
     max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
@@ -1472,13 +1472,13 @@ class SubscriptionFilter(Model):
     """
 
     prompts_list_changed: Annotated[bool | MISSING, Field(alias="promptsListChanged")] = MISSING
-    """Whether to announce changes to the list of prompts."""
+    """True to announce changes to the list of prompts."""
     resource_subscriptions: Annotated[list[str] | MISSING, Field(alias="resourceSubscriptions")] = MISSING
     """URIs of the resources whose changes to announce."""
     resources_list_changed: Annotated[bool | MISSING, Field(alias="resourcesListChanged")] = MISSING
-    """Whether to announce changes to the list of resources."""
+    """True to announce changes to the list of resources."""
     tools_list_changed: Annotated[bool | MISSING, Field(alias="toolsListChanged")] = MISSING
-    """Whether to announce changes to the list of tools."""
+    """True to announce changes to the list of tools."""
 
 
 class SubscriptionsAcknowledgedNotificationParams(Model):
@@ -1502,13 +1502,13 @@ class SubscriptionsAcknowledgedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/subscriptions/acknowledged"] = constant("notifications/subscriptions/acknowledged")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SubscriptionsAcknowledgedNotificationParams
     """Parameters of the message."""
 
 
 class SubscriptionsListenRequestParams(Model):
-    """What the new stream is to deliver.
+    """Notifications that the new stream delivers.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams
     """
@@ -1530,7 +1530,7 @@ class SubscriptionsListenRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["subscriptions/listen"] = constant("subscriptions/listen")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: SubscriptionsListenRequestParams
     """Parameters of the message."""
 
@@ -1570,7 +1570,7 @@ class SubscriptionsListenResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: SubscriptionsListenResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class TextContent(Model):
@@ -1586,7 +1586,7 @@ class TextContent(Model):
     text: str
     """The text itself."""
     type: Literal["text"] = constant("text")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class TextResourceContents(Model):
@@ -1624,7 +1624,7 @@ class EmbeddedResource(Model):
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     type: Literal["resource"] = constant("resource")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 ContentBlock = TypeAliasType(
@@ -1635,7 +1635,7 @@ ContentBlock = TypeAliasType(
 
 
 class CallToolResult(Model):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult
     """
@@ -1643,9 +1643,9 @@ class CallToolResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: list[ContentBlock]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
@@ -1659,9 +1659,9 @@ class PromptMessage(Model):
     """
 
     content: ContentBlock
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class GetPromptResult(Model):
@@ -1673,7 +1673,7 @@ class GetPromptResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     description: str | MISSING = MISSING
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
     result_type: Annotated[str, Field(alias="resultType")]
@@ -1689,13 +1689,13 @@ class ReadResourceResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
@@ -1727,9 +1727,9 @@ class TitledMultiSelectEnumSchema(Model):
     """
 
     default: list[str] | MISSING = MISSING
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     items: TitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
@@ -1761,9 +1761,9 @@ class TitledSingleSelectEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
     """Choices, each with its label."""
     title: str | MISSING = MISSING
@@ -1779,25 +1779,25 @@ class ToolAnnotations(Model):
     """
 
     destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | MISSING = MISSING
     """Name to show to people."""
 
 
 class ToolChoice(Model):
-    """Whether the model may, must or must not use tools.
+    """Rule for the model: it may, must or must not use tools.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolchoice
     """
 
     mode: Literal["auto", "none", "required"] | MISSING = MISSING
-    """Whether the model decides (`auto`), must use a tool (`required`) or must not (`none`)."""
+    """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
 
 
 class ToolInputSchema(Model):
@@ -1821,7 +1821,7 @@ class ToolListChangedNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: NotificationParams | MISSING = MISSING
     """Parameters of the message."""
 
@@ -1864,7 +1864,7 @@ class Tool(Model):
     annotations: ToolAnnotations | MISSING = MISSING
     """Hints about how the tool behaves."""
     description: str | MISSING = MISSING
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
@@ -1886,15 +1886,15 @@ class ListToolsResult(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
     result_type: Annotated[str, Field(alias="resultType")]
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     tools: list[Tool]
     """Tools on this page."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
 
 
 class ListToolsResultResponse(Model):
@@ -1908,7 +1908,7 @@ class ListToolsResultResponse(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: ListToolsResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class ToolResultContent(Model):
@@ -1920,15 +1920,15 @@ class ToolResultContent(Model):
     meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the result, which the client should keep in later requests to help caching."""
     content: list[ContentBlock]
-    """What the tool produced, or an account of its error."""
+    """Output of the tool, or a description of its error."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
     tool_use_id: Annotated[str, Field(alias="toolUseId")]
     """Identifier of the tool call that this answers."""
     type: Literal["tool_result"] = constant("tool_result")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ToolUseContent(Model):
@@ -1946,7 +1946,7 @@ class ToolUseContent(Model):
     name: str
     """Tool to run, by its name."""
     type: Literal["tool_use"] = constant("tool_use")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 SamplingMessageContentBlock = TypeAliasType(
@@ -1974,13 +1974,13 @@ class CreateMessageResult(Model):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 InputResponse = TypeAliasType(
@@ -2022,7 +2022,7 @@ class CallToolRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tools/call"] = constant("tools/call")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CallToolRequestParams
     """Parameters of the message."""
 
@@ -2056,7 +2056,7 @@ class GetPromptRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["prompts/get"] = constant("prompts/get")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetPromptRequestParams
     """Parameters of the message."""
 
@@ -2102,7 +2102,7 @@ class ReadResourceRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["resources/read"] = constant("resources/read")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
 
@@ -2142,9 +2142,9 @@ class SamplingMessage(Model):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class CreateMessageRequestParams(Model):
@@ -2156,7 +2156,7 @@ class CreateMessageRequestParams(Model):
     include_context: Annotated[Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")] = (
         MISSING
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     max_tokens: Annotated[int, Field(alias="maxTokens")]
     """Largest number of tokens to generate."""
     messages: list[SamplingMessage]
@@ -2164,15 +2164,15 @@ class CreateMessageRequestParams(Model):
     metadata: JSONObject | MISSING = MISSING
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
     """Strings at which generation stops."""
     system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | MISSING = MISSING
     """Randomness of the generation; higher values give more varied text."""
     tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
-    """Whether the model may, must or must not use tools; it may when absent."""
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
     tools: list[Tool] | MISSING = MISSING
     """Tools on offer to the model."""
 
@@ -2184,7 +2184,7 @@ class CreateMessageRequest(Model):
     """
 
     method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
@@ -2198,11 +2198,11 @@ class UnsupportedProtocolVersionErrorErrorData(Model):
     requested: str
     """Protocol version for which the client asked."""
     supported: list[str]
-    """Protocol versions with which the client may try again."""
+    """Protocol versions with which the client may retry."""
 
 
 class UnsupportedProtocolVersionErrorError(Model):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
     """
@@ -2212,17 +2212,17 @@ class UnsupportedProtocolVersionErrorError(Model):
     data: UnsupportedProtocolVersionErrorErrorData
     """Version asked for, and the versions to choose from."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class UnsupportedProtocolVersionError(Model):
-    """Server refuses a request made in a protocol version that it does not support.
+    """Server rejects a request in a protocol version that it does not support.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
     """
 
     error: UnsupportedProtocolVersionErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     id: RequestId | MISSING = MISSING
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -2248,9 +2248,9 @@ class UntitledMultiSelectEnumSchema(Model):
     """
 
     default: list[str] | MISSING = MISSING
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
@@ -2276,9 +2276,9 @@ class UntitledSingleSelectEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
     title: str | MISSING = MISSING
@@ -2341,9 +2341,9 @@ class ElicitRequestFormParams(Model):
     """
 
     message: str
-    """What to tell the user about the input wanted."""
+    """Message to the user about the requested input."""
     mode: Literal["form"] | MISSING = constant("form", optional=True)
-    """How the input is obtained, always `form`."""
+    """Mode of the elicitation, always `form`."""
     requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
     """JSON Schema of the form: a flat object of simple fields."""
 
@@ -2361,7 +2361,7 @@ class ElicitRequest(Model):
     """
 
     method: Literal["elicitation/create"] = constant("elicitation/create")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ElicitRequestParams
     """Parameters of the message."""
 
@@ -2377,7 +2377,7 @@ InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
 
 
 class InputRequiredResult(Model):
-    """Server answers that it needs more input before it can complete the request.
+    """Server reports that it needs more input before it can complete the request.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult
     """

@@ -25,15 +25,15 @@ from mcpspec._support.structs import (
 
 
 class Annotations(Struct, kw_only=True):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
-    """When the object last changed, in ISO 8601."""
+    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -45,7 +45,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     """
 
     type: ClassVar[Literal["audio"]] = "audio"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the sound, in base64."""
     mime_type: str = field(name="mimeType")
@@ -93,25 +93,25 @@ class BooleanSchema(ConstantStruct, kw_only=True):
     type: Literal["boolean"] = constant("boolean")
     """JSON Schema type of the field, always `boolean`."""
     default: bool | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
 
 
 class CacheableResult(Struct, kw_only=True):
-    """Base of results that say how long and for whom they may be cached.
+    """Base of results with a lifetime and a scope for caching.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cacheableresult
     """
 
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     result_type: str = field(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -123,7 +123,7 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
     """
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -151,19 +151,19 @@ class CallToolRequestParams(Struct, kw_only=True):
 
 
 class CallToolResult(Struct, kw_only=True):
-    """Server returns what a tool produced, or the error in which it ended.
+    """Server returns the output of a tool, or its error.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult
     """
 
     content: list[ContentBlock]
-    """What the tool produced, for the model to read."""
+    """Output of the tool, for the model to read."""
     result_type: str = field(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -189,7 +189,7 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: CancelledNotificationParams
@@ -197,17 +197,17 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
 
 class CancelledNotificationParams(Struct, kw_only=True):
-    """Request to abandon, and why.
+    """Request to cancel, and the reason.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotificationparams
     """
 
     request_id: RequestId = field(name="requestId")
-    """Identifier of the request to abandon."""
+    """Identifier of the request to cancel."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     reason: str | UnsetType = UNSET
-    """Why the request is abandoned, in words to log or show."""
+    """Reason for the cancellation, as text to log or show."""
 
 
 class ClientCapabilities(Struct, kw_only=True):
@@ -263,7 +263,7 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -285,7 +285,7 @@ class CompleteRequestParams(Struct, kw_only=True):
     ref: PromptReference | ResourceTemplateReference
     """Prompt or resource template to which the argument belongs."""
     context: CompleteRequestParamsContext | UnsetType = UNSET
-    """What is already known and may narrow the suggestions."""
+    """Known values that may narrow the suggestions."""
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True):
@@ -301,7 +301,7 @@ class CompleteRequestParamsArgument(Struct, kw_only=True):
 
 
 class CompleteRequestParamsContext(Struct, kw_only=True):
-    """What is already known and may narrow the suggestions.
+    """Known values that may narrow the suggestions.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequestparams
     """
@@ -333,7 +333,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
     values: Annotated[list[str], Meta(max_length=100)]
     """Suggested values, at most 100."""
     has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
-    """Whether there are more matches than those returned."""
+    """True if there are more matches than those returned."""
     total: int | UnsetType = UNSET
     """Number of matches in all, which may exceed the number returned."""
 
@@ -349,7 +349,7 @@ class CompleteResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: CompleteResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class CreateMessageRequest(Struct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -359,7 +359,7 @@ class CreateMessageRequest(Struct, kw_only=True, tag_field="method", tag="sampli
     """
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
@@ -377,19 +377,19 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     metadata: JSONObject | UnsetType = UNSET
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
     """Strings at which generation stops."""
     system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
     tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
-    """Whether the model may, must or must not use tools; it may when absent."""
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
     tools: list[Tool] | UnsetType = UNSET
     """Tools on offer to the model."""
 
@@ -408,15 +408,15 @@ class CreateMessageResult(Struct, kw_only=True):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 Cursor: TypeAlias = str
@@ -430,7 +430,7 @@ class DiscoverRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ser
     """
 
     method: ClassVar[Literal["server/discover"]] = "server/discover"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -446,15 +446,15 @@ class DiscoverResult(Struct, kw_only=True):
     """
 
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     result_type: str = field(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     supported_versions: list[str] = field(name="supportedVersions")
-    """Protocol versions in which the server takes requests."""
+    """Protocol versions in which the server accepts requests."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     instructions: str | UnsetType = UNSET
@@ -472,7 +472,7 @@ class DiscoverResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: DiscoverResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class ElicitRequest(Struct, kw_only=True, tag_field="method", tag="elicitation/create"):
@@ -482,7 +482,7 @@ class ElicitRequest(Struct, kw_only=True, tag_field="method", tag="elicitation/c
     """
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ElicitRequestParams
     """Parameters of the message."""
 
@@ -494,11 +494,11 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
     """
 
     message: str
-    """What to tell the user about the input wanted."""
+    """Message to the user about the requested input."""
     requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
     """JSON Schema of the form: a flat object of simple fields."""
     mode: Literal["form"] | UnsetType = constant("form", optional=True)
-    """How the input is obtained, always `form`."""
+    """Mode of the elicitation, always `form`."""
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -525,9 +525,9 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     """
 
     message: str
-    """What to tell the user about why to visit the URL."""
+    """Message to the user about the reason to visit the URL."""
     mode: Literal["url"] = constant("url")
-    """How the input is obtained, always `url`."""
+    """Mode of the elicitation, always `url`."""
     url: str
     """Address that the user is to open."""
 
@@ -548,7 +548,7 @@ class ElicitResult(Struct, kw_only=True):
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """What the user did: `accept`, `decline` or `cancel`."""
+    """Action of the user: `accept`, `decline` or `cancel`."""
     content: dict[str, list[str] | str | float | bool | int] | UnsetType = UNSET
     """Values of the form, by field; only when the user accepted."""
 
@@ -560,7 +560,7 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """
 
     type: ClassVar[Literal["resource"]] = "resource"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -578,7 +578,7 @@ class Error(Struct, kw_only=True):
     code: int
     """Number that classifies the error."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -590,7 +590,7 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -630,7 +630,7 @@ class GetPromptResult(Struct, kw_only=True):
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
 
 class GetPromptResultResponse(ConstantStruct, kw_only=True):
@@ -648,13 +648,13 @@ class GetPromptResultResponse(ConstantStruct, kw_only=True):
 
 
 class HeaderMismatchError(ConstantStruct, kw_only=True):
-    """Server refuses a request whose HTTP headers are missing, malformed or at odds with its body.
+    """Server rejects a request whose HTTP headers are missing, malformed or contradict its body.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
     """
 
     error: HeaderMismatchErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
@@ -662,7 +662,7 @@ class HeaderMismatchError(ConstantStruct, kw_only=True):
 
 
 class HeaderMismatchErrorError(ConstantStruct, kw_only=True):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
     """
@@ -670,7 +670,7 @@ class HeaderMismatchErrorError(ConstantStruct, kw_only=True):
     code: Literal[-32020] = constant(-32020)
     """Code of this error, always `-32020`."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -684,7 +684,7 @@ class Icon(Struct, kw_only=True):
     src: str
     """URL or `data:` URI of the picture."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type of the picture, where `src` does not tell it properly."""
+    """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | UnsetType = UNSET
     """Sizes that the icon suits, such as `48x48`, or `any`."""
     theme: Literal["dark", "light"] | UnsetType = UNSET
@@ -708,7 +708,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """
 
     type: ClassVar[Literal["image"]] = "image"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
@@ -730,7 +730,7 @@ class Implementation(Struct, kw_only=True):
     version: str
     """Version of the program."""
     description: str | UnsetType = UNSET
-    """What the program is for."""
+    """Purpose of the program."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     title: str | UnsetType = UNSET
@@ -740,7 +740,7 @@ class Implementation(Struct, kw_only=True):
 
 
 class InputRequiredResult(Struct, kw_only=True):
-    """Server answers that it needs more input before it can complete the request.
+    """Server reports that it needs more input before it can complete the request.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult
     """
@@ -796,7 +796,7 @@ class InternalError(ConstantStruct, kw_only=True):
     code: Literal[-32603] = constant(-32603)
     """Code of this error, always `-32603`."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -810,13 +810,13 @@ class InvalidParamsError(ConstantStruct, kw_only=True):
     code: Literal[-32602] = constant(-32602)
     """Code of this error, always `-32602`."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
 
 class InvalidRequestError(ConstantStruct, kw_only=True):
-    """Error for a message that is JSON but no proper JSON-RPC request.
+    """Error for a message that is JSON but not a valid JSON-RPC request.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror
     """
@@ -824,7 +824,7 @@ class InvalidRequestError(ConstantStruct, kw_only=True):
     code: Literal[-32600] = constant(-32600)
     """Code of this error, always `-32600`."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -840,7 +840,7 @@ class JSONRPCErrorResponse(ConstantStruct, kw_only=True):
     """
 
     error: Error
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
@@ -856,7 +856,7 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -872,7 +872,7 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -888,7 +888,7 @@ class JSONRPCResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: Result
-    """What the request produced."""
+    """Result of the request."""
 
 
 if TYPE_CHECKING:
@@ -928,9 +928,9 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
     """Labels of the values, in the order of `enum`."""
     title: str | UnsetType = UNSET
@@ -944,7 +944,7 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -960,17 +960,17 @@ class ListPromptsResult(Struct, kw_only=True):
     """
 
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     prompts: list[Prompt]
     """Prompts on this page."""
     result_type: str = field(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListPromptsResultResponse(ConstantStruct, kw_only=True):
@@ -984,7 +984,7 @@ class ListPromptsResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: ListPromptsResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/templates/list"):
@@ -994,7 +994,7 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
     """
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1010,17 +1010,17 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     """
 
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """Resource templates on this page."""
     result_type: str = field(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListResourceTemplatesResultResponse(ConstantStruct, kw_only=True):
@@ -1034,7 +1034,7 @@ class ListResourceTemplatesResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: ListResourceTemplatesResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -1044,7 +1044,7 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1060,17 +1060,17 @@ class ListResourcesResult(Struct, kw_only=True):
     """
 
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     resources: list[Resource]
     """Resources on this page."""
     result_type: str = field(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListResourcesResultResponse(ConstantStruct, kw_only=True):
@@ -1084,7 +1084,7 @@ class ListResourcesResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: ListResourcesResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class ListRootsRequest(Struct, kw_only=True, tag_field="method", tag="roots/list"):
@@ -1094,7 +1094,7 @@ class ListRootsRequest(Struct, kw_only=True, tag_field="method", tag="roots/list
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListRootsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1145,7 +1145,7 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
     """
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1161,17 +1161,17 @@ class ListToolsResult(Struct, kw_only=True):
     """
 
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     result_type: str = field(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     tools: list[Tool]
     """Tools on this page."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ListToolsResultResponse(ConstantStruct, kw_only=True):
@@ -1185,11 +1185,11 @@ class ListToolsResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: ListToolsResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-"""How severe a log message is, on the syslog scale."""
+"""Severity of a log message, on the syslog scale."""
 
 
 class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/message"):
@@ -1199,7 +1199,7 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
     """
 
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: LoggingMessageNotificationParams
@@ -1213,7 +1213,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     """
 
     data: Any
-    """What is logged: text or any other JSON value."""
+    """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
     """Severity of the message."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1235,19 +1235,19 @@ class MethodNotFoundError(ConstantStruct, kw_only=True):
     code: Literal[-32601] = constant(-32601)
     """Code of this error, always `-32601`."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
 
 class MissingRequiredClientCapabilityError(ConstantStruct, kw_only=True):
-    """Server refuses a request because it needs a capability that the client left out.
+    """Server rejects a request that needs a capability which the client has not declared.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
     """
 
     error: MissingRequiredClientCapabilityErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
@@ -1255,7 +1255,7 @@ class MissingRequiredClientCapabilityError(ConstantStruct, kw_only=True):
 
 
 class MissingRequiredClientCapabilityErrorError(ConstantStruct, kw_only=True):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
     """
@@ -1263,23 +1263,23 @@ class MissingRequiredClientCapabilityErrorError(ConstantStruct, kw_only=True):
     code: Literal[-32021] = constant(-32021)
     """Code of this error, always `-32021`."""
     data: MissingRequiredClientCapabilityErrorErrorData
-    """Capabilities that the client would have to state."""
+    """Capabilities that the client would have to declare."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class MissingRequiredClientCapabilityErrorErrorData(Struct, kw_only=True):
-    """Capabilities that the client would have to state.
+    """Capabilities that the client would have to declare.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
     """
 
     required_capabilities: ClientCapabilities = field(name="requiredCapabilities")
-    """Capabilities that the request needs and the client did not state."""
+    """Capabilities that the request needs and the client did not declare."""
 
 
 class ModelHint(Struct, kw_only=True):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#modelhint
     """
@@ -1289,7 +1289,7 @@ class ModelHint(Struct, kw_only=True):
 
 
 class ModelPreferences(Struct, kw_only=True):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences
     """
@@ -1317,7 +1317,7 @@ class Notification(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1352,9 +1352,9 @@ class NumberSchema(Struct, kw_only=True):
     type: Literal["integer", "number"]
     """JSON Schema type of the field, `number` or `integer`."""
     default: float | int | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     maximum: float | int | UnsetType = UNSET
     """Largest number allowed."""
     minimum: float | int | UnsetType = UNSET
@@ -1374,7 +1374,7 @@ class PaginatedRequest(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -1388,7 +1388,7 @@ class PaginatedRequestParams(Struct, kw_only=True):
     meta: RequestMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
     cursor: str | UnsetType = UNSET
-    """Where to go on in the list: the `nextCursor` of the page before."""
+    """Position in the list: the `nextCursor` of the previous page."""
 
 
 class PaginatedResult(Struct, kw_only=True):
@@ -1402,7 +1402,7 @@ class PaginatedResult(Struct, kw_only=True):
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Where the next page begins; absent on the last page."""
+    """Position of the next page; absent on the last page."""
 
 
 class ParseError(ConstantStruct, kw_only=True):
@@ -1414,7 +1414,7 @@ class ParseError(ConstantStruct, kw_only=True):
     code: Literal[-32700] = constant(-32700)
     """Code of this error, always `-32700`."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -1426,7 +1426,7 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ProgressNotificationParams
@@ -1446,9 +1446,9 @@ class ProgressNotificationParams(Struct, kw_only=True):
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     message: str | UnsetType = UNSET
-    """What is going on, in words for people."""
+    """Description of the progress, for people."""
     total: float | int | UnsetType = UNSET
-    """Amount to be done in all, if known."""
+    """Total amount to be done, if known."""
 
 
 ProgressToken: TypeAlias = str | int
@@ -1468,7 +1468,7 @@ class Prompt(Struct, kw_only=True):
     arguments: list[PromptArgument] | UnsetType = UNSET
     """Arguments that the prompt takes."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     title: str | UnsetType = UNSET
@@ -1484,9 +1484,9 @@ class PromptArgument(Struct, kw_only=True):
     name: str
     """Key under which `prompts/get` passes the argument."""
     description: str | UnsetType = UNSET
-    """What the argument means."""
+    """Meaning of the argument."""
     required: bool | UnsetType = UNSET
-    """Whether the prompt cannot do without the argument."""
+    """True if the argument is required; false when absent."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
 
@@ -1500,7 +1500,7 @@ class PromptListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = "notifications/prompts/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: NotificationParams | UnsetType = UNSET
@@ -1514,9 +1514,9 @@ class PromptMessage(Struct, kw_only=True):
     """
 
     content: ContentBlock
-    """What the message says."""
+    """Content of the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class PromptReference(Struct, kw_only=True, tag_field="type", tag="ref/prompt"):
@@ -1540,7 +1540,7 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
     """
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1572,13 +1572,13 @@ class ReadResourceResult(Struct, kw_only=True):
     """
 
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
-    """Who may share the cached result: `public` for anyone, `private` for the same authorization only."""
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
     result_type: str = field(name="resultType")
     """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
-    """How long the result may be cached, in milliseconds."""
+    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1613,7 +1613,7 @@ class Request(Struct, kw_only=True):
     """
 
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1666,7 +1666,7 @@ class Resource(Struct, kw_only=True):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1698,7 +1698,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     """
 
     type: ClassVar[Literal["resource_link"]] = "resource_link"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     name: str
     """Identifier of the resource."""
     uri: str
@@ -1708,7 +1708,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1728,7 +1728,7 @@ class ResourceListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/resources/list_changed"]] = "notifications/resources/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: NotificationParams | UnsetType = UNSET
@@ -1762,7 +1762,7 @@ class ResourceTemplate(Struct, kw_only=True):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What resources the template stands for."""
+    """Description of the resources that match the template."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1792,7 +1792,7 @@ class ResourceUpdatedNotification(
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceUpdatedNotificationParams
@@ -1879,9 +1879,9 @@ class SamplingMessage(Struct, kw_only=True):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1915,7 +1915,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True):
@@ -1925,9 +1925,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
     subscribe: bool | UnsetType = UNSET
-    """Whether clients may ask to hear of changes to single resources."""
+    """True if clients may subscribe to changes of single resources."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
@@ -1937,7 +1937,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     """
 
     list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """Whether changes to the list are announced by notifications."""
+    """True if changes to the list are announced by notifications."""
 
 
 class StringSchema(ConstantStruct, kw_only=True):
@@ -1949,9 +1949,9 @@ class StringSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
     max_length: int | UnsetType = field(name="maxLength", default=UNSET)
@@ -1969,13 +1969,13 @@ class SubscriptionFilter(Struct, kw_only=True):
     """
 
     prompts_list_changed: bool | UnsetType = field(name="promptsListChanged", default=UNSET)
-    """Whether to announce changes to the list of prompts."""
+    """True to announce changes to the list of prompts."""
     resource_subscriptions: list[str] | UnsetType = field(name="resourceSubscriptions", default=UNSET)
     """URIs of the resources whose changes to announce."""
     resources_list_changed: bool | UnsetType = field(name="resourcesListChanged", default=UNSET)
-    """Whether to announce changes to the list of resources."""
+    """True to announce changes to the list of resources."""
     tools_list_changed: bool | UnsetType = field(name="toolsListChanged", default=UNSET)
-    """Whether to announce changes to the list of tools."""
+    """True to announce changes to the list of tools."""
 
 
 class SubscriptionsAcknowledgedNotification(
@@ -1987,7 +1987,7 @@ class SubscriptionsAcknowledgedNotification(
     """
 
     method: ClassVar[Literal["notifications/subscriptions/acknowledged"]] = "notifications/subscriptions/acknowledged"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: SubscriptionsAcknowledgedNotificationParams
@@ -2013,7 +2013,7 @@ class SubscriptionsListenRequest(ConstantStruct, kw_only=True, tag_field="method
     """
 
     method: ClassVar[Literal["subscriptions/listen"]] = "subscriptions/listen"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -2038,7 +2038,7 @@ ClientRequest: TypeAlias = (
 
 
 class SubscriptionsListenRequestParams(Struct, kw_only=True):
-    """What the new stream is to deliver.
+    """Notifications that the new stream delivers.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams
     """
@@ -2122,7 +2122,7 @@ class SubscriptionsListenResultResponse(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     result: SubscriptionsListenResult
-    """What the request produced."""
+    """Result of the request."""
 
 
 class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
@@ -2132,7 +2132,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """
 
     type: ClassVar[Literal["text"]] = "text"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -2181,9 +2181,9 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
     default: list[str] | UnsetType = UNSET
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     max_items: int | UnsetType = field(name="maxItems", default=UNSET)
     """Largest number of choices allowed."""
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
@@ -2225,9 +2225,9 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field, or of one of its choices."""
 
@@ -2259,7 +2259,7 @@ class Tool(Struct, kw_only=True):
     annotations: ToolAnnotations | UnsetType = UNSET
     """Hints about how the tool behaves."""
     description: str | UnsetType = UNSET
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
@@ -2275,25 +2275,25 @@ class ToolAnnotations(Struct, kw_only=True):
     """
 
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
 
 
 class ToolChoice(Struct, kw_only=True):
-    """Whether the model may, must or must not use tools.
+    """Rule for the model: it may, must or must not use tools.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolchoice
     """
 
     mode: Literal["auto", "none", "required"] | UnsetType = UNSET
-    """Whether the model decides (`auto`), must use a tool (`required`) or must not (`none`)."""
+    """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
 
 
 class ToolInputSchema(OpenObject):
@@ -2318,7 +2318,7 @@ class ToolListChangedNotification(
     """
 
     method: ClassVar[Literal["notifications/tools/list_changed"]] = "notifications/tools/list_changed"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: NotificationParams | UnsetType = UNSET
@@ -2356,15 +2356,15 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
     """
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     content: list[ContentBlock]
-    """What the tool produced, or an account of its error."""
+    """Output of the tool, or a description of its error."""
     tool_use_id: str = field(name="toolUseId")
     """Identifier of the tool call that this answers."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the result, which the client should keep in later requests to help caching."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -2376,7 +2376,7 @@ class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
     """
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     id: str
     """Identifier of the call, which its result repeats as `toolUseId`."""
     input: dict[str, Any]
@@ -2392,13 +2392,13 @@ SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioConte
 
 
 class UnsupportedProtocolVersionError(ConstantStruct, kw_only=True):
-    """Server refuses a request made in a protocol version that it does not support.
+    """Server rejects a request in a protocol version that it does not support.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
     """
 
     error: UnsupportedProtocolVersionErrorError
-    """What went wrong, as a JSON-RPC error object."""
+    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
@@ -2406,7 +2406,7 @@ class UnsupportedProtocolVersionError(ConstantStruct, kw_only=True):
 
 
 class UnsupportedProtocolVersionErrorError(ConstantStruct, kw_only=True):
-    """What went wrong, as a JSON-RPC error object.
+    """The failure, as a JSON-RPC error object.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
     """
@@ -2416,7 +2416,7 @@ class UnsupportedProtocolVersionErrorError(ConstantStruct, kw_only=True):
     data: UnsupportedProtocolVersionErrorErrorData
     """Version asked for, and the versions to choose from."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class UnsupportedProtocolVersionErrorErrorData(Struct, kw_only=True):
@@ -2428,7 +2428,7 @@ class UnsupportedProtocolVersionErrorErrorData(Struct, kw_only=True):
     requested: str
     """Protocol version for which the client asked."""
     supported: list[str]
-    """Protocol versions with which the client may try again."""
+    """Protocol versions with which the client may retry."""
 
 
 class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -2442,9 +2442,9 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, `array`, with `string` for each item."""
     default: list[str] | UnsetType = UNSET
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     max_items: int | UnsetType = field(name="maxItems", default=UNSET)
     """Largest number of choices allowed."""
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
@@ -2485,9 +2485,9 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
 

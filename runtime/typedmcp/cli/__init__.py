@@ -1,4 +1,4 @@
-"""The command `typedmcp`. It needs the extra `cli`, and nothing else of the package imports it."""
+"""The command line `typedmcp`, which needs the extra `cli`. No other room imports it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from importlib.util import find_spec
 from typing import TextIO, cast
 
 from typedmcp import __version__
-from typedmcp.cli.interrupts import end_at_once
+from typedmcp.cli.interrupts import exit_on_interrupt
 
 __all__ = ["main"]
 
+_DEPENDENCIES = ("cyclopts", "rich")
+
 
 def main() -> None:
-    """Do what the command line says, and end with its status. `typedmcp.cli.status` has the statuses."""
-    end_at_once()
-    _have_standard_error()
-    if missing := [name for name in ("cyclopts", "rich") if find_spec(name) is None]:
-        sys.exit(_without(missing[0]))
-    if sys.argv[1:] == ["--version"] and _is_written(f"typedmcp {__version__}\n"):
+    """Run the command line in `sys.argv` and exit with its status; see `typedmcp.cli.status`."""
+    exit_on_interrupt()
+    _ensure_standard_error()
+    if missing := [name for name in _DEPENDENCIES if find_spec(name) is None]:
+        sys.stderr.write(f"typedmcp: {missing[0]} is not installed; run: pip install 'typedmcp[cli]'\n")
+        sys.exit(2)
+    if sys.argv[1:] == ["--version"] and _write_version():
         return
-    from typedmcp.cli.app import run
+    from typedmcp.cli.command_line import run_command_line
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run_command_line(sys.argv[1:]))
 
 
-def _have_standard_error() -> None:
-    """Where it is closed it becomes the null device: no other file may get its number."""
+def _ensure_standard_error() -> None:
+    """Open the null device as standard error if that is closed, so that no other file gets its number."""
     if cast("TextIO | None", sys.stderr) is None:
         null = os.open(os.devnull, os.O_WRONLY)
         if null != 2:
@@ -37,16 +40,11 @@ def _have_standard_error() -> None:
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115  # it stays open
 
 
-def _is_written(text: str) -> bool:
-    """Write what is asked for often, and needs none of what all else does. That says why it cannot be written."""
+def _write_version() -> bool:
+    """Write the version without loading the commands; return False if that failed, so that they report why."""
     if cast("TextIO | None", sys.stdout) is not None:
         with suppress(OSError):
-            sys.stdout.write(text)
+            sys.stdout.write(f"typedmcp {__version__}\n")
             sys.stdout.flush()
             return True
     return False
-
-
-def _without(missing: str) -> int:
-    sys.stderr.write(f"typedmcp: {missing} is missing: pip install 'typedmcp[cli]'\n")
-    return 2

@@ -1,7 +1,7 @@
-"""`key=value` as arguments of a tool or a prompt: the schema says what a value is.
+"""Arguments of a tool or a prompt from `key=value`; the schema decides how a value is read.
 
-`key=value` is a text where the schema takes one, and JSON where it does not. `key:=json` is JSON whatever the schema
-says. `key=@file` and `key:=@file` take the value from a file. A key that comes again adds to an array.
+`key=value` is text if the schema accepts a string, and JSON otherwise. `key:=json` is always JSON. `key=@file` and
+`key:=@file` read the value from a file. A repeated key adds to an array.
 """
 
 from __future__ import annotations
@@ -13,130 +13,136 @@ from typing import Any
 import msgspec
 
 from mcpspec._support.objects import is_array, is_object
-from typedmcp.cli.input import standard_input
-from typedmcp.cli.schemas import alternatives, required_of, type_text
-from typedmcp.cli.status import Stop, near
+from typedmcp.cli.input import open_standard_input
+from typedmcp.cli.schemas import describe_type, find_alternatives, list_required
+from typedmcp.cli.status import CommandExit, suggest_names
 
-__all__ = ["arguments_of", "utf8"]
+__all__ = ["parse_arguments", "require_utf8"]
 
-_NOTHING: Any = object()
-_DEPTH = 20
-"""In how many arrays within arrays a text is wrapped: a schema may be the array of itself."""
+_NO_CHOICE = object()
+_MAX_DEPTH = 20
+"""The maximum number of arrays that a text is wrapped in, since a schema may be an array of itself."""
+_PYTHON_TYPES: dict[object, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "null": type(None),
+    "array": list,
+    "object": dict,
+    "integer": int,
+    "number": (int, float),
+}
 
 
-def arguments_of(pairs: Iterable[str], schema: Mapping[str, Any], text: str | None, what: str) -> dict[str, Any]:
-    """The arguments that were given, by the schema of all; `text` is the JSON to which they are added.
+def parse_arguments(
+    pairs: Iterable[str], schema: Mapping[str, Any], json_text: str | None, owner: str
+) -> dict[str, Any]:
+    """Parse `pairs` by the object schema of the tool or prompt called `owner`.
 
-    Raises `Stop` for what cannot be read, has no place in the schema, or is missing in it. With `text` nothing is
-    missing: whoever writes JSON may want to see what the server says.
+    The pairs are added to `json_text`, a JSON object, or `-` for standard input. With it, missing arguments are left
+    to the server. Raises `CommandExit` for unreadable, unknown or missing arguments.
     """
     properties = schema.get("properties")
     known: dict[str, Any] = properties if is_object(properties) else {}
-    made = {} if text is None else _object(text)
+    arguments = {} if json_text is None else _read_object(json_text)
     given: dict[str, Any] = {}
     for pair in pairs:
-        key, value = _read(pair, schema, known, what)
-        given[key] = value if key not in given else _joined(key, given[key], value)
-    made.update(given)
-    missing = [name for name in required_of(schema) if name not in made]
-    if missing and text is None:
-        wanted = ", ".join(f"{name} ({type_text(known.get(name), schema)})" for name in missing)
-        raise Stop(f"{what} needs {wanted}: {missing[0]}=…")
-    return made
+        key, value = _parse_pair(pair, schema, known, owner)
+        given[key] = value if key not in given else _join_arrays(key, given[key], value)
+    arguments.update(given)
+    missing = [name for name in list_required(schema) if name not in arguments]
+    if missing and json_text is None:
+        described = ", ".join(f"{name} ({describe_type(known.get(name), schema)})" for name in missing)
+        raise CommandExit(f"{owner} requires {described}; add {missing[0]}=…")
+    return arguments
 
 
-def utf8(text: str) -> str:
-    """What was typed, if it is text. Raises `Stop`."""
+def require_utf8(text: str) -> str:
+    """Return an argument of the command line. Raises `CommandExit` if it is not UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Stop(f"{text!r} is not UTF-8") from None
+        raise CommandExit(f"{text!r} is not UTF-8") from None
     return text
 
 
-def _object(text: str) -> dict[str, Any]:
-    """Arguments that are written as JSON, or stand on standard input."""
-    value = _json(standard_input().read() if text == "-" else text, "--json-args")
+def _read_object(text: str) -> dict[str, Any]:
+    value = _decode_json(open_standard_input().read() if text == "-" else text, "--json-args")
     if not is_object(value):
-        raise Stop("--json-args is not a JSON object")
+        raise CommandExit("--json-args: expected a JSON object")
     return value
 
 
-def _read(pair: str, schema: Mapping[str, Any], known: Mapping[str, Any], what: str) -> tuple[str, Any]:
-    key, equals, value = utf8(pair).partition("=")
+def _parse_pair(pair: str, schema: Mapping[str, Any], known: Mapping[str, Any], owner: str) -> tuple[str, Any]:
+    key, equals, value = require_utf8(pair).partition("=")
     if not equals or key in ("", ":"):
-        raise Stop(f"{pair!r} is no argument: key=value, key:=json or key=@file")
+        raise CommandExit(f"{pair!r} is not an argument; expected key=value, key:=json or key=@file")
     is_json = key.endswith(":") and key not in known
     key = key[:-1] if is_json else key
     if key not in known and schema.get("additionalProperties") is False:
-        raise Stop(f"{what} takes no {key!r}{near(key, known)}")
+        raise CommandExit(f"{owner} has no argument {key!r}{suggest_names(key, known)}")
     if value.startswith("@"):
-        value = _file(value[1:], key)
+        value = _read_file(value[1:], key)
     if is_json:
-        return key, _json(value, key)
-    return key, _value(value, known.get(key, {}), schema, key)
+        return key, _decode_json(value, key)
+    return key, _parse_value(value, known.get(key, {}), schema, key)
 
 
-def _value(text: str, schema: Any, root: Mapping[str, Any], key: str, depth: int = 0) -> Any:
-    options = [*alternatives(schema, root)]
+def _parse_value(text: str, schema: object, root: Mapping[str, Any], key: str, depth: int = 0) -> Any:
+    options = [*find_alternatives(schema, root)]
     for option in options:
-        if (found := _choice(text, option)) is not _NOTHING:
-            return found
-    types = {option.get("type") for option in options}
+        if (choice := _find_choice(text, option)) is not _NO_CHOICE:
+            return choice
+    types: set[object] = {option.get("type") for option in options}
     if "string" in types:
         return text
-    if not types - {None}:  # anything goes, or choices that it is none of
-        return _json_or_text(text)
-    if "array" in types and not text.lstrip().startswith("[") and depth < _DEPTH:
+    if not types - {None}:  # the schema accepts anything, or only choices that the text does not match
+        return _decode_json_or_text(text)
+    if "array" in types and not text.lstrip().startswith("[") and depth < _MAX_DEPTH:
         items: list[Any] = [option.get("items") for option in options if option.get("type") == "array"]
-        return [_value(text, items[0], root, key, depth + 1)]
-    value = _json(text, key) if types & {"array", "object"} else _json_or_text(text)
-    if not any(_is(value, kind) for kind in types):
-        raise Stop(f"{key}: expected {type_text(schema, root)}, got {text!r}")
+        return [_parse_value(text, items[0], root, key, depth + 1)]
+    value = _decode_json(text, key) if types & {"array", "object"} else _decode_json_or_text(text)
+    if not any(_has_type(value, name) for name in types):
+        raise CommandExit(f"{key}: expected {describe_type(schema, root)}, got {text!r}")
     return value
 
 
-def _choice(text: str, option: Mapping[str, Any]) -> Any:
-    """The choice that is written so, where there are some."""
-    choices: Any = option.get("enum", [option["const"]] if "const" in option else [])
+def _find_choice(text: str, option: Mapping[str, Any]) -> object:
+    """Find the value of an `enum` or `const` that is written as `text`."""
+    choices: object = option.get("enum", [option["const"]] if "const" in option else [])
     for choice in choices if is_array(choices) else []:
         if text in (choice, msgspec.json.encode(choice).decode()):
             return choice
-    return _NOTHING
+    return _NO_CHOICE
 
 
-def _is(value: Any, kind: Any) -> bool:
-    kinds: dict[Any, Any] = {
-        "string": str, "boolean": bool, "null": type(None), "array": list, "object": dict, "integer": int,
-        "number": (int, float),
-    }  # fmt: skip
-    if kind in ("integer", "number") and isinstance(value, bool):
+def _has_type(value: object, name: object) -> bool:
+    if name in ("integer", "number") and isinstance(value, bool):
         return False
-    return kind is None or isinstance(value, kinds.get(kind, object))
+    return name is None or isinstance(value, _PYTHON_TYPES.get(name, object))
 
 
-def _joined(key: str, before: Any, value: Any) -> Any:
-    if not is_array(before) or not is_array(value):
-        raise Stop(f"{key} is given twice, and is no array")
-    return [*before, *value]
+def _join_arrays(key: str, first: object, second: object) -> list[Any]:
+    if not is_array(first) or not is_array(second):
+        raise CommandExit(f"{key} is given twice but is not an array")
+    return [*first, *second]
 
 
-def _file(name: str, key: str) -> str:
+def _read_file(name: str, key: str) -> str:
     try:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise Stop(f"{key}: cannot read {name!r}: {reason}") from None
+        raise CommandExit(f"{key}: cannot read {name!r}: {reason}") from None
 
 
-def _json(text: str | bytes, key: str) -> Any:
+def _decode_json(text: str | bytes, key: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise Stop(f"{key}: not JSON: {error}") from None
+        raise CommandExit(f"{key}: not JSON: {error}") from None
 
 
-def _json_or_text(text: str) -> Any:
+def _decode_json_or_text(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

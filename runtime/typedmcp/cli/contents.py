@@ -1,4 +1,4 @@
-"""What tools, resources and prompts give: texts are printed as they are, other contents summarised, or saved."""
+"""Contents of results, resources and prompts: text is printed, other data is summarised or saved."""
 
 from __future__ import annotations
 
@@ -6,71 +6,73 @@ import sys
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from typedmcp import dialect
-from typedmcp.cli.output import say
-from typedmcp.cli.status import UNREACHABLE, Stop
+from typedmcp.cli.output import print_text
+from typedmcp.cli.status import FAILED, UNREACHABLE, CommandExit
 
-__all__ = ["Part", "emit", "parts_of"]
+__all__ = ["ContentPart", "print_or_save", "split_contents"]
 
 D = dialect.structs
+Block: TypeAlias = D.ContentBlock | D.TextResourceContents | D.BlobResourceContents
 
 
-class Part(NamedTuple):
-    """A piece of content. `data` is what could be saved; None for what is only a note."""
+class ContentPart(NamedTuple):
+    """A part of some content: text to print, and data to save. A link has no data."""
 
     text: str
     data: bytes | None = None
     is_text: bool = True
 
 
-def parts_of(blocks: Sequence[Any]) -> Iterator[Part]:
-    """Blocks of content, or contents of resources, as pieces. Raises `Stop` for data that is not base64."""
+def split_contents(blocks: Sequence[Block]) -> Iterator[ContentPart]:
+    """Yield the parts of content blocks or resource contents. Raises `CommandExit` for invalid base64."""
     for block in blocks:
         if isinstance(block, D.EmbeddedResource):
-            yield from parts_of([block.resource])
+            yield from split_contents([block.resource])
         elif isinstance(block, D.TextContent | D.TextResourceContents):
-            yield Part(block.text, block.text.encode(errors="surrogatepass"))
+            yield ContentPart(block.text, block.text.encode(errors="surrogatepass"))
         elif isinstance(block, D.ResourceLink):
-            yield Part(f"[{block.title or block.name}: {block.uri}]")
+            yield ContentPart(f"[{block.title or block.name}: {block.uri}]")
         elif isinstance(block, D.BlobResourceContents):
-            yield _blob(block.blob, block.mime_type, block.uri)
+            yield _data_part(block.blob, block.mime_type, block.uri)
         else:
-            yield _blob(block.data, block.mime_type, "")
+            yield _data_part(block.data, block.mime_type, "")
 
 
-def _blob(data: str, kind: Any, name: str) -> Part:
+def _data_part(data: str, mime_type: str | UnsetType, uri: str) -> ContentPart:
     try:
         raw = b64decode(data, validate=True)
     except ValueError:
-        raise Stop("the server sent data that is not base64", UNREACHABLE) from None
-    label = "data" if kind is UNSET else kind
-    where = f" of {name}" if name else ""
-    return Part(f"[{label}{where}, {len(raw):,} bytes; --output FILE saves it]", raw, is_text=False)
+        raise CommandExit("the server sent data that is not base64", UNREACHABLE) from None
+    label = "data" if mime_type is UNSET else mime_type
+    origin = f" of {uri}" if uri else ""
+    return ContentPart(f"[{label}{origin}, {len(raw):,} bytes; save with --output FILE]", raw, is_text=False)
 
 
-def emit(parts: Sequence[Part], output: str | None = None) -> None:
-    """Print pieces, or save them: those that are no text where there are some, else the texts.
+def print_or_save(parts: Sequence[ContentPart], output: str | None = None) -> None:
+    """Print parts, or save them to `output`: the data if there is any, otherwise the text.
 
-    One is saved as `output` itself, further ones as `output-2` and so on; `-` writes them to standard output.
+    The first part is saved as `output`, further ones as `output-2` and so on; `-` writes them to standard output.
+    Raises `CommandExit` if there is nothing to save or a file cannot be written.
     """
     if output is None:
         for part in parts:
-            say(part.text)
+            print_text(part.text)
         return
     has_data = any(not part.is_text for part in parts)
     number = 0
     for part in parts:
         if part.data is None or (has_data and part.is_text):
-            say(part.text, stderr=output == "-")
+            print_text(part.text, stderr=output == "-")
         else:
             number += 1
             _save(part.data, output, number)
     if not number:
-        raise Stop("there is nothing to save", 1)
+        raise CommandExit("there is nothing to save", FAILED)
 
 
 def _save(data: bytes, output: str, number: int) -> None:
@@ -85,5 +87,5 @@ def _save(data: bytes, output: str, number: int) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise Stop(f"cannot write {path}: {error.strerror}") from None
-    say(f"{len(data):,} bytes saved to {path}", stderr=True)
+        raise CommandExit(f"cannot write {path}: {error.strerror}") from None
+    print_text(f"saved {len(data):,} bytes to {path}", stderr=True)

@@ -1,18 +1,18 @@
-"""Standard input, where a command reads it in the place of a file."""
+"""Standard input, for commands that can read it instead of a file."""
 
 from __future__ import annotations
 
 import sys
 from typing import BinaryIO, TextIO, cast
 
-from typedmcp.cli.status import Stop
+from typedmcp.cli.status import CommandExit
 
-__all__ = ["standard_input"]
+__all__ = ["open_standard_input"]
 
 
-def standard_input() -> BinaryIO:
-    """Raises `Stop` where there is none."""
+def open_standard_input() -> BinaryIO:
+    """Return standard input as a binary stream. Raises `CommandExit` if it is closed."""
     stream = cast("TextIO | None", sys.stdin)
     if stream is None:
-        raise Stop("standard input is closed")
+        raise CommandExit("standard input is closed")
     return stream.buffer

@@ -1,6 +1,6 @@
-"""Ctrl-C: an exception while a command works, which has things to close; the end at once before and after that.
+"""The effect of Ctrl-C: an exception while a command has connections to close, otherwise an immediate exit.
 
-An exception in the midst of imports shows where that was, or is lost in a destructor.
+An exception during imports would show a traceback of them, or get lost in a destructor.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-__all__ = ["end_at_once", "raised", "run"]
+__all__ = ["exit_on_interrupt", "raise_on_interrupt", "run_async"]
 
 T = TypeVar("T")
 
 _STATUS = 130
 
 
-def end_at_once() -> None:
-    """Let Ctrl-C end this process, unless it is ignored or somebody else's business."""
+def exit_on_interrupt() -> None:
+    """Make Ctrl-C end this process at once, unless SIGINT is ignored or has another handler."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
+        signal.signal(signal.SIGINT, _exit)
 
 
 @contextmanager
-def raised() -> Generator[None]:
-    """Let Ctrl-C raise `KeyboardInterrupt` meanwhile, as asyncio wants to have it, too."""
-    if signal.getsignal(signal.SIGINT) is not _end:
+def raise_on_interrupt() -> Generator[None]:
+    """Make Ctrl-C raise `KeyboardInterrupt` in this block, as asyncio expects."""
+    if signal.getsignal(signal.SIGINT) is not _exit:
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        end_at_once()
+        exit_on_interrupt()
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, which Ctrl-C cancels, and then raises `KeyboardInterrupt` whatever else was cancelled meanwhile.
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine like `asyncio.run`; Ctrl-C cancels it and raises `KeyboardInterrupt` after its cleanup.
 
-    asyncio has no handler of the loop's for it: a signal that comes just before the loop waits would not wake it.
+    The handler is one of the event loop. Without that, a signal just before the loop waits would not wake it.
     """
     import asyncio
 
-    is_wanted = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     async def main() -> T:
         task = asyncio.current_task()
-        if is_wanted and task is not None:
+        if is_default and task is not None:
             with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or another thread
                 asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
         return await work
@@ -62,7 +62,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise KeyboardInterrupt from None
 
 
-def _end(*_: Any) -> None:
+def _exit(*_: object) -> None:
     with suppress(OSError):
         os.write(2, b"error: interrupted\n")
     os._exit(_STATUS)

@@ -1,31 +1,36 @@
-"""What the commands that talk to a server have in common: how it is named, and the options."""
+"""TARGET, and the options that several commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
 from cyclopts import Group, Parameter
 
 from mcpspec import VERSIONS
-from typedmcp.cli.status import Stop
-from typedmcp.context import LogLevel
+from typedmcp.cli.output import print_json
+from typedmcp.cli.status import CommandExit, suggest_names
+from typedmcp.errors import RemoteError
+from typedmcp.protocol.notifications import LogLevel
 
-__all__ = ["Options", "Target", "headers_of"]
+__all__ = [
+    "CommonOptions", "Output", "Pairs", "Target", "await_result", "check_output", "describe_unknown",
+    "parse_headers",
+]  # fmt: skip
 
 Target: TypeAlias = Annotated[
     str,
     Parameter(
         help="The server: a URL, a Python file (server.py, server.py:object), or, with --config, the name of an entry. "
-        "It is left out where a command is given, with --command or at the end behind --."
+        "Leave it out if a command starts the server, given with --command or at the end after --."
     ),
 ]
 
 
-def _positive(_: object, seconds: float) -> None:
-    if not seconds > 0:  # nor is what is not a number
-        raise ValueError("It has to be more than 0.")
+def _check_positive(_: object, seconds: float) -> None:
+    if not seconds > 0:  # false for NaN, too
+        raise ValueError("It must be greater than 0.")
 
 
 _CONNECTION = Group("Connection", sort_key=1)
@@ -33,36 +38,73 @@ _CONNECTION = Group("Connection", sort_key=1)
 
 @Parameter(name="*", group=_CONNECTION)
 @dataclass(frozen=True)
-class Options:
+class CommonOptions:
     """Options of every command that talks to a server."""
 
     json: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="Print one JSON document, as the protocol has it.")
+        bool, Parameter(negative=(), show_default=False, help="Print one JSON document in the protocol's format.")
     ] = False
     config: Annotated[
-        str | None, Parameter(help="A file with mcpServers, as desktop hosts have it: TARGET is a name in it.")
+        str | None, Parameter(help="A JSON file with mcpServers, as desktop hosts use it; TARGET is a name in it.")
     ] = None
-    command: Annotated[str | None, Parameter(help="The command that starts the server, in place of TARGET.")] = None
-    """Never set: it has become the target before options are read. Here for the help."""
+    command: Annotated[str | None, Parameter(help="The command that starts the server, instead of TARGET.")] = None
+    """Only here for the help: `place_command` has turned the option into TARGET before options are parsed."""
     timeout: Annotated[
-        float, Parameter(validator=_positive, help="Seconds to wait for an answer, or for progress.")
+        float, Parameter(validator=_check_positive, help="Seconds to wait for a response or for progress.")
     ] = 60
     header: Annotated[
         tuple[str, ...],
-        Parameter(negative=(), show_default=False, help="A header for a URL, 'Name: value'. As often as you like."),
+        Parameter(negative=(), show_default=False, help="A header for a URL, 'Name: value'. Can be repeated."),
     ] = ()
-    revision: Annotated[
-        str | None, Parameter(choices=VERSIONS, help="Speak this revision of the protocol, and no other.")
-    ] = None
-    log_level: Annotated[LogLevel, Parameter(help="Show the server's log messages from this level up.")] = "info"
+    revision: Annotated[str | None, Parameter(choices=VERSIONS, help="Speak only this revision of the protocol.")] = (
+        None
+    )
+    log_level: Annotated[LogLevel, Parameter(help="Show the server's log messages of this level and above.")] = "info"
 
 
-def headers_of(given: Sequence[str]) -> dict[str, str]:
-    """The headers that were given. Raises `Stop` for one that is none."""
-    found: dict[str, str] = {}
-    for header in given:
-        name, colon, value = header.partition(":")
+def parse_headers(lines: Sequence[str]) -> dict[str, str]:
+    """Parse `Name: value` lines. Raises `CommandExit` for a line without a colon."""
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
         if not colon:
-            raise Stop(f"--header {header!r} is no header: 'Name: value'")
-        found[name.strip()] = value.strip()
-    return found
+            raise CommandExit(f"--header {line!r}: expected 'Name: value'")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+T = TypeVar("T")
+
+Output: TypeAlias = Annotated[
+    str | None,
+    Parameter(
+        alias="-o",
+        allow_leading_hyphen=True,
+        help="Save images and other data to this file, or the text if there is only text. "
+        "Further data goes to FILE-2 and so on; - is standard output.",
+    ),
+]
+Pairs: TypeAlias = Annotated[str, Parameter(name="KEY=VALUE", help="Arguments.")]
+
+
+def check_output(output: str | None, options: CommonOptions) -> None:
+    """Raise `CommandExit` if both `--output` and `--json` are given."""
+    if output is not None and options.json:
+        raise CommandExit("--output and --json cannot be used together")
+
+
+def describe_unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Return the error for an unknown tool or prompt, with similar names."""
+    names = [*known]
+    return f"no {kind} {name!r}{suggest_names(name, names) if names else f'; the server has no {kind}s'}"
+
+
+async def await_result(result: Awaitable[T], options: CommonOptions) -> T:
+    """Await the result of a request. With `--json`, print an error that the server returns before raising it."""
+    try:
+        return await result
+    except RemoteError as error:
+        if options.json:
+            data = {} if error.data is None else {"data": error.data}
+            print_json({"error": {"code": error.code, "message": error.message, **data}})
+        raise

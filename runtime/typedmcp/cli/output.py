@@ -1,4 +1,4 @@
-"""Standard output: texts, tables, documents. Coloured where somebody looks at it, and nobody set `NO_COLOR`."""
+"""Standard output: text, tables and JSON. Colours appear on terminals only, unless `NO_COLOR` is set."""
 
 from __future__ import annotations
 
@@ -12,53 +12,55 @@ import msgspec
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["coloured", "console", "document", "heading", "say", "table", "visible"]
+__all__ = [
+    "escape_controls", "make_console", "print_heading", "print_json", "print_table", "print_text", "style_text",
+]  # fmt: skip
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_STYLES = ("cyan", "", "", "dim")
-"""Of columns: what comes last is least."""
+_COLUMN_STYLES = ("cyan", "", "", "dim")
+"""The last style applies to the last column of any table."""
 
 
-def console(*, stderr: bool = False) -> Console:
-    """A console of rich's, for a terminal."""
+def make_console(*, stderr: bool = False) -> Console:
+    """Make a rich console that prints text as it is."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
-def visible(text: str) -> str:
-    r"""Text of a server's for a terminal: what would move its cursor or change its colours is shown as `\x1b`."""
+def escape_controls(text: str) -> str:
+    r"""Escape control characters as `\x1b`, so that text of a server cannot control the terminal."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
 
 
-def say(text: str, *, stderr: bool = False) -> None:
-    """Print a text as it is; on a terminal, without what would control it."""
+def print_text(text: str, *, stderr: bool = False) -> None:
+    """Print text; escape control characters on a terminal."""
     stream = sys.stderr if stderr else sys.stdout
-    shown = visible(text) if stream.isatty() else text
+    shown = escape_controls(text) if stream.isatty() else text
     stream.write(shown if shown.endswith("\n") else f"{shown}\n")
     stream.flush()
 
 
-def coloured(text: str, style: str) -> str:
-    """Text for a terminal, on standard error."""
-    with (made := console(stderr=True)).capture() as capture:
-        made.print(text, style=style, end="")
+def style_text(text: str, style: str) -> str:
+    """Return text with the escape sequences of a style, for a terminal on standard error."""
+    with (console := make_console(stderr=True)).capture() as capture:
+        console.print(text, style=style, end="")
     return capture.get()
 
 
-def heading(text: str) -> None:
-    """A line above what follows."""
+def print_heading(text: str) -> None:
+    """Print a heading, bold on a terminal."""
     if sys.stdout.isatty():
-        console().print(visible(text), style="bold")
+        make_console().print(escape_controls(text), style="bold")
     else:
-        say(text)
+        print_text(text)
 
 
-def table(rows: Iterable[Sequence[str]], *, indent: int = 2) -> None:
-    """Rows in columns. On a terminal the last ones are as wide as there is room, else each row is one line."""
+def print_table(rows: Iterable[Sequence[str]], *, indent: int = 2) -> None:
+    """Print rows in columns. A terminal wraps the last columns; anything else gets one line per row."""
     found = [[*row] for row in rows]
     if found and sys.stdout.isatty():
-        _grid(found, indent)
+        _print_grid(found, indent)
         return
     widths = [max(map(len, column)) for column in zip(*found, strict=True)]
     for row in found:
@@ -66,22 +68,22 @@ def table(rows: Iterable[Sequence[str]], *, indent: int = 2) -> None:
         sys.stdout.write(f"{' ' * indent}{'  '.join(cells)}".rstrip() + "\n")
 
 
-def _grid(rows: Sequence[Sequence[str]], indent: int) -> None:
+def _print_grid(rows: Sequence[Sequence[str]], indent: int) -> None:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for place in range(len(rows[0])):
         is_last = 0 < place == len(rows[0]) - 1
-        made.add_column(style=_STYLES[-1 if is_last else place], no_wrap=place == 0, overflow="fold")
+        grid.add_column(style=_COLUMN_STYLES[-1 if is_last else place], no_wrap=place == 0, overflow="fold")
     for row in rows:
-        made.add_row(*[Text(visible(cell)) for cell in row])
-    console().print(Padding(made, (0, 0, 0, indent), expand=False))
+        grid.add_row(*[Text(escape_controls(cell)) for cell in row])
+    make_console().print(Padding(grid, (0, 0, 0, indent), expand=False))
 
 
-def document(value: object) -> None:
-    """Print JSON."""
+def print_json(value: object) -> None:
+    """Print a value as an indented JSON document."""
     sys.stdout.flush()
     sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
     sys.stdout.buffer.flush()

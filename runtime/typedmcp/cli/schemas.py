@@ -1,4 +1,4 @@
-"""What JSON Schemas say of arguments, in a few words, and by what a value is read."""
+"""JSON Schemas of arguments: their types in a few words, and the alternatives that a value may match."""
 
 from __future__ import annotations
 
@@ -8,87 +8,89 @@ from typing import Any
 
 from mcpspec._support.objects import is_array, is_object
 
-__all__ = ["alternatives", "required_of", "type_text"]
+__all__ = ["describe_type", "find_alternatives", "list_required"]
 
-_DEPTH = 3
-"""How many arrays within arrays a text tells of."""
-_LOOKS = 500
-"""How often schemas are looked at for one text: they may refer to each other over and over."""
-_TYPES = 7
-"""How many types there are."""
-_CHOICES = 100
-"""How many values of an `enum` a text has."""
+_MAX_DEPTH = 3
+"""Nested arrays that a description shows."""
+_MAX_VISITS = 500
+"""Schemas that one description visits: they may refer to each other in cycles."""
+_TYPE_COUNT = 7
+"""JSON Schema has seven types."""
+_MAX_CHOICES = 100
+"""Values of an `enum` that a description shows."""
 _MORE = "…"
 _END: Any = object()
 
 
-def alternatives(schema: Any, root: Mapping[str, Any], looks: Iterator[int] | None = None) -> Iterator[dict[str, Any]]:
-    """The schemas that a value may fit, with references and unions followed. Nothing for one that takes anything.
+def find_alternatives(
+    schema: object, root: Mapping[str, Any], visits: Iterator[int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the schemas that a value may match, with references and unions resolved; none if it may be anything.
 
-    Each is looked at once, however often others refer to it, and no more of them than there are `looks`.
+    Each schema is visited once, even if others refer to it repeatedly, and at most as many as `visits` has items.
     """
-    waiting: list[Iterator[Any]] = [iter([schema])]
-    seen: dict[int, Any] = {}  # with the schemas, lest another one gets the number of one that has gone
-    while waiting and (looks is None or next(looks, None) is not None):
-        found = next(waiting[-1], _END)
+    pending: list[Iterator[Any]] = [iter([schema])]
+    seen: dict[int, Any] = {}  # keeps the schemas alive, so that no other object gets the same id
+    while pending and (visits is None or next(visits, None) is not None):
+        found = next(pending[-1], _END)
         if found is _END:
-            waiting.pop()
+            pending.pop()
         elif is_object(found) and id(found) not in seen:
             seen[id(found)] = found
             branches = _branches(found, root)
             if (first := next(branches, _END)) is _END:
-                yield from _by_type(found)
+                yield from _split_types(found)
             else:
-                waiting += [branches, iter([first])]
+                pending += [branches, iter([first])]
 
 
-def _by_type(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    types: Any = schema.get("type")
-    for one in types[:_TYPES] if is_array(types) else [types]:
+def _split_types(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    types: object = schema.get("type")
+    for one in types[:_TYPE_COUNT] if is_array(types) else [types]:
         yield {**schema, "type": one} if one is not None else schema
 
 
 def _branches(schema: dict[str, Any], root: Mapping[str, Any]) -> Iterator[Any]:
     if isinstance(ref := schema.get("$ref"), str):
-        yield _at(ref, root)
+        yield _resolve(ref, root)
     for word in ("anyOf", "oneOf", "allOf"):
         if is_array(branches := schema.get(word)):
             yield from branches
 
 
-def _at(ref: str, root: Mapping[str, Any]) -> Any:
-    """What a reference within the schema refers to; an empty schema for any other."""
+def _resolve(ref: str, root: Mapping[str, Any]) -> object:
+    """Resolve a reference within `root`; return an empty schema for any other reference."""
     found: Any = root
     for part in ref.removeprefix("#").split("/")[1:]:
         found = found.get(part.replace("~1", "/").replace("~0", "~")) if is_object(found) else None
     return found if ref.startswith("#") and is_object(found) else {}
 
 
-def type_text(schema: Any, root: Mapping[str, Any]) -> str:
-    """The type of an argument in a few words, such as `array of string`."""
-    return _text(schema, root, iter(range(_LOOKS)), 0)
+def describe_type(schema: object, root: Mapping[str, Any]) -> str:
+    """Describe the type of an argument in a few words, such as `array of string`."""
+    return _describe(schema, root, iter(range(_MAX_VISITS)), 0)
 
 
-def _text(schema: Any, root: Mapping[str, Any], looks: Iterator[int], depth: int) -> str:
-    texts = [_one(found, root, looks, depth) for found in alternatives(schema, root, looks)]
-    if next(looks, None) is None:
+def _describe(schema: object, root: Mapping[str, Any], visits: Iterator[int], depth: int) -> str:
+    texts = [_describe_one(found, root, visits, depth) for found in find_alternatives(schema, root, visits)]
+    if next(visits, None) is None:
         texts.append(_MORE)
     return " | ".join(dict.fromkeys(texts)) or "any"
 
 
-def _one(schema: dict[str, Any], root: Mapping[str, Any], looks: Iterator[int], depth: int) -> str:
+def _describe_one(schema: dict[str, Any], root: Mapping[str, Any], visits: Iterator[int], depth: int) -> str:
     if is_array(values := schema.get("enum")):
-        texts = [json.dumps(value, ensure_ascii=False) for value in values[:_CHOICES]]
-        return " | ".join([*texts, _MORE] if len(values) > _CHOICES else texts)
+        texts = [json.dumps(value, ensure_ascii=False) for value in values[:_MAX_CHOICES]]
+        return " | ".join([*texts, _MORE] if len(values) > _MAX_CHOICES else texts)
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
-    if schema.get("type") == "array" and "items" in schema and depth < _DEPTH:
-        inner = _text(schema["items"], root, looks, depth + 1)
+    if schema.get("type") == "array" and "items" in schema and depth < _MAX_DEPTH:
+        inner = _describe(schema["items"], root, visits, depth + 1)
         return f"array of ({inner})" if " | " in inner else f"array of {inner}"
     return str(schema.get("type", "any"))
 
 
-def required_of(schema: Mapping[str, Any]) -> list[str]:
-    """The members that an object must have."""
+def list_required(schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of the members that an object schema requires."""
     required = schema.get("required")
     return [name for name in required if isinstance(name, str)] if is_array(required) else []

@@ -1,4 +1,4 @@
-"""How the command ends: a status, and one line on standard error where something was wrong."""
+"""Exit statuses of the command, and one-line errors on standard error."""
 
 from __future__ import annotations
 
@@ -11,74 +11,87 @@ from difflib import get_close_matches
 from typing import TextIO, cast
 
 from typedmcp.errors import (
-    ConnectionLost,
+    ConnectionLostError,
     DecodeError,
     Error,
-    InputUnavailable,
+    InputUnavailableError,
     ProtocolError,
     RemoteError,
-    UnsupportedVersion,
+    UnsupportedVersionError,
     UsageError,
 )
 
 __all__ = [
-    "FAILED", "GRACE", "INTERRUPTED", "OK", "TOLD", "UNREACHABLE", "USAGE", "Stop", "complain", "guarded", "near",
-    "said",
+    "ALREADY_REPORTED",
+    "FAILED",
+    "GRACE_SECONDS",
+    "INTERRUPTED",
+    "OK",
+    "UNREACHABLE",
+    "USAGE",
+    "CommandExit",
+    "describe_error",
+    "print_error",
+    "run_with_status",
+    "suggest_names",
 ]  # fmt: skip
 
 OK = 0
 FAILED = 1
-"""What was asked for failed: a tool says so, the server answered with an error, traffic is invalid."""
+"""The request or the check failed: a tool failed, the server returned an error, traffic is invalid."""
 USAGE = 2
-"""The command line makes no sense: an unknown option, a file or a tool that is not there."""
+"""The command line is wrong: an unknown option, a file or a tool that does not exist."""
 UNREACHABLE = 3
-"""The server cannot be talked to: no connection, no answer in time, an answer that is none."""
+"""The server cannot be reached or understood: no connection, no response in time, an invalid response."""
 INTERRUPTED = 130
 """Ctrl-C."""
-TOLD = 64
-"""Added to the status of a server of ours that has said itself why it ends, for the command that started it."""
-GRACE = 6.0
-"""Seconds that a server has for open requests when it is to end; it gives them 5 by itself."""
+ALREADY_REPORTED = 64
+"""Added to the exit status of a server that `typedmcp` started, if the server has printed the error itself."""
+GRACE_SECONDS = 6.0
+"""Time for a server to finish open requests before it is killed. The server itself gives them 5 seconds."""
+
+_CLOSE_MATCH = 0.65
+_MAX_LISTED_NAMES = 10
 
 
-class Stop(Exception):  # noqa: N818  # it is the end, and not always an error
-    """Ends the command: what is said on standard error, unless it is nothing, and the status."""
+class CommandExit(Exception):  # noqa: N818  # control flow; the status may be 0
+    """Ends the command with a status, and with a message on standard error unless that is empty."""
 
     def __init__(self, text: str, status: int = USAGE) -> None:
         super().__init__(text)
         self.status = status
 
 
-def guarded(work: Callable[[], int], *, is_ours: bool = True) -> int:
-    """The status of a piece of work, whatever it raises that was to be expected.
+def run_with_status(work: Callable[[], int], *, has_user_code: bool = False) -> int:
+    """Run `work` and return its status; print an expected error and return the status for it.
 
-    `is_ours` says that no file of anybody's is run, whose errors are shown where they come from.
+    With `has_user_code`, an `OSError` may come from the user's file, so it is raised with its traceback.
     """
     try:
         status = work()
         if cast("TextIO | None", sys.stdout) is not None:
             sys.stdout.flush()
         return status
-    except (Stop, Error, DecodeError) as error:
-        if text := said(error):
-            complain(text)
-        return _status(error)
+    except (CommandExit, Error, DecodeError) as error:
+        if text := describe_error(error):
+            print_error(text)
+        return _status_of(error)
     except KeyboardInterrupt:
-        complain("interrupted")
+        print_error("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        _let_go(1)  # who reads has seen enough, as `head` does
+        _discard_output(1)  # the reader has closed the pipe, as `head` does
         return OK
     except OSError as error:
-        if not is_ours:
+        if has_user_code:
             raise
-        _let_go(1)  # which may be a file on a disk that is full
-        complain(error.strerror or str(error))
+        _discard_output(1)  # standard output may be a file on a full disk
+        print_error(error.strerror or str(error))
         return FAILED
 
 
-def _let_go(descriptor: int) -> None:
-    """Throw away what cannot be written. Python would complain of it once more at its end."""
+def _discard_output(descriptor: int) -> None:
+    """Point a descriptor at the null device. Otherwise Python reports unwritten output again when it exits."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, descriptor)
     os.close(null)
@@ -89,47 +102,47 @@ def _flush(stream: TextIO | None, descriptor: int) -> None:
         if stream is not None:
             stream.flush()
     except OSError:
-        _let_go(descriptor)
+        _discard_output(descriptor)
 
 
-def complain(text: str, kind: str = "error") -> None:
-    """Say what is wrong on standard error."""
+def print_error(text: str, label: str = "error") -> None:
+    """Print a labelled message on standard error; red for errors and yellow for other labels on a terminal."""
     _flush(sys.stdout, 1)
     if sys.stderr.isatty():
-        from typedmcp.cli.output import coloured, visible
+        from typedmcp.cli.output import escape_controls, style_text
 
-        text = visible(text)
-        kind = coloured(kind, "red" if kind == "error" else "yellow")
-    with suppress(OSError):  # there is nobody left to tell
-        sys.stderr.write(f"{kind}: {text}\n")
+        text = escape_controls(text)
+        label = style_text(label, "red" if label == "error" else "yellow")
+    with suppress(OSError):  # standard error is closed
+        sys.stderr.write(f"{label}: {text}\n")
     _flush(sys.stderr, 2)
 
 
-def near(name: str, names: Iterable[str]) -> str:
-    """What else there is, for the end of an error message: names that are much alike, or all if they are few."""
+def suggest_names(name: str, names: Iterable[str]) -> str:
+    """Return the end of an error about an unknown name: similar names, or all if they are few, or nothing."""
     known = [*names]
-    found = get_close_matches(name, known, cutoff=0.65)
-    if found:
-        return f"; did you mean {' or '.join(found)}?"
-    return f"; there are {', '.join(known)}" if 0 < len(known) <= 10 else ""
+    similar = get_close_matches(name, known, cutoff=_CLOSE_MATCH)
+    if similar:
+        return f"; did you mean {' or '.join(similar)}?"
+    return f"; known: {', '.join(known)}" if 0 < len(known) <= _MAX_LISTED_NAMES else ""
 
 
-def _status(error: Exception) -> int:
-    if isinstance(error, Stop):
+def _status_of(error: Exception) -> int:
+    if isinstance(error, CommandExit):
         return error.status
-    if isinstance(error, ConnectionLost | ProtocolError | UnsupportedVersion | InputUnavailable):
+    if isinstance(error, ConnectionLostError | ProtocolError | UnsupportedVersionError | InputUnavailableError):
         return UNREACHABLE
     return FAILED if isinstance(error, RemoteError) else USAGE
 
 
-def said(error: Exception) -> str:
-    """An error in one line, for people."""
+def describe_error(error: Exception) -> str:
+    """Describe an error in one line."""
     if isinstance(error, RemoteError):
         data = f"; {json.dumps(error.data, ensure_ascii=False)}" if error.data is not None else ""
-        return f"the server answered: {error.message} ({error.code}){data}"
+        return f"the server returned an error: {error.message} ({error.code}){data}"
     if not isinstance(error, Error):
         return str(error)
-    method, error.method = error.method, None  # ids are of no use here
+    method, error.method = error.method, None  # leaves out the request's id, which is of no use here
     text = f"{method}: {error}" if method and not isinstance(error, UsageError) else str(error)
-    # On a terminal the lines that the server wrote stand there already.
+    # On a terminal, the server's own lines have already been shown.
     return text.partition("; last lines on standard error:")[0] if sys.stderr.isatty() else text

@@ -1,4 +1,4 @@
-"""Arguments of tools that are objects of Python: dataclasses, Structs, models."""
+"""Arguments of tools as Python objects: mappings, dataclasses, Structs and models."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 
 from mcpspec._support.objects import is_object
 from typedmcp.errors import UsageError
-from typedmcp.jsontypes import plain
+from typedmcp.jsonschema.values import to_builtins
 
-__all__ = ["Arguments", "arguments_of"]
+__all__ = ["Arguments", "encode_arguments"]
 
 
 class _Dataclass(Protocol):
@@ -20,21 +20,22 @@ class _Dataclass(Protocol):
 
 
 class _Model(Protocol):
-    """What Pydantic's models are to a type checker, where Pydantic may not be installed."""
+    """A Pydantic model, for type checkers without Pydantic."""
 
     def model_dump(self) -> dict[str, Any]: ...
 
 
 Arguments: TypeAlias = "Mapping[str, Any] | msgspec.Struct | _Dataclass | _Model"
-"""What a tool can be called with."""
+"""The arguments of a tool call."""
 
 
-def arguments_of(given: Any) -> dict[str, Any]:
-    """Arguments as plain JSON. Raises `UsageError` for what is no object there."""
+def encode_arguments(arguments: object) -> dict[str, Any]:
+    """Return arguments as plain JSON. Raises `UsageError` for arguments that are not a JSON object."""
     try:
-        made = plain(given)
+        plain = to_builtins(arguments)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"arguments: {error}") from error
-    if not is_object(made):
-        raise UsageError(f"arguments are an object, such as a mapping or a dataclass, not {type(given).__name__}")
-    return made
+    if not is_object(plain):
+        kind = type(arguments).__name__
+        raise UsageError(f"arguments: expected an object, such as a mapping or a dataclass, got {kind}")
+    return plain

@@ -1,16 +1,15 @@
-"""What a server has said may be kept, and for how long.
+"""Cached results, for as long as the server allows.
 
 https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching
 
-A cache belongs to one connection, hence to one authorization: what is `private` may be kept here like what is
-`public`. It keeps the bytes of results, so that whoever gets one decodes an object of their own. It has no clock:
-`now` is any count of seconds that never goes back, such as `loop.time()`.
+A cache belongs to one client, and so to one authorization: it may hold `private` results as well as `public` ones. It
+keeps the bytes of results, so that each caller decodes objects of its own. It has no clock: `now` is a number of
+seconds that never decreases, such as `loop.time()`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -18,138 +17,130 @@ import msgspec
 from msgspec import UNSET
 
 from mcpspec._support.objects import is_object
+from typedmcp.limits import DEFAULT_LIMITS
+from typedmcp.revisions.results import CACHEABLE_METHODS, STALE_METHODS
 
-__all__ = ["CACHEABLE", "LONGEST", "Key", "ResponseCache", "key"]
+__all__ = ["MAX_TTL", "CacheKey", "ResponseCache", "cache_key"]
 
-CACHEABLE: Final = frozenset(
-    {
-        "server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read",
-    }
-)  # fmt: skip
-"""Methods whose results say how long they may be kept."""
+MAX_TTL: Final = 24 * 60 * 60.0
+"""The maximum number of seconds that a result is kept, even if the server allows more."""
 
-LONGEST: Final = 24 * 60 * 60.0
-"""How many seconds a result is kept at most, whatever the server says."""
+_MAX_ENTRIES: Final = 256
 
-Key: TypeAlias = tuple[str, bytes]
-"""A method, and its parameters in one spelling."""
-
-_CHANGED: Final[Mapping[str, tuple[str, ...]]] = {
-    "notifications/tools/list_changed": ("tools/list",),
-    "notifications/prompts/list_changed": ("prompts/list",),
-    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
-}
-"""The lists that a notification makes stale, on all of their pages."""
+CacheKey: TypeAlias = tuple[str, bytes]
+"""A method, and its parameters in a canonical encoding."""
 
 _READ: Final = "resources/read"
-_ROUNDS: Final = ("inputResponses", "requestState")
+_INPUT_PARAMS: Final = ("inputResponses", "requestState")
 
 
-def key(method: str, params: Any = UNSET) -> Key | None:
-    """The key of a request; None for one whose result must not be kept.
+def cache_key(method: str, params: Any = UNSET) -> CacheKey | None:
+    """Return the cache key of a request, or None if its result must not be cached.
 
-    That is any other method, and a request that carries input: its result depends on more than the key says.
-    `_meta` says how a request is made, not what it asks for, and is no part of the key.
+    The result of a request with input depends on more than the key. `_meta` describes how a request is made,
+    and is not part of the key.
     """
-    if method not in CACHEABLE:
+    if method not in CACHEABLE_METHODS:
         return None
     plain: Any = dict[str, Any]() if params is UNSET else msgspec.to_builtins(params)
-    if not is_object(plain) or any(name in plain for name in _ROUNDS):
+    if not is_object(plain) or any(name in plain for name in _INPUT_PARAMS):
         return None
-    asked = {name: value for name, value in plain.items() if name != "_meta"}
-    return method, msgspec.json.encode(asked, order="deterministic")
+    members = {name: value for name, value in plain.items() if name != "_meta"}
+    return method, msgspec.json.encode(members, order="deterministic")
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _CachedResult:
     result: bytes
-    until: float
+    expires: float
     size: int
 
 
 class ResponseCache:
-    """Results by the request that they answer, as long as they are fresh; the least recently used go first.
+    """Results by their requests. The least recently used are dropped first.
 
-    At most so many `entries` and bytes (`size`) are kept, and none longer than `longest` seconds.
+    `entries` and `size` (in bytes) limit the whole cache, `max_ttl` (in seconds) the age of each result.
     """
 
-    def __init__(self, entries: int = 256, size: int = 8 << 20, longest: float = LONGEST) -> None:
-        self.changes: int = 0
-        """How often something was forgotten: what to note when a request is sent, for `put`."""
-        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
-        self._room = size
-        self._most = entries
-        self._largest = size
-        self._longest = longest
+    def __init__(
+        self, entries: int = _MAX_ENTRIES, size: int = DEFAULT_LIMITS.cache_bytes, max_ttl: float = MAX_TTL
+    ) -> None:
+        self.generation: int = 0
+        """The number of invalidations. Note it when a request is sent, for `put`."""
+        self._entries: OrderedDict[CacheKey, _CachedResult] = OrderedDict()
+        self._free_bytes = size
+        self._max_bytes = size
+        self._max_entries = entries
+        self._max_ttl = max_ttl
 
     def __len__(self) -> int:
         return len(self._entries)
 
     @property
     def size(self) -> int:
-        """How many bytes are kept."""
-        return self._largest - self._room
+        """The bytes in use."""
+        return self._max_bytes - self._free_bytes
 
-    def get(self, key: Key, now: float) -> bytes | None:
-        """The bytes of a result that is fresh."""
+    def get(self, key: CacheKey, now: float) -> bytes | None:
+        """Return the bytes of a result that has not expired."""
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if now >= entry.until:
+        if now >= entry.expires:
             self._drop(key)
             return None
         self._entries.move_to_end(key)
         return entry.result
 
-    def put(self, key: Key, result: bytes, ttl_ms: float, now: float, changes: int | None = None) -> None:
-        """Keep the bytes of a complete result that came `now`, in the place of what was kept for the request.
+    def put(self, key: CacheKey, result: bytes, ttl_ms: float, now: float, generation: int | None = None) -> None:
+        """Store the bytes of a complete result that arrived `now`.
 
-        `changes` is what the attribute said when the request was sent: if something was forgotten since, the result
-        may be older than the notification that said so, and is not kept.
+        `generation` is the one at the time of the request. If it has changed since, the result may be older than the
+        notification that invalidated it, and is not stored.
         """
         if key in self._entries:
             self._drop(key)
         size = len(result) + len(key[1])
-        if not ttl_ms > 0 or size > self._largest or changes not in (None, self.changes):
+        if not ttl_ms > 0 or size > self._max_bytes or generation not in (None, self.generation):
             return
-        until = now + min(ttl_ms, self._longest * 1000) / 1000
-        self._entries[key] = _Entry(bytes(result), until, size)
-        self._room -= size
-        while self._room < 0 or len(self._entries) > self._most:
+        expires = now + min(ttl_ms, self._max_ttl * 1000) / 1000
+        self._entries[key] = _CachedResult(bytes(result), expires, size)
+        self._free_bytes -= size
+        while self._free_bytes < 0 or len(self._entries) > self._max_entries:
             self._drop(next(iter(self._entries)))
 
-    def forget(self, method: str) -> None:
-        """Drop all results of a method, or of those that a notification such as `…/list_changed` makes stale.
+    def invalidate(self, method: str) -> None:
+        """Drop the results of a method, or those that a notification such as `…/list_changed` makes stale.
 
-        Also for a cursor that the server does not know any more: every page of the list goes.
+        All pages of a list are dropped, including those of cursors that the server no longer knows.
         """
-        self.changes += 1
-        stale = _CHANGED.get(method, (method,))
+        self.generation += 1
+        stale = STALE_METHODS.get(method, (method,))
         for key in [key for key in self._entries if key[0] in stale]:
             self._drop(key)
 
-    def forget_resource(self, uri: str) -> None:
-        """Drop what was read of a resource that was updated, and of those that it is a part of."""
-        self.changes += 1
-        for key in [key for key in self._entries if key[0] == _READ and _holds(_uri(key), uri)]:
+    def invalidate_resource(self, uri: str) -> None:
+        """Drop the content of a resource that was updated, and of the resources that it is a part of."""
+        self.generation += 1
+        for key in [key for key in self._entries if key[0] == _READ and _contains(_uri(key), uri)]:
             self._drop(key)
 
     def clear(self) -> None:
-        """Drop everything, as when the authorization changes."""
-        self.changes += 1
+        """Drop all results."""
+        self.generation += 1
         self._entries.clear()
-        self._room = self._largest
+        self._free_bytes = self._max_bytes
 
-    def _drop(self, key: Key) -> None:
-        self._room += self._entries.pop(key).size
+    def _drop(self, key: CacheKey) -> None:
+        self._free_bytes += self._entries.pop(key).size
 
 
-def _uri(key: Key) -> str:
-    """The URI in the parameters of a read."""
+def _uri(key: CacheKey) -> str:
+    """Return the URI in the parameters of `resources/read`."""
     uri = msgspec.json.decode(key[1]).get("uri")
     return uri if isinstance(uri, str) else ""
 
 
-def _holds(uri: str, part: str) -> bool:
-    """Whether a resource is the other one, or a folder above it."""
+def _contains(uri: str, part: str) -> bool:
+    """Return whether two URIs are equal, or the first is a folder above the second."""
     return part == uri or part.startswith(uri if uri.endswith("/") else f"{uri}/")

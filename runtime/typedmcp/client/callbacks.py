@@ -1,7 +1,7 @@
-"""What a server may ask of a client: its model, the person before it, its folders.
+"""The callbacks that answer input requests of a server: sampling, elicitation and roots.
 
-Written once, in the dialect. On a modern wire the questions come in an `InputRequiredResult`, on older ones as
-requests of the server's.
+They use the dialect. A modern server puts its input requests into an `InputRequiredResult`, a legacy server sends
+requests of its own.
 https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr
 """
 
@@ -9,38 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import NoneType
 from typing import Any, TypeAlias, cast
 
-from mcpspec._support.objects import is_array, is_object
-from mcpspec._support.structs import decode, from_builtins, to_builtins
+from mcpspec._support.objects import is_object
+from mcpspec._support.structs import from_builtins, to_builtins
 from typedmcp import dialect
-from typedmcp.dispatch import is_awaitable
-from typedmcp.edge.revisions import DIALECT, methods, types
-from typedmcp.errors import DecodeError, Error, MethodNotFound, RemoteError, UsageError, in_params
+from typedmcp.errors import (
+    INTERNAL_ERROR,
+    DecodeError,
+    Error,
+    MethodNotFoundError,
+    RemoteError,
+    UsageError,
+    to_invalid_params,
+)
+from typedmcp.revisions.capabilities import client_capabilities
+from typedmcp.revisions.features import methods_of, structs_of
+from typedmcp.revisions.input_requests import INPUT_METHODS, downgrade_result, upgrade_request
+from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["Callbacks", "Elicit", "Roots", "Sample", "with_defaults"]
+__all__ = ["Callbacks", "Elicit", "Roots", "Sample", "to_remote_error", "with_defaults"]
 
 D = dialect.structs
 
-Question: TypeAlias = "D.ElicitRequestFormParams | D.ElicitRequestURLParams"
+ElicitParams: TypeAlias = "D.ElicitRequestFormParams | D.ElicitRequestURLParams"
 
 Sample: TypeAlias = Callable[
     ["D.CreateMessageRequestParams"], "D.CreateMessageResult | Awaitable[D.CreateMessageResult]"
 ]
-"""Asks the model."""
+"""Asks the model for a message."""
 
 Elicit: TypeAlias = Callable[
-    [Question], "D.ElicitResult | Mapping[str, Any] | Awaitable[D.ElicitResult | Mapping[str, Any] | None] | None"
+    [ElicitParams], "D.ElicitResult | Mapping[str, Any] | Awaitable[D.ElicitResult | Mapping[str, Any] | None] | None"
 ]
-"""Asks the person. A mapping accepts with these contents and the form's defaults for others, None declines."""
+"""Asks the user. A mapping accepts, with this content and the form's defaults for other fields. None declines."""
 
 Roots: TypeAlias = "Sequence[str | D.Root] | Callable[[], Sequence[str | D.Root] | Awaitable[Sequence[str | D.Root]]]"
-"""The folders, as URIs or roots, or what gives them."""
+"""The roots, as URIs or `Root` objects, or a function that returns them."""
 
 
-def with_defaults(params: Question, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What a form is filled in with: `content`, and the defaults of the fields that it leaves out."""
+def with_defaults(params: ElicitParams, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return `content` with the defaults of the form's other fields."""
     schema = to_builtins(params).get("requestedSchema", {})
     fields: dict[str, Any] = schema.get("properties", {})
     defaults = {name: field["default"] for name, field in fields.items() if is_object(field) and "default" in field}
@@ -49,106 +58,76 @@ def with_defaults(params: Question, content: Mapping[str, Any] | None = None) ->
 
 @dataclass(frozen=True)
 class Callbacks:
-    """What a client answers questions with; without one it has not the capability."""
+    """The callbacks of a client. The client declares a capability for each callback."""
 
     sample: Sample | None = None
     elicit: Elicit | None = None
     roots: Roots | None = None
-    more: Mapping[str, Any] | None = None
-    """Capabilities beside those that follow from the callbacks, such as `{"sampling": {"tools": {}}}`."""
+    more_capabilities: Mapping[str, Any] | None = None
+    """Capabilities in addition to those of the callbacks, such as `{"sampling": {"tools": {}}}`."""
 
     def capabilities(self, revision: str) -> Any:
-        """What the client declares, in the types of a revision."""
-        declared: dict[str, Any] = {}
-        if self.sample is not None:
-            declared["sampling"] = {}
-        if self.elicit is not None:
-            has_modes = hasattr(types(revision), "ElicitRequestURLParams")
-            declared["elicitation"] = {"form": {}, "url": {}} if has_modes else {}
-        if self.roots is not None:
-            declared["roots"] = {} if revision == DIALECT else {"listChanged": True}
-        return from_builtins({**declared, **(self.more or {})}, types(revision).ClientCapabilities)
+        """Return the capabilities to declare, in the types of a revision."""
+        declared = client_capabilities(
+            revision,
+            sampling=self.sample is not None,
+            elicitation=self.elicit is not None,
+            roots=self.roots is not None,
+        )
+        return from_builtins({**declared, **(self.more_capabilities or {})}, structs_of(revision).ClientCapabilities)
 
     async def answer(self, request: Any) -> Any:
-        """The result for one question, in the dialect.
+        """Return the result for one input request, in the dialect.
 
-        Raises `MethodNotFound` for a question that the client did not declare to answer.
+        Raises `MethodNotFoundError` for a request whose capability the client has not declared.
         """
         if isinstance(request, D.CreateMessageRequest) and self.sample is not None:
-            return _checked(await _given(self.sample(request.params)), D.CreateMessageResult, "sample")
+            result = await _await(self.sample(request.params))
+            if not isinstance(result, D.CreateMessageResult):
+                raise UsageError(f"sample returned {type(result).__name__}, expected CreateMessageResult")
+            return result
         if isinstance(request, D.ElicitRequest) and self.elicit is not None:
-            return _elicited(request.params, await _given(self.elicit(request.params)))
+            return _to_elicit_result(request.params, await _await(self.elicit(request.params)))
         if isinstance(request, D.ListRootsRequest) and self.roots is not None:
-            given = await _given(self.roots()) if callable(self.roots) else self.roots
-            return D.ListRootsResult(roots=[D.Root(uri=root) if isinstance(root, str) else root for root in given])
-        raise MethodNotFound(str(request.method))
+            roots = await _await(self.roots()) if callable(self.roots) else self.roots
+            return D.ListRootsResult(roots=[D.Root(uri=root) if isinstance(root, str) else root for root in roots])
+        raise MethodNotFoundError(str(request.method))
 
-    async def answer_older(self, method: str, params: bytes, revision: str) -> Any:
-        """The result for a request of an older server's, in the types of its revision.
+    async def answer_legacy(self, method: str, params: bytes, revision: str) -> Any:
+        """Return the result for a request of a legacy server, in the types of its revision.
 
-        Raises `RemoteError` for what it is answered with instead.
+        Raises `RemoteError` for the error to respond with.
         """
-        record = methods(revision).SERVER_REQUESTS.get(method)
         if method == "ping":
             return {}
-        if record is None or method not in _REQUESTS:
-            raise MethodNotFound(method)
+        if method not in methods_of(revision).SERVER_REQUESTS or method not in INPUT_METHODS:
+            raise MethodNotFoundError(method)
         try:
-            plain: dict[str, Any] = {} if record.params is NoneType else to_builtins(decode(params, record.params))
-            request = _newer(method, plain)
+            request = upgrade_request(method, params, revision)
         except DecodeError as error:
-            raise in_params(error) from error
-        result = to_builtins(await self.answer(request))
-        return from_builtins(_older(method, result, revision), record.result)
+            raise to_invalid_params(error) from error
+        return downgrade_result(method, await self.answer(request), revision)
 
 
-_REQUESTS = {name: record.message for name, record in dialect.methods.METHODS.items() if record.kind == "input"}
-"""What a server may ask, by method."""
-
-
-def _newer(method: str, plain: dict[str, Any]) -> Any:
-    """An older request in the dialect."""
-    kept = {key: value for key, value in plain.items() if key not in ("_meta", "task", "elicitationId")}
-    if method == "elicitation/create":
-        kept = {"mode": "form", **kept}
-    return from_builtins({"method": method, "params": kept}, _REQUESTS[method])
-
-
-def _older(method: str, plain: dict[str, Any], revision: str) -> dict[str, Any]:
-    """A result as an older revision has it: a message has one content there, and some none of the newer kinds."""
-    kept = {key: value for key, value in plain.items() if key != "resultType"}
-    if method == "sampling/createMessage" and not hasattr(types(revision), "ToolUseContent"):
-        content = kept["content"]
-        if is_array(content):
-            kept["content"] = content[0] if content else {"type": "text", "text": ""}
-    return kept
-
-
-def _elicited(params: Question, given: Any) -> D.ElicitResult:
-    if given is None:
+def _to_elicit_result(params: ElicitParams, value: Any) -> D.ElicitResult:
+    if value is None:
         return D.ElicitResult(action="decline")
-    if isinstance(given, D.ElicitResult):
-        return given
-    if not isinstance(given, Mapping):
-        raise UsageError(f"elicit gave {type(given).__name__}, expected ElicitResult, a mapping or None")
+    if isinstance(value, D.ElicitResult):
+        return value
+    if not isinstance(value, Mapping):
+        raise UsageError(f"elicit returned {type(value).__name__}, expected ElicitResult, a mapping or None")
     if isinstance(params, D.ElicitRequestURLParams):
         return D.ElicitResult(action="accept")
-    content = with_defaults(params, cast("Mapping[str, Any]", given))
+    content = with_defaults(params, cast("Mapping[str, Any]", value))
     return from_builtins({"action": "accept", "content": content}, D.ElicitResult)
 
 
-def _checked(given: Any, kind: type, name: str) -> Any:
-    if not isinstance(given, kind):
-        raise UsageError(f"{name} gave {type(given).__name__}, expected {kind.__name__}")
-    return given
-
-
-async def _given(value: Any) -> Any:
+async def _await(value: Any) -> Any:
     return await value if is_awaitable(value) else value
 
 
-def refusal(error: BaseException, method: str) -> RemoteError:
-    """What a server is told when a callback fails."""
+def to_remote_error(error: BaseException, method: str) -> RemoteError:
+    """Return the error response for a callback that failed. Only typedmcp's own exceptions are disclosed."""
     if isinstance(error, RemoteError):
         return error
-    return RemoteError(-32603, f"the client failed in {method}" if not isinstance(error, Error) else str(error))
+    return RemoteError(INTERNAL_ERROR, str(error) if isinstance(error, Error) else f"the client failed in {method}")

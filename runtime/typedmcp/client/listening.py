@@ -1,165 +1,114 @@
-"""Hearing of what changes at a server.
+"""Serving subscriptions: requests for changes, repeated after each restart of the server.
 
-A modern server tells a `subscriptions/listen` request, an older one tells the session, and resources by
-`resources/subscribe`.
-https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions
+A modern server sends changes in answer to `subscriptions/listen`. A legacy server sends changes of lists to every
+session, and changes of the resources that the session has subscribed to.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Final
 
 from typedmcp import dialect
-from typedmcp.changes import Change
-from typedmcp.errors import ConnectionLost, Error, RequestTimeout
+from typedmcp.client.calls import CallRunner
+from typedmcp.client.connection import STABLE_SECONDS, ConnectionManager
+from typedmcp.client.request_encoder import META_PLACEHOLDER
+from typedmcp.client.session import ClientSession
+from typedmcp.client.subscriptions import Subscription
+from typedmcp.errors import ConnectionLostError, HttpStatusError, ServerBusyError
+from typedmcp.revisions.features import FEATURES
 
-if TYPE_CHECKING:
-    from typedmcp.client.client import Client
-
-__all__ = ["Changed", "Subscription"]
+__all__ = ["SubscriptionRunner"]
 
 D = dialect.structs
 
-KINDS: dict[str, Change] = {
-    "notifications/tools/list_changed": "tools",
-    "notifications/prompts/list_changed": "prompts",
-    "notifications/resources/list_changed": "resources",
-    "notifications/resources/updated": "resource",
-}
+_FIRST_DELAY: Final = 0.25
+"""Seconds before a broken subscription is requested again. Doubled with each failure."""
+
+_MAX_DELAY: Final = 5.0
+
+_UNSUBSCRIBE_TIMEOUT: Final = 60.0
+"""Seconds for `resources/unsubscribe`, if calls have no timeout."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """Something changed: a list, or what can be read at `uri` where `kind` is "resource"."""
+class SubscriptionRunner:
+    """Keeps the subscriptions of a client open, across restarts of the server.
 
-    kind: Change
-    uri: str | None = None
-
-
-class Subscription:
-    """What changes, as an async iterator; to be entered with `async with`, which ends it too.
-
-    A change that happens again before it is taken is given once. After a restart of the server everything that is
-    listened for is given, since nobody knows what was missed.
+    `subscriptions` is the set of open subscriptions, to which the client passes changes.
     """
 
-    def __init__(self, client: Client, wanted: Iterable[Change], uris: Iterable[str]) -> None:
-        self._client = client
-        self.wanted: set[Change] = set(wanted)
-        self.uris: set[str] = set(uris)
-        self.granted: D.SubscriptionFilter | None = None
-        """What a modern server agreed to tell; None until it did, and on older wires."""
-        self.id: int | None = None
-        self._happened: dict[Changed, None] = {}
-        self._news = asyncio.Event()
-        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._ended = False
-        self._error: Error | None = None
-        self._listening: asyncio.Task[None] | None = None
+    def __init__(self, connection: ConnectionManager, calls: CallRunner, subscriptions: set[Subscription]) -> None:
+        self._connection = connection
+        self._calls = calls
+        self._subscriptions = subscriptions
+        self._subscribed_uris: set[str] = set()
+        """The resources that the session of a legacy server is subscribed to."""
 
-    @property
-    def filter(self) -> D.SubscriptionFilter:
-        """What is asked for on a modern wire."""
-        asked = D.SubscriptionFilter()
-        if "tools" in self.wanted:
-            asked.tools_list_changed = True
-        if "prompts" in self.wanted:
-            asked.prompts_list_changed = True
-        if "resources" in self.wanted:
-            asked.resources_list_changed = True
-        if self.uris:
-            asked.resource_subscriptions = sorted(self.uris)
-        return asked
+    def reset(self) -> None:
+        """Forget the subscriptions of the last session."""
+        self._subscribed_uris.clear()
 
-    @property
-    def is_established(self) -> bool:
-        """Whether the server has said that it tells."""
-        return self._ready.done()
-
-    # For whoever listens
-
-    async def __aenter__(self) -> Subscription:
-        self._listening = asyncio.get_running_loop().create_task(self._client._listen(self))  # pyright: ignore[reportPrivateUsage]
-        self._listening.add_done_callback(self._over)
+    async def run(self, subscription: Subscription) -> None:
+        """Serve a subscription until it ends, across restarts of the server."""
+        self._subscriptions.add(subscription)
+        failures = 0
         try:
-            await self._acknowledged()
-        except BaseException:
-            await self.close()
-            raise
-        return self
+            while True:
+                session = await self._connection.connect()
+                start = asyncio.get_running_loop().time()
+                try:
+                    if FEATURES[self._connection.server.revision].has_listen:
+                        await self._listen(session, subscription)
+                        return
+                    await self._subscribe(session, subscription)
+                except ConnectionLostError as error:
+                    can_reconnect = not self._connection.is_closed and self._connection.can_reconnect(session)
+                    if not subscription.is_established or not can_reconnect:
+                        raise
+                    is_stable = asyncio.get_running_loop().time() - start > STABLE_SECONDS
+                    failures = 1 if is_stable else failures + 1
+                    await self._wait_before_retry(session, failures, error)
+                    subscription.add_all()
+        finally:
+            self._subscriptions.discard(subscription)
 
-    async def _acknowledged(self) -> None:
-        seconds = self._client.timeout
-        try:
-            await asyncio.wait_for(asyncio.shield(self._ready), seconds)
-        except TimeoutError:
-            raise RequestTimeout(seconds or 0.0).of_call("subscriptions/listen", self.id or "none") from None
+    async def _wait_before_retry(self, session: ClientSession, failures: int, error: ConnectionLostError) -> None:
+        """Wait before requesting a broken stream again. Reopening a session that has ended has a delay of its own.
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    def __aiter__(self) -> Subscription:
-        return self
-
-    async def __anext__(self) -> Changed:
-        """The next change. Raises `ConnectionLost` where the end was not the server's or this side's will."""
-        while not self._happened:
-            if self._ended:
-                if self._error is not None:
-                    raise self._error
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        changed = next(iter(self._happened))
-        del self._happened[changed]
-        return changed
-
-    async def close(self) -> None:
-        """Stop listening. Twice is once."""
-        self._end(None)
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.wait([self._listening])
-
-    # For the client
-
-    def established(self, granted: D.SubscriptionFilter | None) -> None:
-        """The server tells from now on."""
-        self.granted = granted
-        if not self._ready.done():
-            self._ready.set_result(None)
-
-    def heard(self, changed: Changed) -> None:
-        """Something changed; not everything is wanted here."""
-        if changed.uri in self.uris if changed.kind == "resource" else changed.kind in self.wanted:
-            self._happened[changed] = None
-            self._news.set()
-
-    def missed(self) -> None:
-        """Anything may have changed."""
-        for kind in self.wanted:
-            self.heard(Changed(kind))
-        for uri in self.uris:
-            self.heard(Changed("resource", uri))
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, Error):
-            error = ConnectionLost(f"listening failed: {error!r}")
-        self._end(error)
-
-    def _end(self, error: Any) -> None:
-        if self._ended:
+        Raises the error if another request would get the same response, or after too many failures.
+        """
+        reconnects = self._connection.reconnects
+        if reconnects is None or session.has_ended:
             return
-        self._ended = True
-        self._error = error
-        if not self._ready.done():
-            self._ready.set_exception(error or ConnectionLost("the server ended the subscription"))
-            self._ready.exception()  # it may be that nobody waits
-        self._news.set()
+        is_rejected = isinstance(error, HttpStatusError) and error.status < 500 and error.status != 429
+        if is_rejected or failures > reconnects:
+            raise error
+        delay = error.retry_after if isinstance(error, ServerBusyError) else None
+        await asyncio.sleep(min(_FIRST_DELAY * 2**failures, _MAX_DELAY) if delay is None else delay)
+
+    async def _listen(self, session: ClientSession, subscription: Subscription) -> None:
+        call = session.start_call("subscriptions/listen", timeout=None)
+        subscription.id = call.id
+        encoder = self._connection.encoder
+        params = D.SubscriptionsListenRequestParams(meta=META_PLACEHOLDER, notifications=subscription.filter)
+        await session.exchange(call, encoder.params(call.method, params, encoder.meta(None)))
+
+    async def _subscribe(self, session: ClientSession, subscription: Subscription) -> None:
+        """Subscribe to the resources that have no subscription yet, and wait until the session has ended."""
+        for uri in subscription.uris - self._subscribed_uris:
+            self._subscribed_uris.add(uri)
+            await self._calls.exchange(session, "resources/subscribe", {"uri": uri}, {})
+        subscription.establish(None)
+        try:
+            await session.end_event.wait()
+            raise ConnectionLostError("the connection ended")
+        finally:
+            if not session.has_ended:
+                self._unsubscribe(session, subscription)
+
+    def _unsubscribe(self, session: ClientSession, subscription: Subscription) -> None:
+        others = {uri for other in self._subscriptions - {subscription} for uri in other.uris}
+        for uri in subscription.uris - others:
+            self._subscribed_uris.discard(uri)
+            timeout = self._connection.timeout or _UNSUBSCRIBE_TIMEOUT
+            session.exchange_in_background("resources/unsubscribe", {"uri": uri}, timeout)

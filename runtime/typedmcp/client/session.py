@@ -1,29 +1,40 @@
-"""A session with a server: calls that wait, and what is done with each message that comes.
+"""A session with one server: open calls, and the dispatch of every message that arrives.
 
-The tables and deadlines are `typedmcp.peer`'s, what is no message `typedmcp.wire`'s. How messages travel is up to the
-class: `lines` for a stream of them, `http` for one request each. Nothing here knows eras or types: results come as the
-bytes that they were sent as.
+`typedmcp.protocol.pending` keeps the table of calls with their deadlines, and `typedmcp.protocol.framing` classifies
+invalid messages. A subclass moves the bytes: `StreamSession` over a byte stream, `HttpSession` with one request per
+message. Sessions know neither revisions nor types: a result is passed on as the bytes that the server sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from typedmcp.client.mirror import Mirror
-from typedmcp.errors import ConnectionLost, Error, ProtocolError, RemoteError
-from typedmcp.peer import Call, Kind, Peer, Report
-from typedmcp.wire import Bad, Batch, Frame, Oversize, RequestId, answered_id, envelope, examine
+from typedmcp.client.param_headers import ParamHeaders
+from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RemoteError
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.framing import (
+    Batch,
+    Frame,
+    InvalidMessage,
+    OversizeMessage,
+    RequestId,
+    classify,
+    classify_value,
+    find_response_id,
+)
+from typedmcp.protocol.pending import Call, PendingRequests
 
-__all__ = ["Listener", "Pending", "Session", "SessionLost"]
+__all__ = ["ClientSession", "PendingCall", "SessionListener", "SessionLostError"]
 
 
-class _Envelope(msgspec.Struct):
-    """Any message: what is in it is looked at by whoever waits for it."""
+class _Message(msgspec.Struct):
+    """Any message. Its parts stay undecoded until their receiver decodes them."""
 
     jsonrpc: Literal["2.0"]
     id: RequestId | UnsetType = UNSET
@@ -33,243 +44,257 @@ class _Envelope(msgspec.Struct):
     error: Raw | UnsetType = UNSET
 
 
-_decode = msgspec.json.Decoder(_Envelope).decode
+_decode = msgspec.json.Decoder(_Message).decode
 
 
-class Listener(Protocol):
-    """Who is told of what the server says on its own."""
+class SessionListener(Protocol):
+    """Receives the messages of a server that are not responses."""
 
-    def heard(self, method: str, params: bytes, call: Call | None) -> None:
-        """A notification; `call` is the open call that its progress token names."""
+    def on_notification(self, method: str, params: bytes, call: Call | None) -> None:
+        """Handle a notification. `call` is the open call that its progress token names."""
         ...
 
-    def asked(self, id: RequestId, method: str, params: bytes) -> None:
-        """A request of the server's, which older revisions have."""
+    def on_request(self, id: RequestId, method: str, params: bytes) -> None:
+        """Handle a request of the server. Only legacy revisions have them."""
         ...
 
-    def report(self, report: Report) -> None:
-        """Something odd."""
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Handle a diagnostic."""
         ...
 
-    def lost(self) -> None:
-        """The connection ended."""
+    def on_disconnect(self) -> None:
+        """Handle the end of the session."""
         ...
 
 
-class SessionLost(ConnectionLost):
-    """The server does not know the session any more: the call was not executed."""
+class SessionLostError(ConnectionLostError):
+    """The server has forgotten the session, so it did not execute the call."""
 
 
-class Pending:
-    """What a call of ours remembers: the future of its answer, and whom to tell of its progress."""
+class PendingCall:
+    """An open call: the future of its result, and its progress callback."""
 
-    __slots__ = ("answer", "on_progress", "timer")
+    __slots__ = ("on_progress", "response", "timer")
 
-    def __init__(self, answer: asyncio.Future[Raw], on_progress: Any = None) -> None:
-        self.answer: asyncio.Future[Raw] = answer
-        self.on_progress: Any = on_progress
+    def __init__(self, response: asyncio.Future[Raw], on_progress: Callable[[Any], object] | None = None) -> None:
+        self.response: asyncio.Future[Raw] = response
+        self.on_progress: Callable[[Any], object] | None = on_progress
         self.timer: asyncio.Timeout | None = None
-        """What ends the call in time, where it has a timer of its own."""
+        """The timer of the task that makes the call, over HTTP."""
 
 
-class Session(ABC):
-    """What all connections to a server have in common: the table of calls, and where messages go."""
+class ClientSession(ABC):
+    """A session with a server, over any transport."""
 
-    renewable: bool = False
-    """Whether a new session may be begun by itself where this one has ended."""
+    is_renewable: bool = False
+    """True if a new session may follow this one without the option `restart`."""
 
-    mirror: Mirror | None = None
-    """What stands in headers too, where there are any."""
+    param_headers: ParamHeaders | None = None
+    """The parameters that requests repeat in headers, over HTTP."""
 
-    def __init__(self, listener: Listener) -> None:
-        self.peer: Peer = Peer()
+    def __init__(self, listener: SessionListener) -> None:
+        self.requests: PendingRequests = PendingRequests()
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
-        self.ended: bool = False
-        """Whether nothing can be called any more."""
-        self.over: asyncio.Event = asyncio.Event()
-        """Set when everything that was open has failed."""
+        self.has_ended: bool = False
+        """True once no further call can be made."""
+        self.end_event: asyncio.Event = asyncio.Event()
+        """Set once all open calls have failed."""
 
-    # Calling
+    # Calls
 
-    def begin(
-        self, method: str, *, timeout: float | None = None, latest: float | None = None, on_progress: Any = None
+    def start_call(
+        self,
+        method: str,
+        *,
+        timeout: float | None = None,
+        latest: float | None = None,
+        on_progress: Callable[[Any], object] | None = None,
     ) -> Call:
-        """A call with a new id, which is its progress token too. It has to be posted next.
+        """Register a call with a new id, which is also its progress token. Then call `exchange`.
 
-        `timeout` is how many seconds without an answer or progress it may take, `latest` how many in all.
-        Raises `ConnectionLost` at the end of the connection.
+        `timeout` is the time in seconds without a response or progress, `latest` the total time.
+        Raises `ConnectionLostError` if the session has ended.
         """
-        if self.ended:
-            raise self.loss().of_call(method, "none")
-        pending = Pending(self._loop.create_future(), on_progress)
-        return self.peer.call(method, pending, self._loop.time(), timeout=timeout, latest=latest)
+        if self.has_ended:
+            raise self.end_error().attach_call(method, "none")
+        pending = PendingCall(self._loop.create_future(), on_progress)
+        return self.requests.add_call(method, pending, self._loop.time(), timeout=timeout, latest=latest)
 
     @abstractmethod
     async def exchange(self, call: Call, params: Any) -> Raw:
-        """Send a call and wait for the bytes of its result.
+        """Send a request and return the bytes of its result. A cancelled call is cancelled at the server.
 
-        Raises `RemoteError` for an error answer, `RequestTimeout`, `ConnectionLost` at the end of the connection,
-        and `ProtocolError` for an answer that is none. Cancelled, it tells the server.
+        Raises `RemoteError` for an error response, `RequestTimeoutError`, `ConnectionLostError` at the end of the
+        connection, and `ProtocolError` for an invalid response.
         """
 
     @abstractmethod
-    def forget(self, method: str, params: Any, timeout: float) -> None:
-        """Send a call whose answer nobody waits for."""
+    def exchange_in_background(self, method: str, params: Any, timeout: float) -> None:
+        """Send a request and discard its response. `timeout` is in seconds."""
 
     @abstractmethod
     def notify(self, method: str, params: Any = UNSET) -> None:
         """Send a notification."""
 
-    async def tell(self, method: str) -> None:
-        """Send a notification that what is sent next must not overtake."""
+    async def notify_in_order(self, method: str) -> None:
+        """Send a notification that no later message overtakes."""
         self.notify(method)
 
     @abstractmethod
-    def answer(self, id: RequestId, result: Any) -> None:
-        """Answer a request of the server's."""
+    def respond(self, id: RequestId, result: Any) -> None:
+        """Send the result of a request of the server."""
 
     @abstractmethod
-    def refuse(self, id: RequestId, code: int, message: str, data: Any = None) -> None:
-        """Answer a request of the server's with an error."""
+    def respond_with_error(self, id: RequestId, code: int, message: str, data: Any = None) -> None:
+        """Send an error response to a request of the server."""
 
     @property
     @abstractmethod
-    def congested(self) -> bool:
-        """Whether the server does not read what it is sent."""
+    def is_congested(self) -> bool:
+        """True while the server is not reading."""
 
-    async def settle(self, revision: str, *, handshake: bool) -> None:  # noqa: ARG002  # others depend on it
-        """A revision was agreed on; after a handshake the server is told so."""
+    def propose_revision(self, revision: str) -> None:  # noqa: B027  # only HTTP needs it
+        """Use this modern revision for requests until a revision is negotiated."""
+
+    async def apply_revision(self, revision: str, *, handshake: bool) -> None:  # noqa: ARG002  # HTTP needs it
+        """Use the negotiated revision from now on, and complete the handshake if there was one."""
         if handshake:
-            await self.tell("notifications/initialized")
+            await self.notify_in_order("notifications/initialized")
 
-    def progressed(self, call: Call) -> None:
-        """The server works on a call: its time starts again."""
-        self.peer.progressed(call.id, self._loop.time())
-        pending: Pending = call.owner
+    def record_progress(self, call: Call) -> None:
+        """Restart the timeout of a call, on which the server reports progress."""
+        self.requests.record_progress(call.id, self._loop.time())
+        pending: PendingCall = call.owner
         if pending.timer is not None and not pending.timer.expired():
             pending.timer.reschedule(call.deadline)
 
     @abstractmethod
-    def loss(self) -> Error:
-        """The error of a call that the end of the connection ends."""
+    def end_error(self) -> Error:
+        """Return the error for calls that are open when the session ends."""
 
-    def _fail_all(self) -> None:
-        """Every call that waits fails at once."""
-        self.ended = True
-        for call in self.peer.close()[1]:
-            pending: Pending = call.owner
-            if not pending.answer.done():
-                pending.answer.set_exception(self.loss().of_call(call.method, call.id))
-                pending.answer.exception()  # it may be that nobody waits any more
-        self._listener.lost()
-        self.over.set()
+    def _fail_all_calls(self) -> None:
+        self.has_ended = True
+        for call in self.requests.close()[1]:
+            pending: PendingCall = call.owner
+            if not pending.response.done():
+                pending.response.set_exception(self.end_error().attach_call(call.method, call.id))
+                pending.response.exception()  # marks it as retrieved: its caller may be gone
+        self._listener.on_disconnect()
+        self.end_event.set()
 
-    # What comes
+    # Incoming messages
 
-    def _take(self, line: bytes | Oversize) -> None:
-        """Take a line in, the fast way where it is an answer as it should be."""
+    def _receive(self, line: bytes | OversizeMessage) -> None:
+        """Dispatch a message. A well-formed response takes the fast path."""
         try:
-            message = _decode(line)  # type: ignore[arg-type]  # one that is too long is a TypeError
+            message = _decode(line)  # type: ignore[arg-type]  # an oversize message is a TypeError
         except (msgspec.MsgspecError, ValueError, RecursionError, TypeError):
-            self._look(line)
+            self._receive_slow(line)
             return
         if message.method is not UNSET:
-            self._heard(message)
+            self._receive_message(message)
         elif message.result is not UNSET and message.error is UNSET and message.id is not UNSET:
             self._resolve(message.id, message.result)
         else:
-            self._look(line)
+            self._receive_slow(line)
 
     def _resolve(self, id: RequestId, result: Raw) -> None:
-        call, odd = self.peer.resolve(id)
-        if odd is not None:
-            self._listener.report(Report(odd, _ODD[odd], None if call is None else call.method, id))
+        call = self._find_call(id, None)
         if call is not None:
-            pending: Pending = call.owner
-            if not pending.answer.done():
-                pending.answer.set_result(result)
+            pending: PendingCall = call.owner
+            if not pending.response.done():
+                pending.response.set_result(result)
 
-    def _fail(self, id: RequestId | None, error: Error) -> bool:
-        """End a call with an error. False if there is no call of that id."""
-        call, odd = self.peer.resolve(id)
-        if odd is not None:
-            self._listener.report(Report(odd, _ODD[odd], None if call is None else call.method, id, error=error))
-        if call is None:
-            return False
-        pending: Pending = call.owner
-        if not pending.answer.done():
-            pending.answer.set_exception(error.of_call(call.method, call.id))
-        return True
+    def _reject(self, id: RequestId | None, error: Error) -> None:
+        """End a call with an error."""
+        call = self._find_call(id, error)
+        if call is not None:
+            pending: PendingCall = call.owner
+            if not pending.response.done():
+                pending.response.set_exception(error.attach_call(call.method, call.id))
 
-    def _heard(self, message: _Envelope) -> None:
+    def _find_call(self, id: RequestId | None, error: Error | None) -> Call | None:
+        """Remove the call of a response from the table, and report an unexpected response."""
+        call, kind = self.requests.resolve(id)
+        if kind is not None:
+            method = None if call is None else call.method
+            self._listener.report(Diagnostic(kind, _UNEXPECTED_RESPONSES[kind], method, id, error=error))
+        return call
+
+    def _receive_message(self, message: _Message) -> None:
         params = b"{}" if message.params is UNSET else bytes(message.params)
         method = str(message.method)
         try:
             if message.id is not UNSET:
-                self._listener.asked(message.id, method, params)
+                self._listener.on_request(message.id, method, params)
             else:
-                progress = method == "notifications/progress"
-                self._listener.heard(method, params, self._call_of(params) if progress else None)
-        except Exception as error:  # nothing that is said must end the reading
-            self._listener.report(Report(Kind.FAILED, f"{method} could not be taken: {error!r}", method, error=error))
+                has_token = method == "notifications/progress"
+                self._listener.on_notification(method, params, self._find_call_of_token(params) if has_token else None)
+        except Exception as error:  # no message may end the task that reads
+            text = f"{method} could not be handled: {error!r}"
+            self._listener.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, method, error=error))
 
-    def _call_of(self, params: bytes) -> Call | None:
+    def _find_call_of_token(self, params: bytes) -> Call | None:
         try:
-            token = _progress_token(params).token
+            token = _decode_token(params).token
         except (msgspec.MsgspecError, ValueError):
             return None
-        return self.peer.pending.get(token)
+        return self.requests.calls.get(token)
 
-    # The slow look
+    # The slow path
 
-    def _look(self, line: bytes | Oversize) -> None:
-        found = examine(line)
-        if isinstance(found, Bad):
-            self._bad(found, line)
-        elif isinstance(found, Batch):
-            for item in found.items:
-                one = envelope(item)
-                if isinstance(one, Bad):
-                    self._bad(one, msgspec.json.encode(item))
+    def _receive_slow(self, line: bytes | OversizeMessage) -> None:
+        frame = classify(line)
+        if isinstance(frame, InvalidMessage):
+            self._receive_invalid(frame, line)
+        elif isinstance(frame, Batch):
+            for item in frame.items:
+                member = classify_value(item)
+                if isinstance(member, InvalidMessage):
+                    self._receive_invalid(member, msgspec.json.encode(item))
                 else:
-                    self._frame(one)
-        elif found is not None:
-            self._frame(found)
+                    self._receive_frame(member)
+        elif frame is not None:
+            self._receive_frame(frame)
 
-    def _frame(self, frame: Frame) -> None:
+    def _receive_frame(self, frame: Frame) -> None:
         if frame.method is not None:
             params = frame.value.get("params", UNSET)
             raw = UNSET if params is UNSET else Raw(msgspec.json.encode(params))
-            self._heard(_Envelope("2.0", UNSET if frame.id is None else frame.id, frame.method, raw))
+            self._receive_message(_Message("2.0", UNSET if frame.id is None else frame.id, frame.method, raw))
         elif "result" in frame.value and frame.id is not None:
             self._resolve(frame.id, Raw(msgspec.json.encode(frame.value["result"])))
         else:
-            self._refused(frame)
+            self._receive_error(frame)
 
-    def _refused(self, frame: Frame) -> None:
-        """An error answer. Without an id it is nobody's, unless only one call can be meant."""
-        error = RemoteError.of_wire(frame.value["error"])
+    def _receive_error(self, frame: Frame) -> None:
+        """End a call with an error response. An error without an id ends the only open call, if there is just one."""
+        error = RemoteError.from_wire(frame.value["error"])
         id = frame.id
-        if id is None and len(self.peer.pending) == 1:
-            id = next(iter(self.peer.pending))
+        if id is None and len(self.requests.calls) == 1:
+            id = next(iter(self.requests.calls))
         if id is None:
-            self._listener.report(Report(Kind.STRAY, f"an error without an id: {error}", error=error))
+            text = f"an error response without an id: {error}"
+            self._listener.report(Diagnostic(DiagnosticKind.UNEXPECTED_RESPONSE, text, error=error))
         else:
-            self._fail(id, error)
+            self._reject(id, error)
 
-    def _bad(self, bad: Bad, line: bytes | Oversize) -> None:
-        """Junk is never answered, since both ends might. A call that it was to answer ends with it."""
-        id = answered_id(line.head if isinstance(line, Oversize) else line)
-        self._listener.report(Report(Kind.MALFORMED, bad.reason, id=id))
-        if id is not None and id in self.peer.pending:
-            self._fail(id, ProtocolError(f"the answer is no message: {bad.reason}"))
+    def _receive_invalid(self, invalid: InvalidMessage, line: bytes | OversizeMessage) -> None:
+        """Report an invalid message, and end the call that it was the response to.
 
-    # Ending
+        It gets no response: two peers that answered invalid messages would never stop.
+        """
+        id = find_response_id(line.head if isinstance(line, OversizeMessage) else line)
+        self._listener.report(Diagnostic(DiagnosticKind.MALFORMED, invalid.reason, id=id))
+        if id is not None and id in self.requests.calls:
+            self._reject(id, ProtocolError(f"the response is not a valid message: {invalid.reason}"))
+
+    # The end
 
     async def close(self) -> None:
-        """End the connection; open calls fail. May be called by several, and again."""
+        """End the session. Open calls fail. May be called from any task, and more than once."""
         if self._closing is None:
             self._closing = self._loop.create_task(self._close())
         await asyncio.shield(self._closing)
@@ -278,14 +303,14 @@ class Session(ABC):
     async def _close(self) -> None: ...
 
 
-class _Token(msgspec.Struct):
+class _ProgressToken(msgspec.Struct):
     token: RequestId = msgspec.field(name="progressToken")
 
 
-_progress_token = msgspec.json.Decoder(_Token).decode
+_decode_token = msgspec.json.Decoder(_ProgressToken).decode
 
-_ODD = {
-    Kind.STRAY: "an answer to nothing",
-    Kind.LATE: "an answer to a call that had been given up",
-    Kind.ID_TYPE: "an answer whose id is a string where the call's was a number",
+_UNEXPECTED_RESPONSES = {
+    DiagnosticKind.UNEXPECTED_RESPONSE: "a response to no request",
+    DiagnosticKind.LATE_MESSAGE: "a response to a call that was cancelled or timed out",
+    DiagnosticKind.ID_TYPE_MISMATCH: "a response with a string as its id, where the request has a number",
 }

@@ -1,38 +1,48 @@
-"""How bytes get from one end to the other. `Transport` is all that a connection of one's own has to be."""
+"""Transports, which carry bytes from one end of a connection to the other."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 __all__ = ["HIGH_WATER", "Transport"]
 
-HIGH_WATER = 4 << 20
-"""How many bytes may wait to be sent before a connection is congested."""
+HIGH_WATER: Final = 4 << 20
+"""Bytes that may wait to be sent before a connection counts as congested."""
 
 
 class Transport(Protocol):
-    """A stream of bytes both ways. Lines may be cut anywhere.
+    """A connection: a stream of bytes in each direction, in chunks of any size.
 
-    One task reads at a time. Writing never waits; whoever has written much awaits `drain`.
+    Messages are lines. One task at a time reads. Writing never waits; a task that writes much awaits `drain` while the
+    connection is congested.
     """
 
     async def read(self) -> bytes:
-        """The next bytes, in any chunking; empty at the end. Raises `OSError` where the connection broke."""
+        """Return the next bytes, or empty bytes at the end. Raises `OSError` if the connection broke.
+
+        The call may be cancelled, also after `close`.
+        """
         ...
 
     def write(self, data: bytes) -> None:
-        """Queue bytes to be sent. What is written after the end is dropped."""
+        """Queue bytes to be sent. After the end of the connection they are dropped.
+
+        May raise `OSError` if the connection broke.
+        """
         ...
 
     @property
-    def congested(self) -> bool:
-        """Whether so much is queued that nobody should write before `drain` returns."""
+    def is_congested(self) -> bool:
+        """Return whether so many bytes are queued that the writer should await `drain`."""
         ...
 
     async def drain(self) -> None:
-        """Wait until the other end keeps up again; at the end of the connection at once."""
+        """Wait until the connection is no longer congested, or has ended."""
         ...
 
     async def close(self) -> None:
-        """Send what is queued, as far as the other end takes it, and end the connection. Twice is once."""
+        """Send the queued bytes, as far as the peer reads them, and end the connection. Further calls do nothing.
+
+        The server or client that uses the transport calls it.
+        """
         ...

@@ -1,4 +1,7 @@
-"""Files and consoles, by a thread for reading: an event loop cannot wait for a file, and a console is shared."""
+"""A transport over files and consoles, which reads and writes in threads.
+
+An event loop cannot wait for a file. It must not make a console non-blocking, since other processes share it.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,17 @@ import asyncio
 import os
 import select
 
-from typedmcp.threads import in_daemon
 from typedmcp.transports import HIGH_WATER
+from typedmcp.transports.concurrency import run_in_daemon_thread
 
 __all__ = ["FileTransport"]
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
+"""Bytes that are read at once."""
 
 
 class FileTransport:
-    """A connection over two file descriptors that block."""
+    """A connection over two blocking file descriptors."""
 
     def __init__(self, source: int, sink: int, high_water: int = HIGH_WATER) -> None:
         self._source, self._sink = source, sink
@@ -29,9 +33,9 @@ class FileTransport:
         self._broken = False
 
     async def read(self) -> bytes:
-        """The next bytes; empty at the end."""
+        """Return the next bytes, or empty bytes at the end."""
         try:
-            return await in_daemon(_read, self._source)
+            return await run_in_daemon_thread(_read, self._source)
         except OSError:
             return b""
 
@@ -51,7 +55,7 @@ class FileTransport:
             data = b"".join(self._queued)
             self._queued.clear()
             try:
-                await in_daemon(_write, self._sink, data)
+                await run_in_daemon_thread(_write, self._sink, data)
             except OSError:
                 self._broken = True
                 self._queued.clear()
@@ -60,16 +64,16 @@ class FileTransport:
         self._writer = None
 
     @property
-    def congested(self) -> bool:
-        """Whether too much waits to be sent."""
+    def is_congested(self) -> bool:
+        """Return whether more than `high_water` bytes wait to be sent."""
         return not self._drained.is_set()
 
     async def drain(self) -> None:
-        """Wait until it is sent."""
+        """Wait until the queued bytes are sent."""
         await self._drained.wait()
 
     async def close(self) -> None:
-        """Send what is queued. Cancelled, it ends without sending the rest."""
+        """Send the queued bytes and end the connection. If cancelled, drop the rest."""
         writer = self._writer
         try:
             if writer is not None:
@@ -86,8 +90,8 @@ class FileTransport:
 def _read(descriptor: int) -> bytes:
     while True:
         try:
-            return os.read(descriptor, _CHUNK)
-        except BlockingIOError:  # somebody who shares it does not want it to block
+            return os.read(descriptor, _CHUNK_BYTES)
+        except BlockingIOError:  # a process that shares the file made it non-blocking
             select.select([descriptor], [], [])
 
 

@@ -1,4 +1,4 @@
-"""Two ends in one process, for tests and for servers that a client holds as an object."""
+"""Two connected transports in one process, for tests and for servers in the same process as the client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["MemoryTransport", "memory_pair"]
 
 
 class _Pipe:
-    """One direction."""
+    """One direction of a connection."""
 
     def __init__(self, high_water: int) -> None:
         self.high_water = high_water
@@ -47,36 +47,36 @@ class _Pipe:
 
 
 class MemoryTransport:
-    """One end of a pair: what it writes, the other reads."""
+    """One end of a pair. The other end reads what this one writes."""
 
     def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
 
     async def read(self) -> bytes:
-        """The bytes that the other end has written since."""
+        """Return the bytes that the other end has written, or empty bytes at the end."""
         return await self._incoming.take()
 
     def write(self, data: bytes) -> None:
-        """Put bytes where the other end reads them."""
+        """Pass bytes to the other end."""
         self._outgoing.put(data)
 
     @property
-    def congested(self) -> bool:
-        """Whether the other end has not read what it should."""
+    def is_congested(self) -> bool:
+        """Return whether more than `high_water` bytes wait to be read."""
         return not self._outgoing.drained.is_set()
 
     async def drain(self) -> None:
-        """Wait until the other end has read."""
+        """Wait until the other end has read enough."""
         await self._outgoing.drained.wait()
 
     async def close(self) -> None:
-        """End both directions; what was written can still be read."""
+        """End both directions. The other end can still read what was written."""
         self._outgoing.end()
         self._incoming.end()
 
 
 def memory_pair(high_water: int = HIGH_WATER) -> tuple[MemoryTransport, MemoryTransport]:
-    """Two connected ends. `high_water` is how many unread bytes make the writer's end congested."""
+    """Return two connected transports. An end is congested while more than `high_water` of its bytes are unread."""
     there, back = _Pipe(high_water), _Pipe(high_water)
     return MemoryTransport(there, back), MemoryTransport(back, there)

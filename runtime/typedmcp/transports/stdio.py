@@ -1,7 +1,7 @@
-"""Standard input and output, kept for the protocol alone.
+"""A transport over standard input and output, reserved for messages.
 
-While a server runs, file descriptor 1 is standard error and 0 is empty: neither a stray `print` nor a child process
-can write between the messages or read them away.
+While a server runs, file descriptor 1 is standard error and 0 is empty. Neither a stray `print` nor a child process can
+write between the messages, or read them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["stdio"]
 
 @asynccontextmanager
 async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
-    """The transport of this process's standard input and output.
+    """Reserve standard input and output of this process, and restore them at the end.
 
-    Works with pipes and sockets without threads, with files and consoles by a thread for each.
+    Pipes and sockets need no threads; files and consoles are read and written in threads.
     """
     source, sink = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)
     os.dup2(2, 1)
-    sys.stdout.flush()  # what was printed before, and has not gone out yet, would be read as a message
+    sys.stdout.flush()  # text that was printed before and is still buffered would be read as a message
     try:
         if _can_poll(source) and _can_poll(sink):
             transport: Transport = StreamTransport(source, sink, high_water)
@@ -49,7 +49,7 @@ async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
 
 
 def _can_poll(descriptor: int) -> bool:
-    """Whether an event loop can wait for it. A console can be waited for, but is shared with the shell."""
+    """Return whether the event loop may poll a descriptor: a pipe or socket, but not a console, which is shared."""
     if sys.platform == "win32":
         return False
     mode = os.fstat(descriptor).st_mode

@@ -1,4 +1,4 @@
-"""Pipes and sockets, which the event loop can wait for."""
+"""A transport over pipes and sockets, for which the event loop can wait."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typedmcp.transports import HIGH_WATER
 
 __all__ = ["StreamTransport"]
 
-_CHUNK = 1 << 16
-"""How many bytes are read at once: as many as a pipe holds."""
+_CHUNK_BYTES = 1 << 16
+"""Bytes that are read at once: as many as a pipe holds."""
 
-_PARTS = 64
-"""How many of the queued parts are sent at once."""
+_PARTS_PER_WRITE = 64
+"""Queued parts that are sent at once."""
 
-_READ_AHEAD = 1 << 20
-"""How many bytes are taken from the peer before somebody wants them."""
+_READ_AHEAD_BYTES = 1 << 20
+"""Bytes that are received before the reader asks for them."""
 
 
 class StreamTransport:
-    """A connection over one or two file descriptors. It works on copies of them, which it makes non-blocking.
+    """A connection over one or two file descriptors. It makes non-blocking copies of them.
 
-    Bytes are written when they are given, and queued only where the peer does not take them: asyncio's own transports
-    for pipes would have them wait for the next turn of the event loop.
+    `write` sends at once, and queues only what the peer does not accept. asyncio's own transports for pipes would delay
+    it to the next iteration of the event loop.
     """
 
     def __init__(self, source: int, sink: int, high_water: int = HIGH_WATER) -> None:
@@ -36,7 +36,7 @@ class StreamTransport:
         except OSError:
             os.close(self._source)
             raise
-        # Others may share what the copies stand for: they get it back as it was.
+        # Other processes may share the open files: `close` restores their mode.
         self._blocking = {fd: os.get_blocking(fd) for fd in (self._source, self._sink)}
         for descriptor in self._blocking:
             os.set_blocking(descriptor, False)
@@ -59,9 +59,9 @@ class StreamTransport:
     # Reading
 
     async def read(self) -> bytes:
-        """The next bytes; empty at the end. Raises `OSError` where the connection broke."""
+        """Return the next bytes, or empty bytes at the end. Raises `OSError` if the connection broke."""
         while not self._chunks and not self._at_end:
-            self._read_on()
+            self._start_reading()
             self._waiter = self._loop.create_future()
             try:
                 await self._waiter
@@ -74,14 +74,14 @@ class StreamTransport:
             raise self._error
         return data
 
-    def _read_on(self) -> None:
+    def _start_reading(self) -> None:
         if not self._is_reading:
             self._is_reading = True
             self._loop.add_reader(self._source, self._readable)
 
     def _readable(self) -> None:
         try:
-            data = os.read(self._source, _CHUNK)
+            data = os.read(self._source, _CHUNK_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -91,7 +91,7 @@ class StreamTransport:
             self._chunks.append(data)
             self._size += len(data)
         self._at_end = not data
-        if self._at_end or self._size > _READ_AHEAD:
+        if self._at_end or self._size > _READ_AHEAD_BYTES:
             self._is_reading = False
             self._loop.remove_reader(self._source)
         self._wake()
@@ -103,7 +103,7 @@ class StreamTransport:
     # Writing
 
     def write(self, data: bytes) -> None:
-        """Send bytes, or queue what the peer does not take now."""
+        """Send bytes, and queue those that the peer does not accept now."""
         if self._broken or self._closed:
             return
         sent = 0 if self._queue else self._try_to_send([data])
@@ -123,25 +123,25 @@ class StreamTransport:
             return os.writev(self._sink, parts)
         except (BlockingIOError, InterruptedError):
             return 0
-        except OSError:  # a reader that has left is no error here: its answers are of no use to anybody
+        except OSError:  # the reader has closed its end: dropping its messages is not an error
             self._broken = True
             return 0
 
     def _writable(self) -> None:
-        sent = self._try_to_send(list(islice(self._queue, _PARTS)))
+        sent = self._try_to_send(list(islice(self._queue, _PARTS_PER_WRITE)))
         if self._broken:
             self._queue.clear()
             self._queued = 0
         else:
-            self._forget(sent)
+            self._remove_sent(sent)
         if self._queued <= self._high_water // 2:
             self._drained.set()
         if not self._queue:
             self._empty.set()
             self._loop.remove_writer(self._sink)
 
-    def _forget(self, sent: int) -> None:
-        """Take what was sent out of the queue, without copying the rest."""
+    def _remove_sent(self, sent: int) -> None:
+        """Remove the sent bytes from the queue, without copying the rest."""
         self._queued -= sent
         while sent:
             first = self._queue.popleft()
@@ -151,16 +151,16 @@ class StreamTransport:
             sent -= len(first)
 
     @property
-    def congested(self) -> bool:
-        """Whether too much waits to be sent."""
+    def is_congested(self) -> bool:
+        """Return whether more than `high_water` bytes wait to be sent."""
         return not self._drained.is_set()
 
     async def drain(self) -> None:
-        """Wait until the peer keeps up."""
+        """Wait until half of `high_water` is sent."""
         await self._drained.wait()
 
     async def close(self) -> None:
-        """Send what is queued and end. Cancelled, it ends without sending the rest."""
+        """Send the queued bytes and end the connection. If cancelled, drop the rest."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""What the page about clients takes for granted: servers by the names that it has for them."""
+"""Names that the page about clients takes for granted: servers and what they need."""
 
 import asyncio
 import sys
@@ -42,7 +42,7 @@ def greet(name: str) -> str:
 
 @weather.tool
 def forecast(city: str) -> dict[str, object]:
-    """The weather to come."""
+    """Forecast the weather."""
     if city == "Atlantis":
         raise typedmcp.ToolError("no such city: Atlantis")
     return {"city": city, "days": 3}
@@ -50,13 +50,13 @@ def forecast(city: str) -> dict[str, object]:
 
 @weather.tool
 def forecasts(cities: list[str]) -> list[dict[str, object]]:
-    """The weather to come in several places."""
+    """Forecast the weather in several places."""
     return [{"city": city} for city in cities]
 
 
 @weather.tool
 def report(city: str, days: int) -> str:
-    """The weather to come, in words."""
+    """Describe the forecast in words."""
     return f"{days} days of rain in {city}"
 
 
@@ -64,12 +64,12 @@ target, token = weather, "a token"
 
 
 async def my_model(messages: object) -> str:
-    """A model."""
+    """Answer like a model."""
     return "rain"
 
 
 def connect(there: Any, connect: Callable[..., typedmcp.Client] = typedmcp.connect, **options: Any) -> typedmcp.Client:
-    """A client of what is meant; at URLs, which nobody answers here, that is the same server."""
+    """Return a client of a target; in the place of URLs, which do not exist here, it is a client of `weather`."""
     if isinstance(there, str):
         options.pop("auth", None)
         there = weather
@@ -83,7 +83,7 @@ listen_for_ever = client.listen
 
 
 def listen(**wanted: Any) -> typedmcp.Subscription:
-    """Changes, of which there is one, and then no more."""
+    """Subscribe like a client, publish one change, and end the subscription."""
     subscription = listen_for_ever(**wanted)
 
     async def change() -> None:

@@ -1,9 +1,9 @@
-"""A server that offers what `offer.json` says, on the low level of the official Python SDK.
+"""A server that offers the content of `offer.json`, with the low-level API of the official Python SDK.
 
     python python.py [http|sse]
 
-Over HTTP it prints the URL that it serves, and ends with its standard input. Runs in an environment of its own, with
-`mcp` 1.x or 2.x: `Older` and `Newer` are what differs. Everything else is plain JSON.
+Over HTTP it prints its URL, and ends with its standard input. It runs in an environment of its own, with `mcp` 1.x or
+2.x. `Older` and `Newer` contain the differences; everything else is plain JSON.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TOOLS: dict[str, Handler] = {}
 
 
 class State:
-    """What the server remembers."""
+    """The state of the server."""
 
     cancelled = 0
     roots_changes = 0
@@ -48,7 +48,7 @@ class State:
 
 
 class Call:
-    """A call that is served: what it can do besides answering."""
+    """A call in progress: notifications and requests to the client."""
 
     is_modern = False
 
@@ -102,14 +102,14 @@ async def call_tool(call: Call, params: Json) -> Json:
         result: Json = OFFER["results"][name]
         return result
     if name in OFFER["questions"]:
-        return await asking(call, params, OFFER["questions"][name], told)
+        return await ask_in_rounds(call, params, OFFER["questions"][name], value_result)
     if name not in TOOLS:
         call.fail(-32602, f"Unknown tool: {name}", {"name": name})
     return await TOOLS[name](call, params.get("arguments") or {})
 
 
-async def asking(call: Call, params: Json, rounds: list[Json], give: Callable[[Json], Json]) -> Json:
-    """Ask all questions, and give what is made of the answers."""
+async def ask_in_rounds(call: Call, params: Json, rounds: list[Json], give: Callable[[Json], Json]) -> Json:
+    """Request all input, and return the result made of the answers."""
     if not call.is_modern:
         return give({key: await call.ask(question) for asked in rounds for key, question in asked.items()})
     answers: Json = {**json.loads(params.get("requestState") or "{}"), **(params.get("inputResponses") or {})}
@@ -119,20 +119,20 @@ async def asking(call: Call, params: Json, rounds: list[Json], give: Callable[[J
     return give(answers)
 
 
-def told(value: Any) -> Json:
+def value_result(value: Any) -> Json:
     return {"content": [], "structuredContent": {"value": value}}
 
 
 @tool
 async def echo(_call: Call, arguments: Json) -> Json:
-    return told(arguments["value"])
+    return value_result(arguments["value"])
 
 
 @tool
 async def progress(call: Call, _arguments: Json) -> Json:
     for done in range(1, 6):
         await call.progress(done, 5, f"step {done}")
-    return told("done")
+    return value_result("done")
 
 
 @tool
@@ -148,26 +148,26 @@ async def wait(call: Call, _arguments: Json) -> Json:
 
 @tool
 async def cancelled(_call: Call, _arguments: Json) -> Json:
-    return told(State.cancelled)
+    return value_result(State.cancelled)
 
 
 @tool
 async def log(call: Call, _arguments: Json) -> Json:
     for level in LEVELS:
         await call.log(level)
-    return told("logged")
+    return value_result("logged")
 
 
 @tool
 async def change(call: Call, arguments: Json) -> Json:
     State.watched += arguments["what"] == "test://watched"
     await call.changed(arguments["what"])
-    return told("changed")
+    return value_result("changed")
 
 
 @tool
 async def roots_changes(_call: Call, _arguments: Json) -> Json:
-    return told(State.roots_changes)
+    return value_result(State.roots_changes)
 
 
 @tool
@@ -186,7 +186,7 @@ async def read(call: Call, params: Json) -> Json:
     if uri == "test://watched":
         return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": f"changed {State.watched} time(s)"}]}
     if uri == "test://asked":
-        return await asking(
+        return await ask_in_rounds(
             call,
             params,
             OFFER["questions"]["roots"],
@@ -206,20 +206,20 @@ async def get_prompt(call: Call, params: Json) -> Json:
     arguments: Json = params.get("arguments") or {}
     if name == "greet":
         text = f"Hello {arguments['name']}, {arguments.get('style', 'plainly')}."
-        return {"description": "Greets somebody.", "messages": [says(text)]}
+        return {"description": "Greets somebody.", "messages": [user_message(text)]}
     if name == "asked":
-        return await asking(
+        return await ask_in_rounds(
             call,
             params,
             OFFER["questions"]["rounds"],
-            lambda answers: {"messages": [says(f"I like {answers['second']['content']['color']}.")]},
+            lambda answers: {"messages": [user_message(f"I like {answers['second']['content']['color']}.")]},
         )
     if name not in OFFER["messages"]:
         call.fail(-32602, f"Unknown prompt: {name}", {"name": name})
     return {"messages": OFFER["messages"][name]}
 
 
-def says(text: str) -> Json:
+def user_message(text: str) -> Json:
     return {"role": "user", "content": {"type": "text", "text": text}}
 
 
@@ -251,7 +251,7 @@ async def unsubscribe(_call: Call, _params: Json) -> Json:
 
 
 def plain(value: Any) -> Any:
-    """A model of the SDK's as JSON."""
+    """Convert a model of the SDK to JSON."""
     return value.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -268,11 +268,11 @@ NAMES = {
     "tools/call": "CallTool",
     "tools/list": "ListTools",
 }
-"""What the SDK calls the methods."""
+"""Names of the SDK for the methods."""
 
 
 async def in_session(session: Any, question: Json, id: Any) -> Json:
-    """Ask as older revisions do."""
+    """Request input as in older revisions."""
     method, params = question["method"], dict(question.get("params", {}))
     if method == "roots/list":
         return cast(Json, plain(await session.list_roots()))
@@ -294,7 +294,7 @@ async def in_session(session: Any, question: Json, id: Any) -> Json:
 
 
 async def notify_changed(session: Any, what: str) -> None:
-    """Tell of a change as older revisions do."""
+    """Announce a change as in older revisions."""
     if what == "tools":
         await session.send_tool_list_changed()
     elif what == "prompts":
@@ -306,7 +306,7 @@ async def notify_changed(session: Any, what: str) -> None:
 
 
 class Older(Call):
-    """A call to version 1."""
+    """A call in version 1 of the SDK."""
 
     def __init__(self, context: Any) -> None:
         self.session, self.id, self.meta = context.session, context.request_id, context.meta
@@ -352,7 +352,7 @@ def older() -> Any:
 
 
 class Newer(Call):
-    """A call to version 2."""
+    """A call in version 2 of the SDK."""
 
     def __init__(self, context: Any, bus: Any) -> None:
         self.context, self.session, self.bus = context, context.session, bus
@@ -428,7 +428,7 @@ async def main(transport: str) -> None:
 
 
 async def serve_http(server: Any, transport: str) -> None:
-    """Serve at a free port, until standard input ends."""
+    """Serve on a free port until standard input ends."""
     uvicorn: Any = importlib.import_module("uvicorn")
     routed = streamable(server) if transport == "http" else two_endpoints(server)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -441,7 +441,7 @@ async def serve_http(server: Any, transport: str) -> None:
 
 
 def streamable(server: Any) -> Any:
-    """The one endpoint of newer revisions."""
+    """Return the application with the single endpoint of newer revisions."""
     server.create_initialization_options = partial(server.create_initialization_options, CHANGES)
     if hasattr(server, "streamable_http_app"):
         return server.streamable_http_app()
@@ -462,7 +462,7 @@ def streamable(server: Any) -> Any:
 
 
 def two_endpoints(server: Any) -> Any:
-    """The two of 2024-11-05."""
+    """Return the application with the two endpoints of 2024-11-05."""
     events = importlib.import_module("mcp.server.sse").SseServerTransport("/messages/")
     applications: Any = importlib.import_module("starlette.applications")
     routing: Any = importlib.import_module("starlette.routing")

@@ -1,4 +1,4 @@
-"""Servers of others, and how the tests start them, talk to them and see that they have gone."""
+"""Servers of others: start, connection, and the check that their processes have ended."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.interop import install
-from typedmcp.client import Client, client, connect
+from typedmcp.client import Client, connect, connection
 from typedmcp.dialect import structs
-from typedmcp.peer import Report
+from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.transports.process import StdioServerParameters
 
 __all__ = [
@@ -30,28 +30,28 @@ T = TypeVar("T")
 OLDER, MODERN = "2025-11-25", "2026-07-28"
 
 _PATIENCE = 20.0
-"""Seconds that a test may take. None needs half of them."""
+"""Seconds that a test may take. No test needs half of them."""
 
 _MARK = "TYPEDMCP_TEST"
-"""A variable by which the processes of one connection are found."""
+"""Environment variable by which the processes of a connection are found."""
 
 _HIDDEN = ("_meta", "resultType", "ttlMs", "cacheScope")
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that somebody else wrote."""
+    """A server of others."""
 
     name: str
     command: tuple[str, ...]
     newest: str
-    """The newest revision that it speaks."""
+    """The newest revision that the server supports."""
 
     def __str__(self) -> str:
         return self.name
 
     def parameters(self, *arguments: str, mark: str = "", **env: str) -> StdioServerParameters:
-        """How it is started. Skips the test where it is not installed."""
+        """Return the command that starts the server, or skip the test if it is not installed."""
         if not all(Path(part).exists() for part in self.command if part.startswith(str(install.INTEROP))):
             pytest.skip("the servers are not installed: run tests/interop/install.py")
         command, *rest = [*self.command, *arguments]
@@ -67,15 +67,15 @@ def node_server(name: str, script: Path, *arguments: str, newest: str = OLDER, o
 async def connected(
     server: Server, *arguments: str, odd: tuple[str, ...] = (), **options: Any
 ) -> AsyncGenerator[Client]:
-    """A client of a server that is started for it.
+    """Start a server, and yield a client of it.
 
-    Fails where the process outlives the client, and where something was reported other than the kinds in `odd`.
+    Fails if the process outlives the client, and for diagnostics of other kinds than those in `odd`.
     """
     mark = str(uuid.uuid4())
-    reports: list[Report] = []
-    client._eras.clear()  # pyright: ignore[reportPrivateUsage]  # every test finds out by itself
+    reports: list[Diagnostic] = []
+    connection.known_servers.clear()  # every test negotiates anew
     env: dict[str, str] = options.pop("env", {})
-    options = {"timeout": 10.0, **options, "on_report": reports.append}
+    options = {"timeout": 10.0, **options, "on_diagnostic": reports.append}
     async with connect(server.parameters(*arguments, mark=mark, **env), **options) as opened:
         yield opened
     assert processes(mark) == []
@@ -87,11 +87,11 @@ async def connected(
 async def connected_over_http(
     server: Server, transport: str, *, odd: tuple[str, ...] = (), **options: Any
 ) -> AsyncGenerator[Client]:
-    """A client of a server that is started for it, and prints its URL first; it ends with its standard input."""
+    """Start a server that prints its URL first and ends with its standard input, and yield a client of it."""
     async with served(server, transport) as url:
-        reports: list[Report] = []
-        client._eras.clear()  # pyright: ignore[reportPrivateUsage]
-        options = {"timeout": 10.0, **options, "on_report": reports.append}
+        reports: list[Diagnostic] = []
+        connection.known_servers.clear()  # every test negotiates anew
+        options = {"timeout": 10.0, **options, "on_diagnostic": reports.append}
         async with connect(url, **options) as opened:
             yield opened
         unexpected = [str(report) for report in reports if report.kind not in odd]
@@ -100,7 +100,7 @@ async def connected_over_http(
 
 @asynccontextmanager
 async def served(server: Server, *arguments: str, **env: str) -> AsyncGenerator[str]:
-    """The URL of a server that is started with these arguments. Fails where the process does not end."""
+    """Start a server and yield its URL. Fails if the process does not end."""
     started = server.parameters(*arguments)
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": {**os.environ, **env}}
     process = await asyncio.create_subprocess_exec(started.command, *started.args, **pipes)
@@ -119,7 +119,7 @@ async def served(server: Server, *arguments: str, **env: str) -> AsyncGenerator[
 
 
 def processes(mark: str) -> list[int]:
-    """The processes that were started with a mark, and what they have started; found where there is a `/proc`."""
+    """List the processes with a mark and their children. Needs `/proc`."""
     if not Path("/proc/self/environ").exists():
         return []
     wanted = f"{_MARK}={mark}".encode()
@@ -134,7 +134,7 @@ def _environment(pid: str) -> bytes:
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test in a loop of its own, and leave no task behind."""
+    """Run a test in an event loop of its own, and check that no task is left."""
 
     async def checked() -> None:
         await asyncio.wait_for(main(), _PATIENCE)
@@ -145,7 +145,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 class Line:
-    """An open client that several tests use, one after the other, since its server takes long to start."""
+    """A connected client for several tests in turn, since its server takes long to start."""
 
     def __init__(self, server: Server, revision: str, *arguments: str, **options: Any) -> None:
         self.server, self.revision = server, revision
@@ -176,7 +176,7 @@ class Line:
 
 
 def plain(value: Any) -> Any:
-    """What a result says, as JSON, without what is about the protocol rather than its contents."""
+    """Convert a result to JSON, without the members that belong to the protocol."""
     said = structs.to_builtins(value)
     kept = {key: member for key, member in said.items() if key not in _HIDDEN}
     return {key: member for key, member in kept.items() if key != "isError" or member}

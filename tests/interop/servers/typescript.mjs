@@ -25,8 +25,8 @@ let cancelled = 0;
 let rootsChanges = 0;
 let watched = 0;
 
-const says = text => ({ role: 'user', content: { type: 'text', text } });
-const told = value => ({ content: [], structuredContent: { value } });
+const userMessage = text => ({ role: 'user', content: { type: 'text', text } });
+const valueResult = value => ({ content: [], structuredContent: { value } });
 
 function page(params, member, items) {
     const start = Number((params?.cursor ?? 'from 0').slice('from '.length));
@@ -35,7 +35,7 @@ function page(params, member, items) {
 }
 
 // Asks what has not been answered yet. Where the wire has no rounds, the SDK sends requests instead.
-function asking(rounds, { mcpReq }, give) {
+function askInRounds(rounds, { mcpReq }, give) {
     const answers = { ...JSON.parse(mcpReq.requestState() ?? '{}'), ...mcpReq.inputResponses };
     const inputRequests = rounds.find(asked => Object.keys(asked).some(key => !(key in answers)));
     return inputRequests ? inputRequired({ inputRequests, requestState: JSON.stringify(answers) }) : give(answers);
@@ -63,10 +63,10 @@ const published = {
 };
 
 const tools = {
-    echo: (server, context, { value }) => told(value),
+    echo: (server, context, { value }) => valueResult(value),
     progress: async (server, context) => {
         for (let done = 1; done <= 5; done++) await progress(context, done, 5, `step ${done}`);
-        return told('done');
+        return valueResult('done');
     },
     wait: async (server, context) => {
         const { signal } = context.mcpReq;
@@ -76,18 +76,18 @@ const tools = {
         await progress(context, 0, 1, 'waiting');
         await over;
     },
-    cancelled: () => told(cancelled),
+    cancelled: () => valueResult(cancelled),
     log: async (server, { mcpReq }) => {
         for (const level of offer.levels) await mcpReq.log(level, { level }, 'offer');
-        return told('logged');
+        return valueResult('logged');
     },
     change: async (server, context, { what }) => {
         if (what === 'test://watched') watched++;
         const ways = transport === 'http' && !server.transport?.sessionId ? published : changes;
         await (ways[what] ?? ways.other)(server, what);
-        return told('changed');
+        return valueResult('changed');
     },
-    roots_changes: () => told(rootsChanges),
+    roots_changes: () => valueResult(rootsChanges),
     broken: () => {
         throw new ProtocolError(-31999, "I'm a teapot", { short: true, stout: [1, null] });
     },
@@ -101,7 +101,7 @@ const handlers = {
     'prompts/list': (server, params) => page(params, 'prompts', offer.prompts),
     'tools/call': (server, { name, arguments: given = {} }, context) => {
         if (name in offer.results) return offer.results[name];
-        if (name in offer.questions) return asking(offer.questions[name], context, told);
+        if (name in offer.questions) return askInRounds(offer.questions[name], context, valueResult);
         if (!(name in tools)) throw new ProtocolError(-32602, `Unknown tool: ${name}`, { name });
         return tools[name](server, context, given);
     },
@@ -109,7 +109,7 @@ const handlers = {
         if (uri === 'test://watched')
             return { contents: [{ uri, mimeType: 'text/plain', text: `changed ${watched} time(s)` }] };
         if (uri === 'test://asked')
-            return asking(offer.questions.roots, context, ({ folders }) => ({
+            return askInRounds(offer.questions.roots, context, ({ folders }) => ({
                 contents: [{ uri, text: folders.roots[0].uri }],
             }));
         if (uri.startsWith('test://item/')) {
@@ -122,11 +122,11 @@ const handlers = {
     'prompts/get': (server, { name, arguments: given = {} }, context) => {
         if (name === 'greet') {
             const text = `Hello ${given.name}, ${given.style ?? 'plainly'}.`;
-            return { description: 'Greets somebody.', messages: [says(text)] };
+            return { description: 'Greets somebody.', messages: [userMessage(text)] };
         }
         if (name === 'asked')
-            return asking(offer.questions.rounds, context, ({ second }) => ({
-                messages: [says(`I like ${second.content.color}.`)],
+            return askInRounds(offer.questions.rounds, context, ({ second }) => ({
+                messages: [userMessage(`I like ${second.content.color}.`)],
             }));
         if (!(name in offer.messages)) throw new ProtocolError(-32602, `Unknown prompt: ${name}`, { name });
         return { messages: offer.messages[name] };

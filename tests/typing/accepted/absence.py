@@ -1,4 +1,4 @@
-"""A member that may be absent is told from one that is there by `UNSET` and `MISSING`."""
+"""`UNSET` and `MISSING` mark absent members."""
 
 from __future__ import annotations
 

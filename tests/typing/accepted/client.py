@@ -1,4 +1,4 @@
-"""What `send` gives: the result type of the method's record."""
+"""`send` returns the result type of the method's record."""
 
 from collections.abc import AsyncIterator
 from typing import Any, assert_type
@@ -21,7 +21,7 @@ async def typed(client: typedmcp.Client, params: structs.CallToolRequestParams) 
     assert_type(client.tools(), AsyncIterator[structs.Tool])
 
 
-def blocking(client: typedmcp.sync.Client) -> None:
+def blocking(client: typedmcp.sync.SyncClient) -> None:
     assert_type(client.send(methods.TOOLS_LIST), structs.ListToolsResult)
     assert_type(client.send(older_methods.TOOLS_CALL, {"name": "x"}), older.CallToolResult)
     assert_type(client.call_tool("x", timeout=1), structs.CallToolResult)

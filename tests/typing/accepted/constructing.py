@@ -1,4 +1,4 @@
-"""Constructors take attribute names, leave out constants and optional members, and type the rest."""
+"""Constructors accept attribute names, need no constants and no optional members, and check types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes out of decoding is of the type asked for, be it a class or a union."""
+"""`decode` returns the given type, a class or a union."""
 
 from __future__ import annotations
 

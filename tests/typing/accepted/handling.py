@@ -49,7 +49,7 @@ class OnlyTools:
         return structs.InputRequiredResult(result_type="input_required", request_state=ctx.user + params.name)
 
     async def list_tools(self, _params: structs.PaginatedRequestParams, _ctx: MyContext, /) -> structs.ListToolsResult:
-        raise handlers.MethodNotFoundError("tools/list")
+        raise handlers.UnimplementedMethodError("tools/list")
 
 
 class OnlyToolsOfModels:
@@ -61,7 +61,7 @@ class OnlyToolsOfModels:
         return models.InputRequiredResult(result_type="input_required", request_state=f"{context} {request.name}")
 
     def list_tools(self, _request: models.PaginatedRequestParams, _context: object) -> models.ListToolsResult:
-        raise models_handlers.MethodNotFoundError("tools/list")
+        raise models_handlers.UnimplementedMethodError("tools/list")
 
 
 tools: handlers.ServerTools[MyContext] = OnlyTools()

@@ -19,8 +19,8 @@ def a_revision_of_the_package(raw: bytes) -> None:
 def modules_of_a_revision() -> None:
     assert_type(mcpspec.v2025_11_25.methods.TOOLS_CALL.name, str)
     assert_type(mcpspec.v2025_11_25.models_methods.TOOLS_CALL.name, str)
-    assert_type(mcpspec.v2025_03_26.handlers.MethodNotFoundError("x").code, Literal[-32601])
-    assert_type(mcpspec.v2025_06_18.models_handlers.MethodNotFoundError("x").method, str)
+    assert_type(mcpspec.v2025_03_26.handlers.UnimplementedMethodError("x").code, Literal[-32601])
+    assert_type(mcpspec.v2025_06_18.models_handlers.UnimplementedMethodError("x").method, str)
 
 
 def an_extension() -> None:

@@ -1,4 +1,4 @@
-"""A tag tells the members of a union apart, in both backends, with `if` and `match`, down to the last one."""
+"""A tag distinguishes the members of a union, in both backends, with `if` and `match`, exhaustively."""
 
 from __future__ import annotations
 

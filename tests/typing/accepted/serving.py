@@ -1,4 +1,4 @@
-"""What type checkers know of servers that are made of functions."""
+"""Types of servers made of functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `call_tool` gives: the result, or what `result_type` says; and what it takes for arguments."""
+"""`call_tool` returns the result, or `result_type`; and accepts several types of arguments."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ async def together(group: typedmcp.ClientGroup) -> None:
     assert_type(group.clients, Mapping[str, typedmcp.Client])
 
 
-def blocking(client: typedmcp.sync.Client) -> None:
+def blocking(client: typedmcp.sync.SyncClient) -> None:
     assert_type(client.call_tool("x", result_type=Forecast), Forecast)
     assert_type(client.call_tool("x", Forecast("Oslo"), result_type=int | None, timeout=1), int | None)
     assert_type(client.call_tool("x", raise_on_error=True), structs.CallToolResult)

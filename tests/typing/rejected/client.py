@@ -1,4 +1,4 @@
-"""Calls with parameters that are another method's, and options that there are not."""
+"""Calls with the parameters of another method, and unknown options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def wrong_parameters(client: typedmcp.Client, params: structs.GetPromptReq
     await client.call_tool("x", timeout="1")  # E
 
 
-def wrong_parameters_blocking(client: typedmcp.sync.Client, params: structs.GetPromptRequestParams) -> None:
+def wrong_parameters_blocking(client: typedmcp.sync.SyncClient, params: structs.GetPromptRequestParams) -> None:
     client.send(methods.TOOLS_CALL, params)  # E
     client.call_tool(3)  # E
     client.call_tool("x", colour="red")  # E

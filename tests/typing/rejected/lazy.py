@@ -1,4 +1,4 @@
-"""Revisions and modules that there are not."""
+"""Unknown revisions and modules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import mcpspec.v2026_07_28 as newest
 
 
 def use(*values: object) -> None:
-    """Nothing more; what is read has to go somewhere."""
+    """Accept any value, so that expressions are used."""
     assert values
 
 

@@ -1,4 +1,4 @@
-"""Members that an object does not have, may not have, or may not have yet."""
+"""Members that an object does not have, may not have, or has in newer revisions only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mcpspec.v2026_07_28 import models, structs
 
 
 def use(*values: object) -> None:
-    """Nothing more; what is read has to go somewhere."""
+    """Accept any value, so that expressions are used."""
     assert values
 
 

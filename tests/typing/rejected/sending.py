@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 def use(*values: object) -> None:
-    """Nothing more; what is read has to go somewhere."""
+    """Accept any value, so that expressions are used."""
     assert values
 
 

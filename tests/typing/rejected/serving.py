@@ -1,4 +1,4 @@
-"""Options of tools, resources and prompts that there are not, or are something else."""
+"""Unknown options of tools, resources and prompts, and options of wrong types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def weather() -> str:
     return ""
 
 
-async def told(ctx: Context) -> None:
+async def report_progress(ctx: Context) -> None:
     await ctx.log("loud", "x")  # E
     await ctx.progress("half")  # E
     raise ToolError(3)  # E

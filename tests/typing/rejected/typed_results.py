@@ -1,4 +1,4 @@
-"""Types that are none, values that are used as another type, and arguments that are no object."""
+"""Invalid result types, results used as another type, and arguments that are not objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def wrong_arguments(client: typedmcp.Client) -> None:
     await client.call_tool("x", {1: "a"})  # E
 
 
-def wrong_types_blocking(client: typedmcp.sync.Client) -> None:
+def wrong_types_blocking(client: typedmcp.sync.SyncClient) -> None:
     client.call_tool("x", result_type=3)  # E
     number: int = client.call_tool("x", result_type=str)  # E
     print(number)

@@ -28,9 +28,9 @@ class BooleanSchema(Model):
     """
 
     default: bool | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | MISSING = MISSING
     """Label of the field in the form."""
     type: Literal["boolean"] = constant("boolean")
@@ -58,7 +58,7 @@ class CancelledTask(Model):
     status: Literal["cancelled"] = constant("cancelled")
     """State of the task, always `cancelled`."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -68,7 +68,7 @@ class CancelledTask(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class CompletedTask(Model):
@@ -82,7 +82,7 @@ class CompletedTask(Model):
     status: Literal["completed"] = constant("completed")
     """State of the task, always `completed`."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -92,9 +92,9 @@ class CompletedTask(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     result: dict[str, Any]
-    """What the original request would have returned."""
+    """Result that the original request would have returned."""
 
 
 class ElicitRequestURLParams(Model):
@@ -104,9 +104,9 @@ class ElicitRequestURLParams(Model):
     """
 
     message: str
-    """What to tell the user about why to visit the URL."""
+    """Message to the user about the reason to visit the URL."""
     mode: Literal["url"] = constant("url")
-    """How the input is obtained, always `url`."""
+    """Mode of the elicitation, always `url`."""
     url: str
     """Address that the user is to open."""
 
@@ -118,7 +118,7 @@ class ElicitResult(Model):
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """What the user did: `accept`, `decline` or `cancel`."""
+    """Action of the user: `accept`, `decline` or `cancel`."""
     content: dict[str, list[str] | str | float | bool | int] | MISSING = MISSING
     """Values of the form, by field; only when the user accepted."""
 
@@ -134,7 +134,7 @@ class Error(Model):
     data: Any | MISSING = MISSING
     """Further details of the error, in a form of the sender's choice."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
 
 
 class FailedTask(Model):
@@ -148,7 +148,7 @@ class FailedTask(Model):
     status: Literal["failed"] = constant("failed")
     """State of the task, always `failed`."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -158,9 +158,9 @@ class FailedTask(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     error: Error
-    """Why the task failed, as a JSON-RPC error object."""
+    """Failure of the task, as a JSON-RPC error object."""
 
 
 class GetTaskRequestParams(Model):
@@ -180,7 +180,7 @@ class Icon(Model):
     """
 
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-    """Media type of the picture, where `src` does not tell it properly."""
+    """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | MISSING = MISSING
     """Sizes that the icon suits, such as `48x48`, or `any`."""
     src: str
@@ -196,7 +196,7 @@ class Implementation(Model):
     """
 
     description: str | MISSING = MISSING
-    """What the program is for."""
+    """Purpose of the program."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     name: str
@@ -222,7 +222,7 @@ class JSONRPCNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -238,9 +238,9 @@ class LegacyTitledEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
     enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
@@ -288,13 +288,13 @@ class ListRootsRequest(Model):
     """
 
     method: Literal["roots/list"] = constant("roots/list")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListRootsRequestParams | MISSING = MISSING
     """Parameters of the message."""
 
 
 class ModelHint(Model):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
@@ -304,7 +304,7 @@ class ModelHint(Model):
 
 
 class ModelPreferences(Model):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
@@ -326,9 +326,9 @@ class NumberSchema(Model):
     """
 
     default: float | int | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     maximum: float | int | MISSING = MISSING
     """Largest number allowed."""
     minimum: float | int | MISSING = MISSING
@@ -354,7 +354,7 @@ class CancelTaskRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tasks/cancel"] = constant("tasks/cancel")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CancelTaskRequestParams
     """Parameters of the message."""
 
@@ -370,7 +370,7 @@ class GetTaskRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tasks/get"] = constant("tasks/get")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: GetTaskRequestParams
     """Parameters of the message."""
 
@@ -386,7 +386,7 @@ class JSONRPCRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | MISSING = MISSING
     """Parameters of the message."""
 
@@ -448,7 +448,7 @@ class CreateTaskResult(Model):
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -458,7 +458,7 @@ class CreateTaskResult(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class GetTaskResultCancelled(Model):
@@ -476,7 +476,7 @@ class GetTaskResultCancelled(Model):
     status: Literal["cancelled"] = constant("cancelled")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -486,7 +486,7 @@ class GetTaskResultCancelled(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class GetTaskResultCompleted(Model):
@@ -504,7 +504,7 @@ class GetTaskResultCompleted(Model):
     status: Literal["completed"] = constant("completed")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -514,9 +514,9 @@ class GetTaskResultCompleted(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     result: dict[str, Any]
-    """What the original request would have returned."""
+    """Result that the original request would have returned."""
 
 
 class GetTaskResultFailed(Model):
@@ -534,7 +534,7 @@ class GetTaskResultFailed(Model):
     status: Literal["failed"] = constant("failed")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -544,9 +544,9 @@ class GetTaskResultFailed(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     error: Error
-    """Why the task failed, as a JSON-RPC error object."""
+    """Failure of the task, as a JSON-RPC error object."""
 
 
 class GetTaskResultWorking(Model):
@@ -564,7 +564,7 @@ class GetTaskResultWorking(Model):
     status: Literal["working"] = constant("working")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -574,7 +574,7 @@ class GetTaskResultWorking(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class Result(Model):
@@ -594,15 +594,15 @@ Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
 class Annotations(Model):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
     audience: list[Role] | MISSING = MISSING
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
-    """When the object last changed, in ISO 8601."""
+    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -622,7 +622,7 @@ class AudioContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the sound, such as `audio/wav`."""
     type: Literal["audio"] = constant("audio")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ImageContent(Model):
@@ -640,7 +640,7 @@ class ImageContent(Model):
     mime_type: Annotated[str, Field(alias="mimeType")]
     """Media type of the picture, such as `image/png`."""
     type: Literal["image"] = constant("image")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ResourceLink(Model):
@@ -654,7 +654,7 @@ class ResourceLink(Model):
     annotations: Annotations | MISSING = MISSING
     """Hints about the object: audience, importance and date."""
     description: str | MISSING = MISSING
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -666,7 +666,7 @@ class ResourceLink(Model):
     title: str | MISSING = MISSING
     """Name to show to people."""
     type: Literal["resource_link"] = constant("resource_link")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     uri: str
     """URI of the resource."""
 
@@ -702,9 +702,9 @@ class StringSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
     max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
@@ -728,7 +728,7 @@ class Task(Model):
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -738,7 +738,7 @@ class Task(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
@@ -758,7 +758,7 @@ class TaskStatusNotificationParamsCancelled(Model):
     status: Literal["cancelled"] = constant("cancelled")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -768,7 +768,7 @@ class TaskStatusNotificationParamsCancelled(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class TaskStatusNotificationParamsCompleted(Model):
@@ -784,7 +784,7 @@ class TaskStatusNotificationParamsCompleted(Model):
     status: Literal["completed"] = constant("completed")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -794,9 +794,9 @@ class TaskStatusNotificationParamsCompleted(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     result: dict[str, Any]
-    """What the original request would have returned."""
+    """Result that the original request would have returned."""
 
 
 class TaskStatusNotificationParamsFailed(Model):
@@ -812,7 +812,7 @@ class TaskStatusNotificationParamsFailed(Model):
     status: Literal["failed"] = constant("failed")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -822,9 +822,9 @@ class TaskStatusNotificationParamsFailed(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     error: Error
-    """Why the task failed, as a JSON-RPC error object."""
+    """Failure of the task, as a JSON-RPC error object."""
 
 
 class TaskStatusNotificationParamsWorking(Model):
@@ -840,7 +840,7 @@ class TaskStatusNotificationParamsWorking(Model):
     status: Literal["working"] = constant("working")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -850,7 +850,7 @@ class TaskStatusNotificationParamsWorking(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class TaskSubscriptionAcknowledgedNotifications(Model):
@@ -893,7 +893,7 @@ class TextContent(Model):
     text: str
     """The text itself."""
     type: Literal["text"] = constant("text")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class TextResourceContents(Model):
@@ -931,7 +931,7 @@ class EmbeddedResource(Model):
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     type: Literal["resource"] = constant("resource")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 ContentBlock = TypeAliasType(
@@ -970,9 +970,9 @@ class TitledMultiSelectEnumSchema(Model):
     """
 
     default: list[str] | MISSING = MISSING
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     items: TitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
@@ -1004,9 +1004,9 @@ class TitledSingleSelectEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
     """Choices, each with its label."""
     title: str | MISSING = MISSING
@@ -1022,25 +1022,25 @@ class ToolAnnotations(Model):
     """
 
     destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | MISSING = MISSING
     """Name to show to people."""
 
 
 class ToolChoice(Model):
-    """Whether the model may, must or must not use tools.
+    """Rule for the model: it may, must or must not use tools.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
     mode: Literal["auto", "none", "required"] | MISSING = MISSING
-    """Whether the model decides (`auto`), must use a tool (`required`) or must not (`none`)."""
+    """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
 
 
 class ToolInputSchema(Model):
@@ -1076,7 +1076,7 @@ class Tool(Model):
     annotations: ToolAnnotations | MISSING = MISSING
     """Hints about how the tool behaves."""
     description: str | MISSING = MISSING
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     icons: list[Icon] | MISSING = MISSING
     """Pictures for user interfaces, in various sizes and formats."""
     input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
@@ -1098,15 +1098,15 @@ class ToolResultContent(Model):
     meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the result, which the client should keep in later requests to help caching."""
     content: list[ContentBlock]
-    """What the tool produced, or an account of its error."""
+    """Output of the tool, or a description of its error."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
     tool_use_id: Annotated[str, Field(alias="toolUseId")]
     """Identifier of the tool call that this answers."""
     type: Literal["tool_result"] = constant("tool_result")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 class ToolUseContent(Model):
@@ -1124,7 +1124,7 @@ class ToolUseContent(Model):
     name: str
     """Tool to run, by its name."""
     type: Literal["tool_use"] = constant("tool_use")
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
 
 
 SamplingMessageContentBlock = TypeAliasType(
@@ -1152,13 +1152,13 @@ class CreateMessageResult(Model):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 InputResponse = TypeAliasType(
@@ -1187,9 +1187,9 @@ class SamplingMessage(Model):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
 
 
 class CreateMessageRequestParams(Model):
@@ -1201,7 +1201,7 @@ class CreateMessageRequestParams(Model):
     include_context: Annotated[Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")] = (
         MISSING
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     max_tokens: Annotated[int, Field(alias="maxTokens")]
     """Largest number of tokens to generate."""
     messages: list[SamplingMessage]
@@ -1209,15 +1209,15 @@ class CreateMessageRequestParams(Model):
     metadata: JSONObject | MISSING = MISSING
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
     """Strings at which generation stops."""
     system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | MISSING = MISSING
     """Randomness of the generation; higher values give more varied text."""
     tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
-    """Whether the model may, must or must not use tools; it may when absent."""
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
     tools: list[Tool] | MISSING = MISSING
     """Tools on offer to the model."""
 
@@ -1229,7 +1229,7 @@ class CreateMessageRequest(Model):
     """
 
     method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
@@ -1253,9 +1253,9 @@ class UntitledMultiSelectEnumSchema(Model):
     """
 
     default: list[str] | MISSING = MISSING
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
@@ -1275,9 +1275,9 @@ class UntitledSingleSelectEnumSchema(Model):
     """
 
     default: str | MISSING = MISSING
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | MISSING = MISSING
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
     title: str | MISSING = MISSING
@@ -1326,9 +1326,9 @@ class ElicitRequestFormParams(Model):
     """
 
     message: str
-    """What to tell the user about the input wanted."""
+    """Message to the user about the requested input."""
     mode: Literal["form"] | MISSING = constant("form", optional=True)
-    """How the input is obtained, always `form`."""
+    """Mode of the elicitation, always `form`."""
     requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
     """JSON Schema of the form: a flat object of simple fields."""
 
@@ -1346,7 +1346,7 @@ class ElicitRequest(Model):
     """
 
     method: Literal["elicitation/create"] = constant("elicitation/create")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ElicitRequestParams
     """Parameters of the message."""
 
@@ -1376,7 +1376,7 @@ class GetTaskResultInputRequired(Model):
     status: Literal["input_required"] = constant("input_required")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -1386,7 +1386,7 @@ class GetTaskResultInputRequired(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
     """Requests for input to answer before the task can go on, by identifier."""
 
@@ -1416,7 +1416,7 @@ class InputRequiredTask(Model):
     status: Literal["input_required"] = constant("input_required")
     """State of the task, always `input_required`."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -1426,7 +1426,7 @@ class InputRequiredTask(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
     """Requests for input to answer before the task can go on, by identifier."""
 
@@ -1444,7 +1444,7 @@ class TaskStatusNotificationParamsInputRequired(Model):
     status: Literal["input_required"] = constant("input_required")
     """State of the task."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -1454,7 +1454,7 @@ class TaskStatusNotificationParamsInputRequired(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
     input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
     """Requests for input to answer before the task can go on, by identifier."""
 
@@ -1482,7 +1482,7 @@ class TaskStatusNotification(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["notifications/tasks"] = constant("notifications/tasks")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: TaskStatusNotificationParams
     """Parameters of the message."""
 
@@ -1510,7 +1510,7 @@ class UpdateTaskRequest(Model):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: Literal["tasks/update"] = constant("tasks/update")
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: UpdateTaskRequestParams
     """Parameters of the message."""
 
@@ -1538,7 +1538,7 @@ class WorkingTask(Model):
     status: Literal["working"] = constant("working")
     """State of the task, always `working`."""
     status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
     """Creation time of the task, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
@@ -1548,7 +1548,7 @@ class WorkingTask(Model):
     poll_interval_ms: Annotated[
         int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
     ] = MISSING
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 DetailedTask = TypeAliasType(

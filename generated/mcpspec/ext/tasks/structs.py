@@ -25,15 +25,15 @@ from mcpspec._support.structs import (
 
 
 class Annotations(Struct, kw_only=True):
-    """Hints about an object: for whom it is, how much it matters and how recent it is.
+    """Hints about an object: its audience, importance and date.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Roles for whom the object is meant."""
+    """Roles that the object is meant for."""
     last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
-    """When the object last changed, in ISO 8601."""
+    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
 
@@ -45,7 +45,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     """
 
     type: ClassVar[Literal["audio"]] = "audio"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the sound, in base64."""
     mime_type: str = field(name="mimeType")
@@ -81,9 +81,9 @@ class BooleanSchema(ConstantStruct, kw_only=True):
     type: Literal["boolean"] = constant("boolean")
     """JSON Schema type of the field, always `boolean`."""
     default: bool | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
 
@@ -95,7 +95,7 @@ class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
     """
 
     method: ClassVar[Literal["tasks/cancel"]] = "tasks/cancel"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -143,11 +143,11 @@ class CancelledTask(Struct, kw_only=True, tag_field="status", tag="cancelled"):
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class CompletedTask(Struct, kw_only=True, tag_field="status", tag="completed"):
@@ -167,13 +167,13 @@ class CompletedTask(Struct, kw_only=True, tag_field="status", tag="completed"):
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
-    """What the original request would have returned."""
+    """Result that the original request would have returned."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class CreateMessageRequest(Struct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -183,7 +183,7 @@ class CreateMessageRequest(Struct, kw_only=True, tag_field="method", tag="sampli
     """
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
@@ -201,19 +201,19 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
-    """Which servers' context to add to the prompt: `none`, `thisServer` or `allServers`."""
+    """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     metadata: JSONObject | UnsetType = UNSET
     """Extra data for the model's provider, in a form of that provider's choice."""
     model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """What the server would like of the model; the client may disregard it."""
+    """Preferences of the server for the model; the client may ignore them."""
     stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
     """Strings at which generation stops."""
     system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
     tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
-    """Whether the model may, must or must not use tools; it may when absent."""
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
     tools: list[Tool] | UnsetType = UNSET
     """Tools on offer to the model."""
 
@@ -232,15 +232,15 @@ class CreateMessageResult(Struct, kw_only=True):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the model generated, in one piece or several."""
+    """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
-    """Why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 class CreateTaskResult(ConstantStruct, kw_only=True):
@@ -264,11 +264,11 @@ class CreateTaskResult(ConstantStruct, kw_only=True):
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class ElicitRequest(Struct, kw_only=True, tag_field="method", tag="elicitation/create"):
@@ -278,7 +278,7 @@ class ElicitRequest(Struct, kw_only=True, tag_field="method", tag="elicitation/c
     """
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ElicitRequestParams
     """Parameters of the message."""
 
@@ -290,11 +290,11 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
     """
 
     message: str
-    """What to tell the user about the input wanted."""
+    """Message to the user about the requested input."""
     requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
     """JSON Schema of the form: a flat object of simple fields."""
     mode: Literal["form"] | UnsetType = constant("form", optional=True)
-    """How the input is obtained, always `form`."""
+    """Mode of the elicitation, always `form`."""
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -321,9 +321,9 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     """
 
     message: str
-    """What to tell the user about why to visit the URL."""
+    """Message to the user about the reason to visit the URL."""
     mode: Literal["url"] = constant("url")
-    """How the input is obtained, always `url`."""
+    """Mode of the elicitation, always `url`."""
     url: str
     """Address that the user is to open."""
 
@@ -344,7 +344,7 @@ class ElicitResult(Struct, kw_only=True):
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """What the user did: `accept`, `decline` or `cancel`."""
+    """Action of the user: `accept`, `decline` or `cancel`."""
     content: dict[str, list[str] | str | float | bool | int] | UnsetType = UNSET
     """Values of the form, by field; only when the user accepted."""
 
@@ -356,7 +356,7 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """
 
     type: ClassVar[Literal["resource"]] = "resource"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -374,7 +374,7 @@ class Error(Struct, kw_only=True):
     code: int
     """Number that classifies the error."""
     message: str
-    """Short account of the error."""
+    """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
 
@@ -396,13 +396,13 @@ class FailedTask(Struct, kw_only=True, tag_field="status", tag="failed"):
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
-    """Why the task failed, as a JSON-RPC error object."""
+    """Failure of the task, as a JSON-RPC error object."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/get"):
@@ -412,7 +412,7 @@ class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="task
     """
 
     method: ClassVar[Literal["tasks/get"]] = "tasks/get"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -452,11 +452,11 @@ class GetTaskResultCancelled(ConstantStruct, kw_only=True, tag_field="status", t
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class GetTaskResultCompleted(ConstantStruct, kw_only=True, tag_field="status", tag="completed"):
@@ -478,15 +478,15 @@ class GetTaskResultCompleted(ConstantStruct, kw_only=True, tag_field="status", t
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
-    """What the original request would have returned."""
+    """Result that the original request would have returned."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class GetTaskResultFailed(ConstantStruct, kw_only=True, tag_field="status", tag="failed"):
@@ -508,15 +508,15 @@ class GetTaskResultFailed(ConstantStruct, kw_only=True, tag_field="status", tag=
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
-    """Why the task failed, as a JSON-RPC error object."""
+    """Failure of the task, as a JSON-RPC error object."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class GetTaskResultInputRequired(ConstantStruct, kw_only=True, tag_field="status", tag="input_required"):
@@ -542,11 +542,11 @@ class GetTaskResultInputRequired(ConstantStruct, kw_only=True, tag_field="status
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class GetTaskResultWorking(ConstantStruct, kw_only=True, tag_field="status", tag="working"):
@@ -570,11 +570,11 @@ class GetTaskResultWorking(ConstantStruct, kw_only=True, tag_field="status", tag
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 GetTaskResult: TypeAlias = (
@@ -596,7 +596,7 @@ class Icon(Struct, kw_only=True):
     src: str
     """URL or `data:` URI of the picture."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type of the picture, where `src` does not tell it properly."""
+    """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | UnsetType = UNSET
     """Sizes that the icon suits, such as `48x48`, or `any`."""
     theme: Literal["dark", "light"] | UnsetType = UNSET
@@ -610,7 +610,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """
 
     type: ClassVar[Literal["image"]] = "image"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
@@ -632,7 +632,7 @@ class Implementation(Struct, kw_only=True):
     version: str
     """Version of the program."""
     description: str | UnsetType = UNSET
-    """What the program is for."""
+    """Purpose of the program."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     title: str | UnsetType = UNSET
@@ -660,11 +660,11 @@ class InputRequiredTask(Struct, kw_only=True, tag_field="status", tag="input_req
     input_requests: InputRequests = field(name="inputRequests")
     """Requests for input to answer before the task can go on, by identifier."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 JSONObject: TypeAlias = dict[str, Any]
@@ -680,7 +680,7 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -696,7 +696,7 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     method: str
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -716,9 +716,9 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
     """Labels of the values, in the order of `enum`."""
     title: str | UnsetType = UNSET
@@ -732,7 +732,7 @@ class ListRootsRequest(Struct, kw_only=True, tag_field="method", tag="roots/list
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     params: ListRootsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -781,7 +781,7 @@ MetaObject: TypeAlias = dict[str, Any]
 
 
 class ModelHint(Struct, kw_only=True):
-    """Clue to which model the server would like.
+    """Hint at a model that the server prefers.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
@@ -791,7 +791,7 @@ class ModelHint(Struct, kw_only=True):
 
 
 class ModelPreferences(Struct, kw_only=True):
-    """What the server values in a model, for the client to weigh when it picks one.
+    """Preferences of the server for a model, for the client to consider when it picks one.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
@@ -842,9 +842,9 @@ class NumberSchema(Struct, kw_only=True):
     type: Literal["integer", "number"]
     """JSON Schema type of the field, `number` or `integer`."""
     default: float | int | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     maximum: float | int | UnsetType = UNSET
     """Largest number allowed."""
     minimum: float | int | UnsetType = UNSET
@@ -864,7 +864,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     """
 
     type: ClassVar[Literal["resource_link"]] = "resource_link"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     name: str
     """Identifier of the resource."""
     uri: str
@@ -874,7 +874,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
-    """What the resource holds."""
+    """Description of the content of the resource."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -941,9 +941,9 @@ class SamplingMessage(Struct, kw_only=True):
         | ToolResultContent
         | list[SamplingMessageContentBlock]
     )
-    """What the message says, in one piece or several."""
+    """Content of the message, in one piece or several."""
     role: Role
-    """Who speaks: `user` or `assistant`."""
+    """Role of the speaker: `user` or `assistant`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -957,9 +957,9 @@ class StringSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
     max_length: int | UnsetType = field(name="maxLength", default=UNSET)
@@ -987,11 +987,11 @@ class Task(Struct, kw_only=True):
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -1005,7 +1005,7 @@ class TaskStatusNotification(ConstantStruct, kw_only=True, tag_field="method", t
     """
 
     method: ClassVar[Literal["notifications/tasks"]] = "notifications/tasks"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: TaskStatusNotificationParams
@@ -1031,11 +1031,11 @@ class TaskStatusNotificationParamsCancelled(Struct, kw_only=True, tag_field="sta
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class TaskStatusNotificationParamsCompleted(Struct, kw_only=True, tag_field="status", tag="completed"):
@@ -1055,15 +1055,15 @@ class TaskStatusNotificationParamsCompleted(Struct, kw_only=True, tag_field="sta
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
-    """What the original request would have returned."""
+    """Result that the original request would have returned."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class TaskStatusNotificationParamsFailed(Struct, kw_only=True, tag_field="status", tag="failed"):
@@ -1083,15 +1083,15 @@ class TaskStatusNotificationParamsFailed(Struct, kw_only=True, tag_field="status
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
-    """Why the task failed, as a JSON-RPC error object."""
+    """Failure of the task, as a JSON-RPC error object."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class TaskStatusNotificationParamsInputRequired(Struct, kw_only=True, tag_field="status", tag="input_required"):
@@ -1115,11 +1115,11 @@ class TaskStatusNotificationParamsInputRequired(Struct, kw_only=True, tag_field=
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 class TaskStatusNotificationParamsWorking(Struct, kw_only=True, tag_field="status", tag="working"):
@@ -1141,11 +1141,11 @@ class TaskStatusNotificationParamsWorking(Struct, kw_only=True, tag_field="statu
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 TaskStatusNotificationParams: TypeAlias = (
@@ -1192,7 +1192,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """
 
     type: ClassVar[Literal["text"]] = "text"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1241,9 +1241,9 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
     default: list[str] | UnsetType = UNSET
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     max_items: int | UnsetType = field(name="maxItems", default=UNSET)
     """Largest number of choices allowed."""
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
@@ -1285,9 +1285,9 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field, or of one of its choices."""
 
@@ -1319,7 +1319,7 @@ class Tool(Struct, kw_only=True):
     annotations: ToolAnnotations | UnsetType = UNSET
     """Hints about how the tool behaves."""
     description: str | UnsetType = UNSET
-    """What the tool does, in words for the model."""
+    """Description of the tool, for the model."""
     icons: list[Icon] | UnsetType = UNSET
     """Pictures for user interfaces, in various sizes and formats."""
     output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
@@ -1335,25 +1335,25 @@ class ToolAnnotations(Struct, kw_only=True):
     """
 
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    """Whether the tool may delete or overwrite things, where it changes anything; true when absent."""
+    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    """Whether a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
-    """Whether the tool deals with outside parties, as a web search does; true when absent."""
+    """True if the tool interacts with external systems, as a web search does; true when absent."""
     read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """Whether the tool leaves its surroundings as they are; false when absent."""
+    """True if the tool changes nothing; false when absent."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
 
 
 class ToolChoice(Struct, kw_only=True):
-    """Whether the model may, must or must not use tools.
+    """Rule for the model: it may, must or must not use tools.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
     mode: Literal["auto", "none", "required"] | UnsetType = UNSET
-    """Whether the model decides (`auto`), must use a tool (`required`) or must not (`none`)."""
+    """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
 
 
 class ToolInputSchema(OpenObject):
@@ -1387,15 +1387,15 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
     """
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     content: list[ContentBlock]
-    """What the tool produced, or an account of its error."""
+    """Output of the tool, or a description of its error."""
     tool_use_id: str = field(name="toolUseId")
     """Identifier of the tool call that this answers."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the result, which the client should keep in later requests to help caching."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """Whether the tool failed; false when absent."""
+    """True if the tool failed; false when absent."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -1407,7 +1407,7 @@ class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
     """
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
-    """Constant that tells which kind of object this is."""
+    """Constant that identifies the kind of object."""
     id: str
     """Identifier of the call, which its result repeats as `toolUseId`."""
     input: dict[str, Any]
@@ -1433,9 +1433,9 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, `array`, with `string` for each item."""
     default: list[str] | UnsetType = UNSET
-    """Values chosen at first."""
+    """Initially chosen values."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     max_items: int | UnsetType = field(name="maxItems", default=UNSET)
     """Largest number of choices allowed."""
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
@@ -1467,9 +1467,9 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
     default: str | UnsetType = UNSET
-    """Value that the field has at first."""
+    """Initial value of the field."""
     description: str | UnsetType = UNSET
-    """What the field is for, shown with it."""
+    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
 
@@ -1510,7 +1510,7 @@ class UpdateTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
     """
 
     method: ClassVar[Literal["tasks/update"]] = "tasks/update"
-    """Name of the method, which tells what kind of message this is."""
+    """Name of the method, which identifies the kind of message."""
     id: RequestId
     """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1560,11 +1560,11 @@ class WorkingTask(Struct, kw_only=True, tag_field="status", tag="working"):
     ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """State of the task, explained in words for people."""
+    """Description of the task's state, for people."""
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
         name="pollIntervalMs", default=UNSET
     )
-    """How long to wait between polls of the task, in milliseconds."""
+    """Time to wait between polls of the task, in milliseconds."""
 
 
 DetailedTask: TypeAlias = WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask

@@ -1,0 +1,27 @@
+"""A handler of typedmcp over stdio. `--asyncio` disables uvloop."""
+
+import asyncio
+import sys
+
+if "--asyncio" in sys.argv:
+    sys.modules["uvloop"] = None  # type: ignore[assignment]  # as if it were not installed
+
+import typedmcp
+from typedmcp.dialect import handlers, structs
+
+TOOLS = [structs.Tool(name=name, input_schema={"type": "object"}) for name in ("echo", "large", "wait")]
+
+
+class StdioEchoHandler(handlers.ServerStub[typedmcp.Context]):
+    async def list_tools(self, params: object, ctx: typedmcp.Context) -> structs.ListToolsResult:
+        return structs.ListToolsResult(tools=TOOLS, result_type="complete", ttl_ms=0, cache_scope="private")
+
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
+        arguments = params.arguments or {}
+        if params.name == "wait":
+            await asyncio.Event().wait()
+        text = arguments["text"] if params.name == "echo" else "x" * arguments["size"]
+        return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
+
+
+typedmcp.serve(StdioEchoHandler(), name="echo", version="1")

@@ -1,0 +1,192 @@
+"""The catalog of a server: its tools, resources and prompts, with those of mounted servers, and pages of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, assert_never
+from weakref import WeakSet, ref
+
+import msgspec
+from msgspec import UNSET
+
+from typedmcp import dialect
+from typedmcp.app.prompts import Prompt
+from typedmcp.app.resources import Resource
+from typedmcp.app.tools import Tool
+from typedmcp.errors import InvalidParamsError
+from typedmcp.protocol.notifications import Change
+from typedmcp.server.changes import Changes, Listener
+
+__all__ = ["Catalog", "Feature", "MountedItem", "add_prefix", "paginate", "remove_prefix"]
+
+D = dialect.structs
+OwnerT = TypeVar("OwnerT")
+
+Feature: TypeAlias = Literal["tools", "resources", "prompts"]
+
+_FEATURES: tuple[Feature, ...] = ("tools", "resources", "prompts")
+
+
+class MountedItem(NamedTuple, Generic[OwnerT]):
+    """A tool, resource or prompt of a mounted server."""
+
+    server: OwnerT
+    name: str
+    """Its name, or URI, in that server."""
+    spec: Any
+    """The item in lists, under its name in the outer server."""
+
+
+class Mount(NamedTuple, Generic[OwnerT]):
+    """A server that is mounted in another one."""
+
+    server: OwnerT
+    catalog: Catalog[OwnerT]
+    prefix: str
+
+
+class Catalog(Generic[OwnerT]):
+    """The tools, resources and prompts of a server. Publishes changes here and in the servers that mount it."""
+
+    def __init__(self) -> None:
+        self.tools: dict[str, Tool] = {}
+        self.resources: dict[str, Resource] = {}
+        self.prompts: dict[str, Prompt] = {}
+        self.changes: Changes = Changes()
+        self.capabilities: D.ServerCapabilities = D.ServerCapabilities(logging={})
+        """The server's capabilities. The object stays the same and grows with the first tool, resource or prompt."""
+        self.mounts: list[Mount[OwnerT]] = []
+        self._parents: WeakSet[Catalog[OwnerT]] = WeakSet()
+        self._items: dict[Feature, dict[str, Any]] = {}
+        """All items of a feature, with mounted ones, until something changes."""
+
+    def items(self, feature: Feature) -> dict[str, Any]:
+        """Return the items of a feature by name or URI; the items of mounted servers are `MountedItem`s."""
+        items = self._items.get(feature)
+        if items is None:
+            own: dict[str, Any] = getattr(self, feature)
+            items = self._items[feature] = {**own}
+            for server, catalog, prefix in self.mounts:
+                for name, item in catalog.items(feature).items():
+                    spec = _with_prefix(item.spec, prefix, feature)
+                    items.setdefault(_prefix_name(name, prefix, feature), MountedItem(server, name, spec))
+        return items
+
+    def publish_change(self, feature: Feature) -> None:
+        """Declare the capability for a feature, and publish that its list has changed."""
+        self._items.pop(feature, None)
+        if feature == "tools":
+            self.capabilities.tools = D.ServerCapabilitiesTools(list_changed=True)
+            self.changes.tools_changed()
+        elif feature == "prompts":
+            self.capabilities.prompts = D.ServerCapabilitiesPrompts(list_changed=True)
+            self.changes.prompts_changed()
+        elif feature == "resources":
+            self.capabilities.resources = D.ServerCapabilitiesResources(list_changed=True, subscribe=True)
+            self.changes.resources_changed()
+        else:
+            assert_never(feature)
+        for parent in self._parents:
+            parent.publish_change(feature)
+
+    def declare_completions(self) -> None:
+        """Declare the capability for completions."""
+        self.capabilities.completions = {}
+        for parent in self._parents:
+            parent.declare_completions()
+
+    def mount(self, server: OwnerT, catalog: Catalog[OwnerT], prefix: str) -> None:
+        """Add the items of another server, now and whenever they change."""
+        self.mounts.append(Mount(server, catalog, prefix))
+        catalog._parents.add(self)
+        catalog.changes.listen(_forward_updates(ref(self), prefix))
+        for feature in _FEATURES:
+            if catalog.items(feature):
+                self.publish_change(feature)
+        if catalog.capabilities.completions is not UNSET:
+            self.declare_completions()
+
+    def mounted_servers(self) -> Iterator[OwnerT]:
+        """Yield the mounted servers, and the servers mounted in those."""
+        for mount in self.mounts:
+            yield mount.server
+            yield from mount.catalog.mounted_servers()
+
+    def has_resource(self, uri: str) -> bool:
+        """Return whether a URI can be read, here or in a mounted server."""
+        return (
+            uri in self.resources
+            or any(resource.match(uri) is not None for resource in self.resources.values())
+            or any(
+                (inner := remove_prefix(uri, mount.prefix)) is not None and mount.catalog.has_resource(inner)
+                for mount in self.mounts
+            )
+        )
+
+
+def _forward_updates(outer: ref[Catalog[OwnerT]], prefix: str) -> Listener:
+    """Return a listener that publishes updates of a mounted server's resources in the outer catalog."""
+
+    def on_change(change: Change, uri: str | None) -> None:
+        catalog = outer()
+        if change == "resource" and uri is not None and catalog is not None:
+            catalog.changes.resource_updated(add_prefix(uri, prefix))
+
+    return on_change
+
+
+# Prefixes
+
+
+def _prefix_name(name: str, prefix: str, feature: Feature) -> str:
+    if not prefix:
+        return name
+    return add_prefix(name, prefix) if feature == "resources" else f"{prefix}_{name}"
+
+
+def _with_prefix(spec: Any, prefix: str, feature: Feature) -> Any:
+    """Return a tool, resource or prompt of a list under its name in the outer server."""
+    member = "uri" if isinstance(spec, D.Resource) else "uri_template"
+    if feature != "resources":
+        member = "name"
+    return msgspec.structs.replace(spec, **{member: _prefix_name(getattr(spec, member), prefix, feature)})
+
+
+def add_prefix(uri: str, prefix: str) -> str:
+    """Add the prefix to a URI of a mounted server: `data://a` becomes `data://prefix/a`."""
+    scheme, separator, rest = _split_scheme(uri)
+    return f"{scheme}{separator}{prefix}/{rest}" if prefix else uri
+
+
+def remove_prefix(uri: str, prefix: str) -> str | None:
+    """Remove the prefix from a URI, or return None if the URI does not belong to the mounted server."""
+    if not prefix:
+        return uri
+    scheme, separator, rest = _split_scheme(uri)
+    return f"{scheme}{separator}{rest.removeprefix(prefix + '/')}" if rest.startswith(f"{prefix}/") else None
+
+
+def _split_scheme(uri: str) -> tuple[str, str, str]:
+    return uri.partition("://" if "://" in uri else ":")
+
+
+T = TypeVar("T")
+
+_MAX_CURSOR_DIGITS: Final = 9
+
+
+def paginate(items: Sequence[tuple[str, T]], cursor: object, page_size: int | None) -> tuple[list[T], str | None]:
+    """Return one page of named items, and the cursor of the next page.
+
+    A cursor is an index and the name of the item before it. If that item has been removed, others may have been, too.
+    Then the page begins early enough that an item may be listed twice, but none is missed.
+    """
+    start = 0
+    if isinstance(cursor, str):
+        index, _, name = cursor.partition(":")
+        if not index.isdecimal() or len(index) > _MAX_CURSOR_DIGITS:
+            raise InvalidParamsError("invalid cursor: list again from the start, without a cursor", {"cursor": cursor})
+        names = [name for name, _ in items]
+        start = names.index(name) + 1 if name in names else max(0, int(index) - (page_size or 0))
+    end = len(items) if page_size is None else start + page_size
+    return [item for _, item in items[start:end]], f"{end}:{items[end - 1][0]}" if end < len(items) else None

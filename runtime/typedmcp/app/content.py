@@ -1,0 +1,261 @@
+"""Content blocks: text as it is, images, audio and files as media, everything else as JSON text."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+from urllib.parse import quote
+
+import msgspec
+
+from mcpspec._support.structs import may_contain_non_finite, reject_non_finite
+from typedmcp import dialect
+from typedmcp.errors import UsageError
+from typedmcp.jsonschema.values import enc_hook, to_builtins
+from typedmcp.protocol.backends import to_struct
+
+__all__ = [
+    "BLOCK_TYPES", "BYTES_TYPES", "SEQUENCE_TYPES", "Audio", "ContentBlock", "File", "Image", "MediaFile",
+    "contains_blocks", "detect_media_type", "encode_base64", "encode_text", "file_contents", "to_block",
+    "to_block_of", "to_blocks", "to_content",
+]  # fmt: skip
+
+D = dialect.structs
+BlockT = TypeVar("BlockT", D.ImageContent, D.AudioContent, D.EmbeddedResource)
+
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+    b"%PDF-": "application/pdf",
+    b"ID3": "audio/mpeg",
+    b"OggS": "audio/ogg",
+    b"fLaC": "audio/flac",
+    b"PK\x03\x04": "application/zip",
+}
+"""Media types by the first bytes."""
+_RIFF_TYPES = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+_SUBTYPES = {"jpg": "jpeg", "svg": "svg+xml", "mp3": "mpeg", "m4a": "mp4"}
+"""Formats that have a different name in media types."""
+_TEXT_SUFFIXES = ("/json", "+json", "/xml", "+xml", "/yaml", "/toml", "/javascript")
+"""Suffixes of media types that are text, in addition to `text/…`."""
+_UNKNOWN = "application/octet-stream"
+
+
+def detect_media_type(data: bytes) -> str:
+    """Return the media type of data by its first bytes, or `application/octet-stream` if it is unknown."""
+    if data[:4] == b"RIFF":
+        return _RIFF_TYPES.get(data[8:12], _UNKNOWN)
+    if data[:2] == b"BM" and data[6:10] == bytes(4):
+        return "image/bmp"
+    return next((kind for signature, kind in _SIGNATURES.items() if data.startswith(signature)), _UNKNOWN)
+
+
+class MediaFile:
+    """Bytes, or a file that is read when the content is sent."""
+
+    _family: str = ""
+    """The first part of the media type."""
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | bytearray | memoryview | None = None,
+        *,
+        format: str | None = None,
+        annotations: D.Annotations | Mapping[str, Any] | None = None,
+    ) -> None:
+        if (path is None) is (data is None):
+            raise UsageError(f"{type(self).__name__} takes either path or data")
+        if isinstance(path, bytes | bytearray | memoryview):
+            raise UsageError(f"{type(self).__name__}: the first argument is a path; pass bytes as data=…")
+        if isinstance(annotations, Mapping):
+            annotations = D.from_builtins({**annotations}, D.Annotations)
+        self.path: Path | None = None if path is None else Path(path)
+        self.data = data
+        self.format = format
+        self.annotations: D.Annotations | None = annotations
+        self.name: str | None = None if self.path is None else self.path.name
+
+    def read(self) -> bytes:
+        """Return the bytes. Raises `OSError` for a file that cannot be read."""
+        return self.path.read_bytes() if self.path is not None else bytes(self.data or b"")
+
+    def mime_type(self, data: bytes) -> str:
+        """Return the media type: from `format`, else from the first bytes, else from the name of the file."""
+        if self.format is not None:
+            return self.format if "/" in self.format else f"{self._family}/{_SUBTYPES.get(self.format, self.format)}"
+        detected = detect_media_type(data)
+        return detected if detected.startswith(self._family) else _guess_media_type(self.name) or detected
+
+    def content(self) -> D.ImageContent | D.AudioContent | D.EmbeddedResource:
+        """Return the content block."""
+        raise NotImplementedError
+
+    def _annotate(self, block: BlockT) -> BlockT:
+        if self.annotations is not None:
+            block.annotations = self.annotations
+        return block
+
+
+class Image(MediaFile):
+    """An image: a file, or bytes. `format` is `png`, `jpeg`, …, or a media type; by default it is detected."""
+
+    _family = "image"
+
+    def content(self) -> D.ImageContent:
+        """Return the content block."""
+        data = self.read()
+        return self._annotate(D.ImageContent(data=encode_base64(data), mime_type=self.mime_type(data)))
+
+
+class Audio(MediaFile):
+    """Audio: a file, or bytes. `format` is `wav`, `mpeg`, …, or a media type; by default it is detected."""
+
+    _family = "audio"
+
+    def content(self) -> D.AudioContent:
+        """Return the content block."""
+        data = self.read()
+        return self._annotate(D.AudioContent(data=encode_base64(data), mime_type=self.mime_type(data)))
+
+
+class File(MediaFile):
+    """Any file, or bytes, as an embedded resource. `name` is the name that clients see; by default that of the path."""
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | bytearray | memoryview | None = None,
+        *,
+        format: str | None = None,
+        name: str | None = None,
+        annotations: D.Annotations | Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(path, data, format=format, annotations=annotations)
+        self._uri = None if self.path is None or name is not None else self.path.absolute().as_uri()
+        self.name: str | None = name or self.name
+
+    def mime_type(self, data: bytes) -> str:
+        """Return the media type: from `format`, else from the name of the file, else from the first bytes."""
+        if self.format is not None:
+            if "/" in self.format:
+                return self.format
+            return _guess_media_type(f"_.{self.format}") or f"application/{self.format}"
+        if (guessed := _guess_media_type(self.name)) is not None:
+            return guessed
+        detected = detect_media_type(data)
+        is_text = detected == _UNKNOWN and self.name is not None and _decode_text(data) is not None
+        return "text/plain" if is_text else detected
+
+    def content(self) -> D.EmbeddedResource:
+        """Return the content block: a resource with text if the data is text, else with a blob."""
+        data = self.read()
+        uri = self._uri or f"file:///{quote((self.name or 'file').lstrip('/'))}"
+        return self._annotate(D.EmbeddedResource(resource=file_contents(uri, data, self.mime_type(data))))
+
+
+def to_block(data: bytes, name: str) -> D.ImageContent | D.AudioContent | D.EmbeddedResource:
+    """Return bytes as a content block: an image, audio or a file, depending on the first bytes."""
+    kind = detect_media_type(data)
+    family = kind.partition("/")[0]
+    if family == "image":
+        return D.ImageContent(data=encode_base64(data), mime_type=kind)
+    if family == "audio":
+        return D.AudioContent(data=encode_base64(data), mime_type=kind)
+    return File(data=data, format=kind, name=name).content()
+
+
+def file_contents(uri: str, data: bytes, kind: str) -> D.TextResourceContents | D.BlobResourceContents:
+    """Return data as the contents of a resource: text if media type and data are textual, else a blob."""
+    text = _decode_text(data) if kind.startswith("text/") or kind.endswith(_TEXT_SUFFIXES) else None
+    if text is None:
+        return D.BlobResourceContents(uri=uri, blob=encode_base64(data), mime_type=kind)
+    return D.TextResourceContents(uri=uri, text=text, mime_type=kind)
+
+
+def _decode_text(data: bytes) -> str | None:
+    """Return data as text, or None if it is not UTF-8 or contains null bytes."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _guess_media_type(name: str | None) -> str | None:
+    """Return the media type by the name of a file."""
+    kind, packed = (None, None) if name is None else mimetypes.guess_type(name)
+    return kind if packed is None else f"application/{packed}"
+
+
+def encode_base64(data: bytes) -> str:
+    """Return bytes as Base64 text."""
+    return base64.b64encode(data).decode()
+
+
+ContentBlock: TypeAlias = D.ContentBlock
+
+BLOCK_TYPES = (D.TextContent, D.ImageContent, D.AudioContent, D.ResourceLink, D.EmbeddedResource)
+BYTES_TYPES: tuple[Any, ...] = (bytes, bytearray, memoryview)
+SEQUENCE_TYPES: tuple[Any, ...] = (list, tuple, set, frozenset)
+"""Sequence types. A value of these that contains blocks becomes one block for each item."""
+
+_encoder = msgspec.json.Encoder(enc_hook=enc_hook)
+
+
+def to_blocks(value: object, name: str) -> list[ContentBlock]:
+    """Return a value as content blocks. `name` is the file name of bytes."""
+    return to_content(value, name)[0]
+
+
+def to_content(value: object, name: str) -> tuple[list[ContentBlock], bool]:
+    """Return a value as content blocks, and whether it is a sequence with blocks in it."""
+    if value is None:
+        return [], False
+    if isinstance(value, SEQUENCE_TYPES) and contains_blocks(value):
+        return [to_block_of(item, name) for item in cast("Iterable[object]", value)], True
+    return [to_block_of(value, name)], False
+
+
+def to_block_of(value: object, name: str) -> ContentBlock:
+    """Return a value as one content block."""
+    if isinstance(value, str):
+        return D.TextContent(text=value)
+    if isinstance(value, BLOCK_TYPES):
+        return value
+    if isinstance(value, MediaFile):
+        return value.content()
+    if isinstance(value, BYTES_TYPES):
+        return to_block(bytes(cast("bytes", value)), name)
+    if _is_protocol_model(value):
+        return cast("ContentBlock", to_struct(value))
+    return D.TextContent(text=encode_text(value))
+
+
+def contains_blocks(value: object) -> bool:
+    """Return whether a value is content, or a sequence with content in it."""
+    items = cast("Iterable[object]", value) if isinstance(value, SEQUENCE_TYPES) else [value]
+    return any(_is_block(item) for item in items)
+
+
+def _is_block(value: object) -> bool:
+    return isinstance(value, (*BLOCK_TYPES, MediaFile, *BYTES_TYPES)) or _is_protocol_model(value)
+
+
+def _is_protocol_model(value: object) -> bool:
+    """Return whether a value is a Pydantic model of one of the protocol's types."""
+    return type(value).__module__.startswith("mcpspec.") and hasattr(value, "model_dump")
+
+
+def encode_text(value: object) -> str:
+    """Return a value as JSON text. Raises `TypeError` or `ValueError` for a value that has no JSON form."""
+    text = _encoder.encode(value)
+    if may_contain_non_finite(text, value):
+        reject_non_finite(to_builtins(value))
+    return text.decode()

@@ -1,0 +1,149 @@
+"""The options of decorators, and the conversion of those that all of them have: icons, `_meta`, annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypedDict
+
+import msgspec
+
+from typedmcp import dialect
+from typedmcp.errors import UsageError
+from typedmcp.server.context import Context
+
+__all__ = [
+    "CallNext", "IconInput", "Middleware", "PromptOptions", "ResourceOptions", "ToolOptions", "check_errors",
+    "check_options", "convert_metadata",
+]  # fmt: skip
+
+D = dialect.structs
+
+
+class CallNext(Protocol):
+    """The function that passes a request on to the next middleware, or to the server."""
+
+    def __call__(self, params: object = None) -> Awaitable[Any]:
+        """Return the result. `params`, if given, replace the parameters of the request."""
+        ...
+
+
+Middleware: TypeAlias = Callable[[Context, Any, CallNext], Awaitable[Any]]
+"""A function around every request: takes the context, the parameters and `call_next`, and returns the result."""
+
+IconInput: TypeAlias = D.Icon | Mapping[str, Any] | str
+"""An icon: an `Icon`, a dict of its members, or its address."""
+
+
+class _CommonOptions(TypedDict, total=False):
+    name: str | None
+    """The name; by default the name of the function."""
+    title: str | None
+    """The name that people see."""
+    description: str | None
+    """The description; by default the docstring up to its first section."""
+    icons: Sequence[IconInput] | None
+    """Icons: `Icon`s, dicts, or addresses."""
+    meta: Mapping[str, Any] | None
+    """The member `_meta`."""
+    thread: bool
+    """Run a function that is not async in a thread, where it may block; True by default."""
+    replace: bool
+    """Replace an existing one with the same name, instead of raising `UsageError`; False by default."""
+
+
+class ToolOptions(_CommonOptions, total=False):
+    """The options of `Server.tool` and `Server.add_tool`."""
+
+    annotations: D.ToolAnnotations | Mapping[str, Any] | None
+    """Hints about the tool's behavior, such as `{"readOnlyHint": True}`."""
+    structured: bool | None
+    """Return structured content. By default it depends on the return annotation."""
+    input_schema: Mapping[str, Any] | None
+    """The schema of the arguments, in place of the one made from the signature. Arguments are checked against both."""
+    output_schema: Mapping[str, Any] | None
+    """The schema of the structured content, in place of the one made from the annotation. Results are checked."""
+    timeout: float | None
+    """Seconds that a call may take; no limit by default. A thread is not stopped."""
+    errors: tuple[type[Exception], ...]
+    """Exceptions whose text the client may see, in addition to `ToolError`."""
+
+
+class ResourceOptions(_CommonOptions, total=False):
+    """The options of `Server.resource` and `Server.add_resource`."""
+
+    mime_type: str | None
+    """The media type; by default it depends on what the function returns."""
+    size: int | None
+    """The size in bytes. Templates have none."""
+    annotations: D.Annotations | Mapping[str, Any] | None
+    """The audience and the priority."""
+    safe: bool
+    """Reject URIs whose values contain `..`, absolute paths or null bytes; True by default."""
+
+
+class PromptOptions(_CommonOptions, total=False):
+    """The options of `Server.prompt` and `Server.add_prompt`."""
+
+
+def check_options(options: Mapping[str, object], known: type, what: str) -> None:
+    """Raise `UsageError` for an option that is not a key of the TypedDict."""
+    if unknown := sorted(options.keys() - known.__annotations__.keys()):
+        raise UsageError(
+            f"unknown option {unknown[0]!r} of a {what}; known: {', '.join(sorted(known.__annotations__))}"
+        )
+
+
+def check_errors(what: str, errors: object) -> None:
+    """Raise `UsageError` for a value that is not a tuple of exception classes."""
+    if not isinstance(errors, tuple) or not all(map(_is_exception_class, errors)):  # pyright: ignore[reportUnknownArgumentType]
+        raise UsageError(f"{what}: errors must be a tuple of exception classes, not {errors!r}")
+
+
+def _is_exception_class(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Exception)
+
+
+def convert_metadata(what: str, hints: type[msgspec.Struct] = D.Annotations, **members: object) -> dict[str, Any]:
+    """Convert icons, `meta` and annotations to the protocol's types, and drop members that are None.
+
+    `what` identifies the server, tool, resource or prompt in errors; `hints` is the type of `annotations`. Raises
+    `UsageError` for values that do not fit.
+    """
+    made = {name: value for name, value in members.items() if value is not None}
+    converters: dict[str, Callable[[Any], object]] = {
+        "icons": _convert_icons, "meta": _convert_meta, "annotations": partial(_convert_members, kind=hints),
+    }  # fmt: skip
+    for name in converters.keys() & made.keys():
+        try:
+            made[name] = converters[name](made[name])
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UsageError(f"{what}: {name}: {error}") from error
+    return made
+
+
+def _convert_icons(icons: Any) -> list[D.Icon]:
+    return [*map(_convert_icon, [icons] if isinstance(icons, str) else icons)]
+
+
+def _convert_icon(icon: Any) -> D.Icon:
+    if isinstance(icon, D.Icon):
+        return icon
+    return D.from_builtins({"src": icon} if isinstance(icon, str) else dict(icon), D.Icon)
+
+
+def _convert_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(meta)
+    msgspec.json.encode(made)  # raises now rather than in a list, which would fail as a whole
+    return made
+
+
+def _convert_members(given: Any, kind: type[msgspec.Struct]) -> Any:
+    """Convert an object whose members have their Python or their JSON names. An unknown name is an error."""
+    if isinstance(given, kind):
+        return given
+    json_names: dict[str, str] = {field.name: field.encode_name for field in msgspec.structs.fields(kind)}
+    members: dict[Any, Any] = {json_names.get(name, name): value for name, value in dict(given).items()}
+    if unknown := [name for name in members if name not in json_names.values()]:
+        raise ValueError(f"unknown member {unknown[0]!r}; known: {', '.join(json_names.values())}")
+    return D.from_builtins(members, kind)

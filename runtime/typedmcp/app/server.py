@@ -1,0 +1,516 @@
+"""Servers made of functions: each function is a tool, a resource or a prompt, and its types are the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, cast, overload
+
+import msgspec
+
+from mcpspec._support.handlers import MaybeAwaitable
+from typedmcp import dialect
+from typedmcp.app.calls import RequestHandler, await_if_needed, check_middleware, run_middleware
+from typedmcp.app.catalog import Catalog, Feature, MountedItem, add_prefix, paginate, remove_prefix
+from typedmcp.app.completion import Completions, to_complete_result
+from typedmcp.app.options import (
+    IconInput,
+    Middleware,
+    PromptOptions,
+    ResourceOptions,
+    ToolOptions,
+    check_errors,
+    check_options,
+    convert_metadata,
+)
+from typedmcp.app.prompts import Prompt
+from typedmcp.app.resources import Contents, Resource
+from typedmcp.app.results import ToolResult, describe_exception, error_result_of
+from typedmcp.app.tools import Tool
+from typedmcp.errors import (
+    INTERNAL_ERROR,
+    InputUnavailableError,
+    InvalidParamsError,
+    RemoteError,
+    ResourceNotFoundError,
+    ToolError,
+    UsageError,
+)
+from typedmcp.protocol.option_checks import check_integer, check_text
+from typedmcp.server.changes import Changes
+from typedmcp.server.config import ServerDefaults, ServerOptions
+from typedmcp.server.context import Context
+from typedmcp.server.lifespan import Lifespan
+from typedmcp.server.run import serve
+
+if TYPE_CHECKING:
+    from typedmcp.server.http.asgi import AsgiOptions
+
+__all__ = ["Server"]
+
+D = dialect.structs
+F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P")
+T = TypeVar("T")
+
+ReadResult: TypeAlias = D.ReadResourceResult | D.InputRequiredResult
+PromptResult: TypeAlias = D.GetPromptResult | D.InputRequiredResult
+
+
+class Server:
+    """A server whose tools, resources and prompts are functions. `serve`, `asgi` and `connect` take it as a handler.
+
+    `name`, `version`, `title`, `description`, `website_url` and `icons` describe the server to clients. `instructions`
+    tell the client's model how to use it. `lifespan` is a function that takes the server and returns an async context
+    manager, which is entered before the first request and left after the last one; handlers get the value that it
+    yields as `ctx.lifespan`. `middleware` are functions around every request, see `middleware()`. `debug` sends clients
+    the text of every exception, `errors` are exceptions whose text is always sent. `page` is the number of items
+    on a page of a list, `ttl` the seconds for which clients may cache lists, and `public` allows shared caches to keep
+    them. Raises `UsageError` for options that make no sense.
+
+    ```python
+    server = typedmcp.Server("weather")
+
+    @server.tool
+    async def forecast(city: str, days: int = 3) -> str:
+        "Forecast the weather."
+        return f"rain in {city}, for {days} days"
+
+    server.run()
+    ```
+    """
+
+    def __init__(
+        self,
+        name: str = "server",
+        *,
+        version: str = "0",
+        title: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[IconInput] | None = None,
+        lifespan: Lifespan | None = None,
+        middleware: Sequence[Middleware] = (),
+        debug: bool = False,
+        errors: tuple[type[Exception], ...] = (),
+        page: int | None = None,
+        ttl: float = 0.0,
+        public: bool = False,
+    ) -> None:
+        if page is not None:
+            check_integer("page", page)
+            if page < 1:
+                raise UsageError(f"page must be at least 1, not {page}")
+        if lifespan is not None and not callable(lifespan):
+            raise UsageError(f"lifespan must be a function that returns an async context manager, not {lifespan!r}")
+        check_text(f"server {name!r}: name", name)
+        check_text(f"server {name!r}: version", version)
+        check_errors(f"server {name!r}", errors)
+        metadata = convert_metadata(
+            f"server {name!r}", title=title, description=description, website_url=website_url, icons=icons
+        )
+        self._catalog: Catalog[Server] = Catalog()
+        self._tools = self._catalog.tools
+        self._completions: Completions = Completions()
+        self.info: D.Implementation = D.Implementation(name=name, version=version, **metadata)
+        """The server's description for clients."""
+        self.instructions = instructions
+        self.changes: Changes = self._catalog.changes
+        """The hub that publishes changes of lists and resources to clients."""
+        self.capabilities: D.ServerCapabilities = self._catalog.capabilities
+        """The capabilities that the server declares."""
+        self.debug = debug
+        self._errors = errors
+        self._page_size, self._ttl, self._cache_scope = page, ttl, "public" if public else "private"
+        self._lifespan = lifespan
+        self._middleware: list[Middleware] = []
+        for each in middleware:
+            self.middleware(each)
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.info.name
+
+    def __repr__(self) -> str:
+        return f"<Server {self.name!r}>"
+
+    # Tools
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(self, called: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+    def tool(self, called: object = None, /, **options: Unpack[ToolOptions]) -> Any:
+        """Register a function as a tool: `@server.tool`, or with options, `@server.tool("name", title="…")`.
+
+        The parameters become the input schema, the return annotation the output schema, and the docstring the
+        description. The function itself stays unchanged. `ToolOptions` describes the options. Raises `UsageError`, with
+        the names of the function and the parameter, for a function that cannot be a tool.
+        """
+        return _decorate(self.add_tool, called, options)
+
+    def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
+        """Register `function` as a tool, like `@server.tool`, at any time. Clients are notified."""
+        check_options(options, ToolOptions, "tool")
+        made = Tool(function, server_errors=self._errors, debug=self.debug, **options)
+        self._add("tools", made.name, made, options.get("replace", False))
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool. Clients are notified. Raises `KeyError` if there is no such tool."""
+        del self._tools[name]
+        self._catalog.publish_change("tools")
+
+    # Resources
+
+    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
+        """Register a function as a resource, or as a resource template if its URI has variables.
+
+        The function takes the variables: `@server.resource("weather://{city}/now")` needs a parameter `city`. It
+        returns text, bytes, data that becomes JSON, or a list of contents. `ResourceOptions` describes the options,
+        `typedmcp.app.templates` the templates. Raises `UsageError` for a function that does not fit its URI.
+        """
+        if callable(uri):
+            raise UsageError('a resource needs a URI: @server.resource("data://…")')
+
+        def decorate(function: F) -> F:
+            self.add_resource(function, uri, **options)
+            return function
+
+        return decorate
+
+    def add_resource(self, function: Callable[..., Any], uri: str, **options: Unpack[ResourceOptions]) -> None:
+        """Register `function` as a resource, like `@server.resource`, at any time. Clients are notified."""
+        check_options(options, ResourceOptions, "resource")
+        self._add("resources", uri, Resource(function, uri, **options), options.get("replace", False))
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template. Clients are notified. Raises `KeyError` if there is none."""
+        del self._catalog.resources[uri]
+        self._catalog.publish_change("resources")
+
+    def resource_updated(self, uri: str) -> None:
+        """Notify the clients that have subscribed to a resource that its contents have changed."""
+        self.changes.resource_updated(uri)
+
+    # Prompts
+
+    @overload
+    def prompt(self, function: F, /) -> F: ...
+    @overload
+    def prompt(self, called: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+    def prompt(self, called: object = None, /, **options: Unpack[PromptOptions]) -> Any:
+        """Register a function as a prompt: `@server.prompt`, or with options, `@server.prompt("name", title="…")`.
+
+        The function returns a text, a message (`UserMessage`, `AssistantMessage`), or several of them. Its arguments
+        come as text and are converted to their types. `PromptOptions` describes the options.
+        """
+        return _decorate(self.add_prompt, called, options)
+
+    def add_prompt(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
+        """Register `function` as a prompt, like `@server.prompt`, at any time. Clients are notified."""
+        check_options(options, PromptOptions, "prompt")
+        made = Prompt(function, **options)
+        self._add("prompts", made.name, made, options.get("replace", False))
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt. Clients are notified. Raises `KeyError` if there is no such prompt."""
+        del self._catalog.prompts[name]
+        self._catalog.publish_change("prompts")
+
+    def _add(self, feature: Feature, name: str, item: Tool | Resource | Prompt, replace: bool) -> None:
+        own: dict[str, Any] = getattr(self._catalog, feature)
+        if name in own and not replace:
+            raise UsageError(f"{self!r} already has {name!r} among its {feature}; replace=True replaces it")
+        own[name] = item
+        self._catalog.publish_change(feature)
+
+    # Completion
+
+    @overload
+    def completion(self, function: F, /) -> F: ...
+    @overload
+    def completion(self, of: str | Callable[..., Any], argument: str, /) -> Callable[[F], F]: ...
+    def completion(self, of: Any, argument: str | None = None, /) -> Any:
+        """Register a function that suggests values for an argument of a prompt, or a variable of a resource template.
+
+        `of` is the name of the prompt, its function, or the URI of the template: `@server.completion("prompt",
+        "argument")`. The function gets the text that was typed so far, and the other arguments if it takes a second
+        parameter. It returns suggestions; those that do not begin with the text are left out.
+
+        `@server.completion` without arguments registers the function for all other requests: it gets `ref`, `argument`
+        and `context`. Arguments whose type is a `Literal` or an enum need no function.
+        """
+        if argument is None:
+            if isinstance(of, str):
+                raise UsageError(f'completion of {of!r}: name the argument, @server.completion({of!r}, "argument")')
+            self._completions.set_fallback(of)
+            self._catalog.declare_completions()
+            return of
+
+        def decorate(function: F) -> F:
+            self._completions.add(self._find_completed(of, argument), argument, function)
+            self._catalog.declare_completions()
+            return function
+
+        return decorate
+
+    def _find_completed(self, of: object, argument: str) -> str:
+        """Return the name or URI of a prompt or template. An unknown name may be registered later."""
+        items: list[Prompt | Resource] = [*self._catalog.prompts.values(), *self._catalog.resources.values()]
+        for item in items:
+            name = item.name if isinstance(item, Prompt) else item.uri
+            if of in (name, item.signature.function):
+                if not item.signature.accepts(argument):
+                    raise UsageError(f"completion of {name!r}: it has no argument {argument!r}")
+                return name
+        if isinstance(of, str):
+            return of
+        raise UsageError(f"completion of {of!r}: it is neither a prompt nor a resource of this server")
+
+    # Middleware, mounting
+
+    def middleware(self, function: Middleware) -> Middleware:
+        """Register a function around every request: `async def f(ctx, params, call_next)`, which returns the result.
+
+        The first one is the outermost. Exceptions of inner functions pass through the outer ones. `ctx.method` is the
+        method of the request.
+        """
+        check_middleware(function)
+        self._middleware.append(function)
+        return function
+
+    def mount(self, server: Server, prefix: str = "") -> None:
+        """Add the tools, resources and prompts of another server, now and whenever they change.
+
+        Its tools and prompts are `prefix_name` here, its resources `scheme://prefix/…`. Its own middleware runs for its
+        requests, inside the middleware of this server, and its lifespan inside the lifespan of this server.
+        """
+        if not isinstance(cast(object, server), Server):
+            raise UsageError(f"only a Server can be mounted, not {server!r}")
+        if server is self or self in server._catalog.mounted_servers():
+            raise UsageError(f"{server!r} cannot be mounted in itself")
+        self._catalog.mount(server, server._catalog, prefix)
+
+    # Serving
+
+    @overload
+    def run(self, transport: Literal["stdio"] = "stdio", **options: Unpack[ServerOptions]) -> None: ...
+    @overload
+    def run(
+        self,
+        transport: Literal["stdio", "http"],
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        **options: Unpack[AsgiOptions],
+    ) -> None: ...
+    def run(self, transport: Literal["stdio", "http"] = "stdio", **options: Any) -> None:
+        """Serve this server over standard input and output, or over HTTP. `typedmcp.serve` describes the options."""
+        serve(self, transport, **options)
+
+    def __server_config__(self) -> ServerDefaults:
+        """Return the defaults for the options of `typedmcp.ServerConfig`."""
+        return {
+            "info": self.info,
+            "instructions": self.instructions,
+            "changes": self.changes,
+            "capabilities": self.capabilities,
+            "lifespans": self._lifespans,
+        }
+
+    def _lifespans(self) -> dict[object, Lifespan]:
+        """Return the lifespans of this server and of mounted servers, by server."""
+        servers = (self, *self._catalog.mounted_servers())
+        return {server: server._lifespan for server in servers if server._lifespan is not None}
+
+    # Requests
+
+    def list_tools(self, params: D.PaginatedRequestParams, ctx: Context) -> MaybeAwaitable[D.ListToolsResult]:
+        """Handle `tools/list`."""
+        return self._handle(self._list_tools, params, ctx)
+
+    def _list_tools(self, params: D.PaginatedRequestParams, _: Context) -> D.ListToolsResult:
+        return self._list_result(D.ListToolsResult, "tools", self._specs("tools"), params)
+
+    def call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> MaybeAwaitable[ToolResult]:
+        """Handle `tools/call`."""
+        if self._middleware:
+            return self._handle_within_middleware(self._call_tool, params, ctx)
+        tool = self._tools.get(params.name)  # the fast path: `_call_tool` looks for mounted tools as well
+        return self._call_tool(params, ctx) if tool is None else tool.call(params.arguments, ctx)
+
+    def _call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> MaybeAwaitable[ToolResult]:
+        tool: Tool | MountedItem[Server] | None = self._catalog.items("tools").get(params.name)
+        if isinstance(tool, Tool):
+            return tool.call(params.arguments, ctx)
+        if tool is None:
+            raise InvalidParamsError(f"unknown tool: {params.name}", {"name": params.name})
+        _enter(ctx, tool.server)
+        return tool.server.call_tool(msgspec.structs.replace(params, name=tool.name), ctx)
+
+    def list_resources(self, params: D.PaginatedRequestParams, ctx: Context) -> MaybeAwaitable[D.ListResourcesResult]:
+        """Handle `resources/list`."""
+        return self._handle(self._list_resources, params, ctx)
+
+    def _list_resources(self, params: D.PaginatedRequestParams, _: Context) -> D.ListResourcesResult:
+        specs = [(uri, spec) for uri, spec in self._specs("resources") if isinstance(spec, D.Resource)]
+        return self._list_result(D.ListResourcesResult, "resources", specs, params)
+
+    def list_resource_templates(
+        self, params: D.PaginatedRequestParams, ctx: Context
+    ) -> MaybeAwaitable[D.ListResourceTemplatesResult]:
+        """Handle `resources/templates/list`."""
+        return self._handle(self._list_resource_templates, params, ctx)
+
+    def _list_resource_templates(self, params: D.PaginatedRequestParams, _: Context) -> D.ListResourceTemplatesResult:
+        specs = [(uri, spec) for uri, spec in self._specs("resources") if isinstance(spec, D.ResourceTemplate)]
+        return self._list_result(D.ListResourceTemplatesResult, "resource_templates", specs, params)
+
+    def read_resource(self, params: D.ReadResourceRequestParams, ctx: Context) -> MaybeAwaitable[ReadResult]:
+        """Handle `resources/read`."""
+        return self._handle(self._read_resource, params, ctx)
+
+    async def _read_resource(self, params: D.ReadResourceRequestParams, ctx: Context) -> ReadResult:
+        contents = await self._read_own(params.uri, ctx)
+        if contents is None:
+            return await self._read_mounted(params, ctx)
+        return D.ReadResourceResult(contents=contents, ttl_ms=0, cache_scope="private", result_type="complete")
+
+    async def _read_own(self, uri: str, ctx: Context) -> list[Contents] | None:
+        """Read a resource of this server: an exact URI takes precedence over templates. None if no resource matches."""
+        resources = self._catalog.resources
+        exact = resources.get(uri)
+        if exact is not None and exact.template is None:
+            return await self._await_item(exact.read(uri, {}, ctx), ctx, f"resource {uri!r}")
+        for resource in resources.values():
+            if (values := resource.match(uri)) is not None:
+                return await self._await_item(resource.read(uri, values, ctx), ctx, f"resource {uri!r}")
+        return None
+
+    async def _read_mounted(self, params: D.ReadResourceRequestParams, ctx: Context) -> ReadResult:
+        for server, catalog, prefix in self._catalog.mounts:
+            inner = remove_prefix(params.uri, prefix)
+            if inner is None or not catalog.has_resource(inner):
+                continue
+            _enter(ctx, server)
+            inner_params = msgspec.structs.replace(params, uri=inner)
+            result: ReadResult = await await_if_needed(server.read_resource(inner_params, ctx))
+            if not isinstance(result, D.ReadResourceResult):
+                return result
+            contents = [msgspec.structs.replace(part, uri=add_prefix(part.uri, prefix)) for part in result.contents]
+            return msgspec.structs.replace(result, contents=contents)
+        raise ResourceNotFoundError(params.uri)
+
+    def list_prompts(self, params: D.PaginatedRequestParams, ctx: Context) -> MaybeAwaitable[D.ListPromptsResult]:
+        """Handle `prompts/list`."""
+        return self._handle(self._list_prompts, params, ctx)
+
+    def _list_prompts(self, params: D.PaginatedRequestParams, _: Context) -> D.ListPromptsResult:
+        return self._list_result(D.ListPromptsResult, "prompts", self._specs("prompts"), params)
+
+    def get_prompt(self, params: D.GetPromptRequestParams, ctx: Context) -> MaybeAwaitable[PromptResult]:
+        """Handle `prompts/get`."""
+        return self._handle(self._get_prompt, params, ctx)
+
+    def _get_prompt(self, params: D.GetPromptRequestParams, ctx: Context) -> MaybeAwaitable[PromptResult]:
+        prompt: Prompt | MountedItem[Server] | None = self._catalog.items("prompts").get(params.name)
+        if isinstance(prompt, Prompt):
+            return self._await_item(prompt.get(params.arguments or {}, ctx), ctx, f"prompt {params.name!r}")
+        if prompt is None:
+            raise InvalidParamsError(f"unknown prompt: {params.name}", {"name": params.name})
+        _enter(ctx, prompt.server)
+        return prompt.server.get_prompt(msgspec.structs.replace(params, name=prompt.name), ctx)
+
+    def complete(self, params: D.CompleteRequestParams, ctx: Context) -> MaybeAwaitable[D.CompleteResult]:
+        """Handle `completion/complete`."""
+        return self._handle(self._complete, params, ctx)
+
+    async def _complete(self, params: D.CompleteRequestParams, ctx: Context) -> D.CompleteResult:
+        is_prompt = isinstance(params.ref, D.PromptReference)
+        name: str = params.ref.name if isinstance(params.ref, D.PromptReference) else params.ref.uri
+        items = self._catalog.items("prompts" if is_prompt else "resources")
+        item: Prompt | Resource | MountedItem[Server] | None = items.get(name)
+        if isinstance(item, MountedItem):
+            ref = msgspec.structs.replace(params.ref, **{"name" if is_prompt else "uri": item.name})
+            _enter(ctx, item.server)
+            return await await_if_needed(item.server.complete(msgspec.structs.replace(params, ref=ref), ctx))
+        if item is None and not self._completions.has_function_for(name):
+            raise InvalidParamsError(f"unknown {'prompt' if is_prompt else 'resource'}: {name}")
+        choices: dict[str, list[str]] = {} if item is None else item.signature.choices()
+        suggested = await self._completions.suggest(name, params, ctx, choices)
+        return to_complete_result(suggested, params.argument.value)
+
+    async def _await_item(self, made: Awaitable[T], ctx: Context, what: str) -> T:
+        """Await a resource or a prompt. Convert exceptions to errors whose text clients may see."""
+        try:
+            return await made
+        except (RemoteError, InputUnavailableError):
+            raise
+        except Exception as error:
+            raise RemoteError(INTERNAL_ERROR, self._visible_text(error, ctx, what)) from error
+
+    def _visible_text(self, error: Exception, ctx: Context, what: str) -> str:
+        """Return the text of an exception for clients. Exceptions that they may not see are reported."""
+        if isinstance(error, (ToolError, *self._errors)):
+            return str(error)
+        text = f"{what} failed: {describe_exception(error)}"
+        ctx.report(text, error)
+        return text if self.debug else f"internal error in {ctx.method}"
+
+    # Lists
+
+    def _specs(self, feature: Feature) -> list[tuple[str, Any]]:
+        return [(name, item.spec) for name, item in self._catalog.items(feature).items()]
+
+    def _list_result(
+        self, kind: Callable[..., T], member: str, specs: list[tuple[str, Any]], params: D.PaginatedRequestParams
+    ) -> T:
+        page, next_cursor = paginate(specs, params.cursor, self._page_size)
+        made: Any = kind(
+            ttl_ms=int(self._ttl * 1000), cache_scope=self._cache_scope, result_type="complete", **{member: page}
+        )
+        if next_cursor is not None:
+            made.next_cursor = next_cursor
+        return cast(T, made)
+
+    # Middleware
+
+    def _handle(self, handle: RequestHandler[P, T], params: P, ctx: Context) -> MaybeAwaitable[T]:
+        if self._middleware:
+            return self._handle_within_middleware(handle, params, ctx)
+        return handle(params, ctx)
+
+    async def _handle_within_middleware(self, handle: RequestHandler[P, T], params: P, ctx: Context) -> T:
+        """Handle a request within the middleware, whose exceptions are shown to clients like those of a tool."""
+        try:
+            return await run_middleware(self._middleware, handle, params, ctx)
+        except (RemoteError, InputUnavailableError):
+            raise
+        except Exception as error:
+            if isinstance(error, (ToolError, *self._errors)) and isinstance(params, D.CallToolRequestParams):
+                return cast(T, error_result_of(error))
+            raise RemoteError(INTERNAL_ERROR, self._visible_text(error, ctx, ctx.method)) from error
+
+
+def _decorate(add: Callable[..., None], called: object, options: Any) -> Any:
+    """Register a function at once, or return a decorator that does so. `called` is the function, a name, or None."""
+    if callable(called):
+        add(called, **options)
+        return called
+    if called is not None:
+        if not isinstance(called, str):
+            raise UsageError(f"expected a function or a name, not {called!r}")
+        if options.setdefault("name", called) != called:
+            raise UsageError(f"two names are given: {called!r} and {options['name']!r}")
+
+    def decorate(function: F) -> F:
+        add(function, **options)
+        return function
+
+    return decorate
+
+
+def _enter(ctx: Context, server: Server) -> None:
+    """Switch the context to a mounted server, which handles the request from now on."""
+    ctx.owner = server

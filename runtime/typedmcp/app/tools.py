@@ -1,0 +1,204 @@
+"""Tools: functions that a client's model calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+import msgspec
+from msgspec import UNSET
+
+from mcpspec._support.handlers import MaybeAwaitable
+from typedmcp import dialect
+from typedmcp.app.calls import call_function, is_async, is_generator, is_pending, resolve
+from typedmcp.app.options import ToolOptions, check_errors, convert_metadata
+from typedmcp.app.results import (
+    ReturnTypeError,
+    ToolOutput,
+    ToolResult,
+    describe_exception,
+    error_result,
+    error_result_of,
+)
+from typedmcp.app.signatures import ArgumentError, Signature, name_of
+from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError
+from typedmcp.jsonschema.values import to_builtins
+from typedmcp.transports.concurrency import is_awaitable
+
+if TYPE_CHECKING:
+    from typedmcp.jsonschema.validate import SchemaValidator
+    from typedmcp.server.context import Context
+
+__all__ = ["Tool"]
+
+D = dialect.structs
+
+# Names of the module are looked up faster than attributes: see `Tool._call_fast`.
+_Result, _Text = D.CallToolResult, D.TextContent
+_convert, _members = msgspec.convert, msgspec.structs.astuple
+
+
+class Tool:
+    """A function registered as a tool. Arguments are checked, and the return value becomes a result.
+
+    `server_errors` are exceptions whose text clients get from every tool; with `debug` clients get the text of every
+    exception. Raises `UsageError` for a function that cannot be a tool.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        server_errors: tuple[type[Exception], ...] = (),
+        debug: bool = False,
+        **options: Unpack[ToolOptions],
+    ) -> None:
+        self.name: str = options.get("name") or name_of(function)
+        if self.name == "<lambda>":
+            raise UsageError("a lambda needs a name: server.add_tool(function, name=…)")
+        what = f"tool {self.name!r}"
+        timeout, errors = options.get("timeout"), options.get("errors", ())
+        if timeout is not None and not (isinstance(cast(object, timeout), int | float) and timeout > 0):
+            raise UsageError(f"{what}: timeout must be a positive number of seconds, not {timeout!r}")
+        check_errors(what, errors)
+        self._visible_errors: tuple[type[Exception], ...] = (ToolError, *server_errors, *errors)
+        self._timeout, self._debug = timeout, debug
+        self.signature: Signature = Signature(function, what)
+        self._init_schemas(options, what)
+        self._init_calls(function, thread=options.get("thread", True))
+        self._description = options.get("description")
+        self._metadata = convert_metadata(
+            what, D.ToolAnnotations, title=options.get("title"), icons=options.get("icons"), meta=options.get("meta"),
+            annotations=options.get("annotations"),
+        )  # fmt: skip
+
+    def _init_schemas(self, options: ToolOptions, what: str) -> None:
+        given_input, given_output = options.get("input_schema"), options.get("output_schema")
+        structured = False if given_output is not None else options.get("structured")
+        self.output: ToolOutput = ToolOutput(self.signature.return_hint, structured, what)
+        self._input_validator = None if given_input is None else _compile(given_input, f"{what}: input_schema")
+        self._output_validator = None if given_output is None else _compile(given_output, f"{what}: output_schema")
+        if given_input is not None and given_input.get("type") != "object":
+            raise UsageError(f'{what}: input_schema must be the schema of an object: {{"type": "object", …}}')
+        self._given_input = None if given_input is None else D.from_builtins(dict(given_input), D.ToolInputSchema)
+        self._output_schema = self.output.schema if given_output is None else given_output
+
+    def _init_calls(self, function: Callable[..., Any], *, thread: bool) -> None:
+        signature = self.signature
+        self._call, self._bind, self._struct = signature.call, signature.bind, signature.struct
+        self._thread = thread
+        self._is_immediate = not (thread or is_async(function) or is_generator(function))
+        """True if the function runs in the event loop, without being awaited."""
+        self._is_fast = (
+            is_async(function) and self._timeout is None and self._input_validator is None and signature.is_plain
+        )
+        self._spread = function if signature.is_simple and signature.context is None else None
+        """The function, if it takes the members of the Struct and nothing else."""
+        has_schema = self.output.schema is not None or self._output_validator is not None
+        self._returns_text = not has_schema and not self.output.is_nothing
+
+    @cached_property
+    def spec(self) -> D.Tool:
+        """The tool in lists. Made on first use, so that servers with many tools start fast."""
+        schema = self._given_input or D.from_builtins(self.signature.schema(), D.ToolInputSchema)
+        made = D.Tool(name=self.name, input_schema=schema, **self._metadata)
+        if text := self.signature.docstring.text if self._description is None else self._description:
+            made.description = text
+        if self._output_schema is not None:
+            made.output_schema = D.from_builtins(dict(self._output_schema), D.ToolOutputSchema)
+        return made
+
+    def call(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:
+        """Call the function: return a result, or an awaitable for one."""
+        return self._call_fast(arguments, ctx) if self._is_fast else self._call_slow(arguments, ctx)
+
+    async def _call_fast(self, arguments: object, ctx: Context) -> ToolResult:
+        """Call an async function in one coroutine, if its arguments need nothing but `msgspec.convert`."""
+        try:
+            bound = _convert(arguments if arguments.__class__ is dict else {}, self._struct)
+        except Exception:
+            bound = None
+        if bound is None:  # the slow path says what is wrong
+            made = self._call_slow(arguments, ctx)
+            return await made if is_awaitable(made) else made
+        try:
+            spread = self._spread
+            value = await (self._call(bound, ctx) if spread is None else spread(*_members(bound)))
+        except Exception as error:
+            return self._failed(error, ctx)
+        if value.__class__ is str and self._returns_text:
+            return _Result(content=[_Text(text=value)], result_type="complete")
+        return self._to_result(value, ctx)
+
+    def _call_slow(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:
+        given = cast("Mapping[str, Any]", arguments if arguments.__class__ is dict else {})
+        if self._input_validator is not None and (wrong := self._input_validator.find_error(given, "")) is not None:
+            return error_result(wrong)
+        try:
+            bound = self._bind(given)
+        except ArgumentError as error:
+            return error_result(str(error))
+        if not self._is_immediate:
+            return self._await_result(call_function(self.signature, bound, ctx, thread=self._thread), ctx)
+        try:
+            value = self._call(bound, ctx)
+        except Exception as error:
+            return self._failed(error, ctx)
+        return self._await_result(value, ctx) if is_pending(value) else self._to_result(value, ctx)
+
+    async def _await_result(self, value: object, ctx: Context) -> ToolResult:
+        clock = asyncio.timeout(self._timeout)
+        try:
+            async with clock:
+                value = await resolve(value)
+        except Exception as error:
+            if isinstance(error, TimeoutError) and clock.expired():
+                return error_result(f"{self.name} took longer than {self._timeout:g} s")
+            return self._failed(error, ctx)
+        return self._to_result(value, ctx)
+
+    def _to_result(self, value: object, ctx: Context) -> ToolResult:
+        try:
+            made = self.output.to_result(value, self.name)
+            if self._output_validator is not None and isinstance(made, _Result) and made.is_error is not True:
+                self._check_output(self._output_validator, made, value)
+        except Exception as error:
+            return self._failed(error, ctx)
+        return made
+
+    def _check_output(self, validator: SchemaValidator, made: D.CallToolResult, value: object) -> None:
+        """Check structured content against the given `output_schema`."""
+        if made.structured_content is UNSET:
+            if made is value:
+                raise ReturnTypeError("structuredContent: required by the output schema, but missing")
+            made.structured_content = to_builtins(value)
+        wrong = validator.find_error(made.structured_content, "")
+        if wrong is not None:
+            raise ReturnTypeError(wrong)
+
+    def _failed(self, error: Exception, ctx: Context) -> D.CallToolResult:
+        """Return the result of a failed call, with the text of the exception if the client may see it.
+
+        Errors of the protocol are raised again: they are not results.
+        """
+        if isinstance(error, RemoteError | InputUnavailableError):
+            raise error
+        if isinstance(error, self._visible_errors):
+            return error_result_of(error)
+        description = describe_exception(error)
+        ctx.report(f"tool {self.name!r} failed: {description}", error)
+        reason = ": its result does not fit its schema" if isinstance(error, ReturnTypeError) else ""
+        return error_result(f"{self.name} failed{reason}" + (f": {description}" if self._debug else ""))
+
+
+def _compile(schema: object, what: str) -> SchemaValidator:
+    from typedmcp.jsonschema.validate import compile_schema  # few servers give schemas
+
+    if not isinstance(schema, Mapping):
+        raise UsageError(f"{what}: a schema is a mapping, not {schema!r}")
+    try:
+        return compile_schema(cast("Mapping[str, Any]", schema))
+    except ValueError as error:
+        raise UsageError(f"{what}: {error}") from error

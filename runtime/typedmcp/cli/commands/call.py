@@ -1,0 +1,65 @@
+"""`typedmcp call`: call a tool."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+from msgspec import UNSET
+
+from typedmcp import dialect
+from typedmcp.cli.arguments import parse_arguments
+from typedmcp.cli.contents import print_or_save, split_contents
+from typedmcp.cli.notifications import NotificationDisplay
+from typedmcp.cli.options import CommonOptions, Output, Pairs, Target, await_result, check_output, describe_unknown
+from typedmcp.cli.output import print_json, print_text
+from typedmcp.cli.status import FAILED, OK, CommandExit
+from typedmcp.cli.targets import run_with_client
+from typedmcp.client.client import Client
+
+__all__ = ["call"]
+
+D = dialect.structs
+
+
+def call(
+    target: Target,
+    tool: Annotated[str, Parameter(help="The name of the tool.")],
+    /,
+    *pairs: Pairs,
+    json_args: Annotated[
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Arguments as a JSON object; KEY=VALUE adds to it. - reads standard input.",
+        ),
+    ] = None,
+    output: Output = None,
+    options: CommonOptions = CommonOptions(),  # noqa: B008  # it is frozen
+) -> int:
+    """Call a tool and print its result."""
+    check_output(output, options)
+
+    async def work(client: Client, display: NotificationDisplay) -> int:
+        known = {found.name: found async for found in client.tools()}
+        if tool not in known:
+            raise CommandExit(describe_unknown("tool", tool, known))
+        arguments = parse_arguments(pairs, known[tool].input_schema, json_args, tool)
+        result = await await_result(client.call_tool(tool, arguments, on_progress=display.show_progress), options)
+        display.hide_progress()
+        _print_result(result, output, is_json=options.json)
+        return FAILED if result.is_error is True else OK
+
+    return run_with_client(target, options, work)
+
+
+def _print_result(result: D.CallToolResult, output: str | None, *, is_json: bool) -> None:
+    if is_json:
+        print_json(result)
+    elif result.is_error is True:
+        for part in split_contents(result.content):
+            print_text(part.text, stderr=True)
+    elif result.content or result.structured_content is UNSET:
+        print_or_save([*split_contents(result.content)], output)
+    else:
+        print_json(result.structured_content)

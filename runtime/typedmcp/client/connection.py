@@ -1,0 +1,280 @@
+"""The connection to a server: opening it, negotiating a revision, reconnecting and closing it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from typedmcp.client.incoming import IncomingMessageHandler
+from typedmcp.client.negotiation import ClientIdentity, ServerDescription, is_modern_error, negotiate
+from typedmcp.client.options import URL_OPTIONS, ConnectOptions
+from typedmcp.client.param_headers import ParamHeaders
+from typedmcp.client.request_encoder import RequestEncoder
+from typedmcp.client.session import ClientSession
+from typedmcp.client.stream_session import StreamSession
+from typedmcp.client.targets import Target, can_reopen, describe_target, is_url, open_target, target_key
+from typedmcp.errors import ConnectionLostError, Error, HttpStatusError, ProtocolError, RemoteError, UsageError
+from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.notifications import LogLevel
+from typedmcp.revisions.features import DIALECT, FEATURES
+from typedmcp.transports import Transport
+
+if TYPE_CHECKING:
+    from typedmcp.client.http.endpoint import Endpoint
+
+__all__ = ["STABLE_SECONDS", "ConnectionManager"]
+
+STABLE_SECONDS: Final = 30.0
+"""Seconds after which the next restart or resumed subscription does not count as a repetition."""
+
+_MAX_RESTART_DELAY: Final = 5.0
+"""The maximum number of seconds that a restart waits."""
+
+_LEGACY_SSE_STATUSES: Final = (400, 404, 405)
+"""Statuses with which a server of HTTP with SSE rejects a POST to the URL of its event stream."""
+
+_MAX_KNOWN_SERVERS: Final = 256
+"""Servers whose revision is remembered."""
+
+
+class _KnownServer(NamedTuple):
+    revision: str
+    is_legacy_sse: bool
+
+
+known_servers: dict[str, _KnownServer] = {}
+"""The way in which each target was reached last time, so that the next connection needs fewer attempts."""
+
+
+class ConnectionManager:
+    """Keeps a session with a server: opens it on demand, and reopens it after it has ended if that is allowed.
+
+    `on_new_session` is called before each session, to drop the state of the last one.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        identity: ClientIdentity,
+        incoming: IncomingMessageHandler,
+        on_new_session: Callable[[], None],
+        options: ConnectOptions,
+    ) -> None:
+        self.timeout: float | None = options.get("timeout", 60.0)
+        self.max_time: float | None = options.get("max_time", 600.0)
+        self.limits: Limits = options.get("limits", DEFAULT_LIMITS)
+        self.session: ClientSession | None = None
+        """The current session, which may have ended."""
+        self.encoder: RequestEncoder = RequestEncoder(DIALECT, {})
+        self.param_headers: ParamHeaders | None = None
+        """The parameters in headers, for modern servers over HTTP."""
+        self.is_closed: bool = False
+        default_level: LogLevel | None = None if options.get("on_log") is None else "debug"
+        self.log_level: LogLevel | None = options.get("log_level") or default_level
+        self._target = target
+        self._identity = identity
+        self._incoming = incoming
+        self._on_new_session = on_new_session
+        self._probe = options.get("probe", 5.0)
+        self._can_restart = options.get("restart", False)
+        if self._can_restart and not can_reopen(target):
+            raise UsageError("restart: a transport cannot be opened again; restart needs a command or an address")
+        self._endpoint = _open_endpoint(target, options, self.limits)
+        self._server: ServerDescription | None = None
+        self._opening: asyncio.Lock = asyncio.Lock()
+        self._starts: list[float] = []
+        """The times of the last restarts."""
+
+    @property
+    def server(self) -> ServerDescription:
+        """The description of the server. Raises `UsageError` before the first session."""
+        if self._server is None:
+            raise UsageError("the client is not open; enter it with `async with`, or await `open()`")
+        return self._server
+
+    @property
+    def reconnects(self) -> int | None:
+        """The number of attempts to resume a broken stream. None if the target is not a URL."""
+        return None if self._endpoint is None else self._endpoint.options.reconnects
+
+    async def connect(self) -> ClientSession:
+        """Return the session; open one if necessary. Raises `ConnectionLostError` if it must not be reopened."""
+        session = self.session
+        if session is not None and not session.has_ended:
+            return session
+        async with self._opening:
+            session = self.session
+            if session is not None and not session.has_ended:
+                return session
+            if self.is_closed:
+                raise _closed_error()
+            if session is not None and not self.can_reconnect(session):
+                raise session.end_error()
+            return await self._reconnect(session)
+
+    def can_reconnect(self, ended: ClientSession) -> bool:
+        """Return whether another session may follow one that has ended."""
+        return self._can_restart or ended.is_renewable
+
+    async def close(self) -> None:
+        """End the session, and close all connections."""
+        for session in (self.session, self._incoming.session):  # the second may be about to be negotiated
+            if session is not None:
+                await session.close()
+        if self._endpoint is not None:
+            self._endpoint.close()
+
+    async def set_log_level(self, level: LogLevel) -> None:
+        """Set the lowest level of log messages that the server sends."""
+        session = await self.connect()
+        self.log_level = level
+        revision = self.server.revision
+        if FEATURES[revision].is_modern:  # every request carries the level
+            self.encoder = RequestEncoder(revision, self._identity.meta(revision, level))
+        else:
+            await self._send_log_level(session, level)
+
+    # Opening
+
+    async def _reconnect(self, previous: ClientSession | None) -> ClientSession:
+        if previous is not None:
+            await previous.close()
+            await self._wait_before_restart()
+        self._on_new_session()
+        has_choice = self._identity.modern and self._identity.legacy
+        key = target_key(self._target) if has_choice else None
+        session, server = await self._open_session(None if key is None else known_servers.get(key))
+        if key is not None:
+            _remember(key, _KnownServer(server.revision, self._endpoint is not None and session.param_headers is None))
+        self._incoming.revision = server.revision
+        is_modern = FEATURES[server.revision].is_modern
+        meta = self._identity.meta(server.revision, self.log_level) if is_modern else None
+        self._server, self.encoder, self.session = server, RequestEncoder(server.revision, meta), session
+        self.param_headers = session.param_headers if is_modern else None
+        if not is_modern and self.log_level is not None and server.capabilities.logging is not UNSET:
+            await self._request_log_level(session, self.log_level)
+        return session
+
+    async def _open_session(self, known: _KnownServer | None) -> tuple[ClientSession, ServerDescription]:
+        last_revision = None if known is None else known.revision
+        if self._endpoint is None:
+            transport = await self._open_transport()
+            session = StreamSession(transport, self._incoming, limit=self.limits.message_bytes)
+            return await self._negotiate(session, last_revision)
+        if known is not None and known.is_legacy_sse:
+            try:
+                return await self._open_legacy_sse(self._endpoint)
+            except (HttpStatusError, ProtocolError):
+                pass  # the server has changed
+        return await self._open_http(self._endpoint, last_revision)
+
+    async def _open_http(
+        self, endpoint: Endpoint, last_revision: str | None
+    ) -> tuple[ClientSession, ServerDescription]:
+        """Open a session over Streamable HTTP. If the server rejects the handshake, try HTTP with SSE."""
+        from typedmcp.client.http.session import HttpSession
+
+        session = HttpSession(endpoint, self._incoming)
+        try:
+            return await self._negotiate(session, last_revision)
+        except (RemoteError, HttpStatusError) as error:
+            is_modern = isinstance(error, RemoteError) and is_modern_error(error)
+            if session.initialize_status not in _LEGACY_SSE_STATUSES or is_modern:
+                raise
+            try:
+                return await self._open_legacy_sse(endpoint)
+            except Error as other:
+                raise error from other
+
+    async def _open_legacy_sse(self, endpoint: Endpoint) -> tuple[ClientSession, ServerDescription]:
+        from typedmcp.client.http.legacy_sse import LegacySseTransport
+
+        try:
+            async with asyncio.timeout(self.timeout):
+                transport = await LegacySseTransport.open(endpoint)
+        except TimeoutError:
+            raise ConnectionLostError(f"{endpoint.url}: no event stream within {self.timeout:g} s") from None
+        session = StreamSession(transport, self._incoming, limit=self.limits.message_bytes)
+        session.is_renewable = True
+        return await self._negotiate(session, self._identity.legacy[-1])
+
+    async def _negotiate(
+        self, session: ClientSession, last_revision: str | None
+    ) -> tuple[ClientSession, ServerDescription]:
+        self._incoming.session, self._incoming.revision = session, None
+        try:
+            server = await negotiate(session, self._identity, last_revision, self.timeout or 60.0, self._probe)
+            if self.is_closed:
+                raise _closed_error()
+        except BaseException:
+            await session.close()
+            if self._endpoint is not None:
+                self._endpoint.close_idle()
+            await self._incoming.close(asyncio.current_task())
+            raise
+        return session, server
+
+    async def _open_transport(self) -> Transport:
+        try:
+            async with asyncio.timeout(self.timeout):
+                transport = await open_target(self._target)
+        except TimeoutError:
+            text = f"{describe_target(self._target)}: no connection within {self.timeout:g} s"
+            raise ConnectionLostError(text) from None
+        if self.is_closed:
+            await transport.close()
+            raise _closed_error()
+        return transport
+
+    async def _wait_before_restart(self) -> None:
+        """Wait longer with each restart within a short time."""
+        now = asyncio.get_running_loop().time()
+        self._starts = [start for start in self._starts if start > now - STABLE_SECONDS][-10:]
+        if self._starts:
+            await asyncio.sleep(min(0.1 * 2 ** len(self._starts), _MAX_RESTART_DELAY))
+        self._starts.append(asyncio.get_running_loop().time())
+        if self.is_closed:
+            raise _closed_error()
+
+    # The log level of legacy servers
+
+    async def _request_log_level(self, session: ClientSession, level: LogLevel) -> None:
+        """Set the log level. If the server rejects the request, continue without."""
+        try:
+            await self._send_log_level(session, level)
+        except RemoteError as error:
+            diagnostic = Diagnostic(DiagnosticKind.INVALID_DATA, str(error), "logging/setLevel", error=error)
+            self._incoming.report(diagnostic)
+
+    async def _send_log_level(self, session: ClientSession, level: LogLevel) -> None:
+        call = session.start_call("logging/setLevel", timeout=self.timeout, latest=self.max_time)
+        await session.exchange(call, {"level": level})
+
+
+def _closed_error() -> ConnectionLostError:
+    return ConnectionLostError("the client has been closed")
+
+
+def _remember(key: str, server: _KnownServer) -> None:
+    if len(known_servers) >= _MAX_KNOWN_SERVERS:
+        known_servers.clear()
+    known_servers[key] = server
+
+
+def _open_endpoint(target: Target, options: ConnectOptions, limits: Limits) -> Endpoint | None:
+    """Return the endpoint of a URL, or None for other targets. Raises `UsageError` for options that do not apply."""
+    given: dict[str, Any] = {name: value for name, value in options.items() if name in URL_OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not is_url(target):
+        if given:
+            raise UsageError(f"{', '.join(given)}: only for URLs")
+        return None
+    try:
+        from typedmcp.client.http.endpoint import Endpoint, HttpOptions
+    except ImportError as error:
+        raise UsageError(f"{target}: clients of URLs need the extra `http`: pip install 'typedmcp[http]'") from error
+    return Endpoint(target, HttpOptions(**given), limits)

@@ -1,0 +1,166 @@
+"""HTTP with SSE, the transport of 2024-11-05: an event stream brings all messages, and gives the URL to post to.
+
+https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from typedmcp.client.http.endpoint import Endpoint
+from typedmcp.client.http.http1 import HttpResponse
+from typedmcp.errors import Error, ProtocolError
+from typedmcp.protocol.framing import OversizeMessage
+from typedmcp.protocol.sse import EventParser
+from typedmcp.transports import HIGH_WATER
+
+__all__ = ["LegacySseTransport"]
+
+_GET = b"accept: text/event-stream\r\n"
+_POST = b"content-type: application/json\r\n"
+_DRAINED_BODY_BYTES = 1 << 16
+"""The maximum number of bytes of an unneeded body that are read so that the connection can be reused."""
+
+
+class LegacySseTransport:
+    """A `Transport` that posts each written line, and reads messages from the event stream."""
+
+    def __init__(self, endpoint: Endpoint, stream: HttpResponse) -> None:
+        self._endpoint = endpoint
+        self._stream = stream
+        self._parser = EventParser(endpoint.limits.message_bytes)
+        self._post_endpoint: Endpoint | None = None
+        self._received: list[bytes] = []
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._sending: asyncio.Task[None] | None = None
+        self._drained = asyncio.Event()
+        self._drained.set()
+        self._end_reason: str = ""
+        self._is_closed = False
+
+    @classmethod
+    async def open(cls, endpoint: Endpoint) -> LegacySseTransport:
+        """Open the event stream, and wait for the URL to post to.
+
+        Raises `ConnectionLostError`, and `ProtocolError` if the server announces no URL, or one of another origin.
+        """
+        try:
+            response = await endpoint.send("GET", _GET, is_idempotent=True)
+            if response.status != 200 or not response.headers.get("content-type", "").startswith("text/event-stream"):
+                raise await endpoint.error_of(response)
+            transport = cls(endpoint, response)
+            try:
+                await transport._wait_for_post_endpoint()
+            except BaseException:
+                response.close()
+                raise
+        except OSError as error:
+            raise endpoint.connection_error(error) from error
+        return transport
+
+    async def _wait_for_post_endpoint(self) -> None:
+        while self._post_endpoint is None:
+            data = await self._stream.read()
+            if not data:
+                raise ProtocolError(f"{self._endpoint.url}: the stream ended before it named the URL to post to")
+            self._feed(data)
+            if self._received:
+                raise ProtocolError(f"{self._endpoint.url}: a message came before the event `endpoint`")
+
+    def _feed(self, data: bytes) -> None:
+        for event in self._parser.feed(data):
+            if isinstance(event.data, OversizeMessage):
+                self._received.append(event.data.head.replace(b"\n", b" "))  # invalid now, but still with its id
+            elif event.event == "endpoint":
+                self._set_post_endpoint(event.data)
+            elif event.event == "message" and event.data:
+                self._received.append(event.data.replace(b"\n", b" "))
+
+    def _set_post_endpoint(self, data: bytes) -> None:
+        if self._post_endpoint is not None:
+            return
+        try:
+            self._post_endpoint = self._endpoint.resolve(data.decode())
+        except (ValueError, Error) as error:
+            raise ProtocolError(f"{self._endpoint.url}: invalid URL to post to: {error}") from None
+
+    # The transport
+
+    async def read(self) -> bytes:
+        """Return the next messages, one per line. Raises `OSError` if the stream broke or a message was rejected."""
+        while not self._received:
+            try:
+                data = await self._stream.read()
+            except OSError as error:
+                if self._end_reason:
+                    return b""
+                raise error from None
+            if not data or self._is_closed:
+                return b""
+            self._feed(data)
+        lines, self._received = self._received, []
+        return b"".join([line + b"\n" for line in lines])
+
+    def write(self, data: bytes) -> None:
+        """Post these lines, one after the other."""
+        if self._is_closed:
+            return
+        for line in data.splitlines():
+            self._queue.append(line)
+            self._queued_bytes += len(line)
+        if self._queued_bytes > HIGH_WATER:
+            self._drained.clear()
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._send())
+
+    async def _send(self) -> None:
+        try:
+            while self._queue:
+                line = self._queue.popleft()
+                await self._send_line(line)
+                self._queued_bytes -= len(line)
+                if self._queued_bytes <= HIGH_WATER // 2:
+                    self._drained.set()
+        except (Error, OSError) as error:
+            self._end_reason = str(error)
+            self._stream.close()  # ends the task that reads
+        finally:
+            self._sending = None
+            self._drained.set()
+
+    async def _send_line(self, line: bytes) -> None:
+        assert self._post_endpoint is not None
+        response = await self._post_endpoint.send("POST", _POST, line)
+        if response.status >= 300:
+            raise await self._post_endpoint.error_of(response)
+        try:
+            await response.read_all(_DRAINED_BODY_BYTES)
+        except ValueError:
+            pass
+        finally:
+            response.close()
+
+    @property
+    def is_congested(self) -> bool:
+        """True while the server does not accept what is posted."""
+        return not self._drained.is_set()
+
+    async def drain(self) -> None:
+        """Wait until the server has accepted enough."""
+        await self._drained.wait()
+
+    def describe_end(self) -> str:
+        """Return why the connection ended, if that is known."""
+        return self._end_reason
+
+    async def close(self) -> None:
+        """Close the event stream, which ends the session."""
+        self._is_closed = True
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.wait([self._sending])
+        self._stream.close()
+        if self._post_endpoint is not None:
+            self._post_endpoint.close()

@@ -1,0 +1,280 @@
+"""Negotiation: choosing the revision to speak with a server, and reading the description of the server.
+
+Modern servers answer `server/discover`. If a server rejects it, or does not answer in time, the client tries the
+handshake of legacy revisions.
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from mcpspec._support.objects import is_array, is_object
+from mcpspec._support.structs import decode, from_builtins, to_builtins
+from typedmcp import dialect
+from typedmcp.client.callbacks import Callbacks
+from typedmcp.client.session import ClientSession
+from typedmcp.errors import (
+    METHOD_NOT_FOUND,
+    AuthorizationRequiredError,
+    DecodeError,
+    Error,
+    HttpStatusError,
+    ProtocolError,
+    RemoteError,
+    RequestTimeoutError,
+    ServerBusyError,
+    UnsupportedVersionError,
+)
+from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
+from typedmcp.revisions.capabilities import upgrade_capabilities
+from typedmcp.revisions.features import FEATURES, MODERN_ERROR_CODES, methods_of, structs_of
+from typedmcp.revisions.results import result_upgrader
+
+__all__ = ["ClientIdentity", "ServerDescription", "is_modern_error", "negotiate", "supported_versions"]
+
+D = dialect.structs
+
+
+@dataclass(frozen=True)
+class ClientIdentity:
+    """The description of the client: name, version, revisions and capabilities."""
+
+    info: D.Implementation
+    revisions: Sequence[str]
+    """The revisions that may be negotiated, newest first."""
+    callbacks: Callbacks
+
+    @property
+    def modern(self) -> list[str]:
+        """The revisions without a handshake, newest first."""
+        return [revision for revision in self.revisions if FEATURES[revision].is_modern]
+
+    @property
+    def legacy(self) -> list[str]:
+        """The revisions with a handshake, newest first."""
+        return [revision for revision in self.revisions if not FEATURES[revision].is_modern]
+
+    def meta(self, revision: str, log_level: str | None) -> dict[str, Any]:
+        """Return the `_meta` of every request in a modern revision."""
+        meta: dict[str, Any] = {
+            VERSION: revision,
+            CLIENT_INFO: to_builtins(self.info),
+            CAPABILITIES: to_builtins(self.callbacks.capabilities(revision)),
+        }
+        return meta if log_level is None else {**meta, LOG_LEVEL: log_level}
+
+
+@dataclass(frozen=True)
+class ServerDescription:
+    """The description of a server, in the dialect."""
+
+    revision: str
+    """The negotiated protocol revision."""
+    capabilities: D.ServerCapabilities
+    info: D.Implementation | None
+    """Name and version. Modern servers may leave them out."""
+    instructions: str | None
+    supported: Sequence[str] = ()
+    """All revisions that the server names as supported."""
+
+
+async def negotiate(
+    session: ClientSession, identity: ClientIdentity, last_revision: str | None, timeout: float, probe: float
+) -> ServerDescription:
+    """Agree with a server on the newest revision that both support.
+
+    `last_revision` is the revision that was negotiated with the server before. `timeout` is the time in seconds for
+    each response, `probe` the time for the response to `server/discover` before the handshake is tried. Raises
+    `UnsupportedVersionError` if there is no common revision, and the errors of calls.
+    """
+    server = await _Negotiation(session, identity, timeout).run(last_revision, probe)
+    await session.apply_revision(server.revision, handshake=FEATURES[server.revision].has_handshake)
+    return server
+
+
+def is_modern_error(error: RemoteError) -> bool:
+    """Return whether only a modern server rejects a request with this error."""
+    return error.code == METHOD_NOT_FOUND or error.code in MODERN_ERROR_CODES
+
+
+def supported_versions(error: RemoteError) -> list[str]:
+    """Return the revisions that an error names as supported."""
+    names: Any = error.data.get("supported") if is_object(error.data) else None
+    return _strings(names)
+
+
+def _newest(revisions: Iterable[str], supported: Iterable[str]) -> str | None:
+    """Return the first revision that is also in `supported`."""
+    names = set(supported)
+    return next((revision for revision in revisions if revision in names), None)
+
+
+def _is_final(error: Error) -> bool:
+    """Return whether every other request would get the same error."""
+    return isinstance(error, AuthorizationRequiredError | ServerBusyError)
+
+
+@dataclass(frozen=True)
+class _Negotiation:
+    session: ClientSession
+    identity: ClientIdentity
+    timeout: float
+
+    async def run(self, last_revision: str | None, probe: float) -> ServerDescription:
+        if not self.identity.modern:
+            return await self._initialize()
+        if not self.identity.legacy:
+            server = await self._discover()
+            if server is None:
+                raise UnsupportedVersionError(self.identity.modern[0], [])
+            return server
+        if last_revision is not None and FEATURES[last_revision].has_handshake:
+            try:
+                return await self._initialize()
+            except (RemoteError, RequestTimeoutError, HttpStatusError) as error:  # the server has changed
+                if _is_final(error):
+                    raise
+        return await self._probe(probe)
+
+    async def _probe(self, probe: float) -> ServerDescription:
+        """Try `server/discover` first and the handshake second. Once `initialize` is sent, its result decides.
+
+        A modern server that is slow to start rejects `initialize`. Then its late response to `server/discover` counts.
+        """
+        discovery = asyncio.create_task(self._discover())
+        try:
+            await asyncio.wait([discovery], timeout=probe)
+            if discovery.done() and (server := discovery.result()) is not None:
+                return server
+            try:
+                return await self._initialize()
+            except (RemoteError, RequestTimeoutError, HttpStatusError):
+                if (server := await discovery) is not None:
+                    return server
+                raise
+        finally:
+            discovery.cancel()
+            await asyncio.wait([discovery])
+            if not discovery.cancelled():
+                discovery.exception()  # marks it as retrieved
+
+    # Modern servers
+
+    async def _discover(self) -> ServerDescription | None:
+        """Return the description of a modern server, or None if the server seems to be a legacy one."""
+        identity = self.identity
+        try:
+            raw = await self._request_discovery()
+            names = _strings(msgspec.json.decode(raw, type=_SupportedVersions).supported)
+        except RemoteError as error:
+            if error.code == UnsupportedVersionError.CODE and identity.legacy:
+                if _newest(identity.legacy, supported_versions(error)) is not None:
+                    return None
+                raise
+            if error.code in MODERN_ERROR_CODES:
+                raise
+            return None
+        except HttpStatusError as error:
+            if _is_final(error) or not identity.legacy:
+                raise
+            return None
+        except (RequestTimeoutError, ProtocolError, msgspec.MsgspecError, ValueError):
+            return None
+        revision = _newest(identity.modern, names)
+        server = _describe_modern(raw, revision or identity.modern[0])
+        if server is None or revision is not None:
+            return server
+        if _newest(identity.legacy, names) is not None:
+            return None
+        raise UnsupportedVersionError(identity.modern[0], names)
+
+    async def _request_discovery(self) -> Raw:
+        """Send `server/discover` in the newest revision. If the server rejects that, use the newest one it names."""
+        try:
+            return await self._send_discovery(self.identity.modern[0])
+        except RemoteError as error:
+            revision = _newest(self.identity.modern, supported_versions(error))
+            if error.code != UnsupportedVersionError.CODE or revision is None:
+                raise
+        return await self._send_discovery(revision)
+
+    async def _send_discovery(self, revision: str) -> Raw:
+        self.session.propose_revision(revision)
+        call = self.session.start_call("server/discover", timeout=self.timeout, latest=self.timeout)
+        return await self.session.exchange(call, {"_meta": self.identity.meta(revision, None)})
+
+    # Legacy servers
+
+    async def _initialize(self) -> ServerDescription:
+        requested = self.identity.legacy[0]
+        structs = structs_of(requested)
+        params = methods_of(requested).INITIALIZE.params(
+            protocol_version=requested,
+            capabilities=self.identity.callbacks.capabilities(requested),
+            client_info=from_builtins(to_builtins(self.identity.info), structs.Implementation),
+        )
+        call = self.session.start_call("initialize", timeout=self.timeout, latest=self.timeout)
+        raw = await self.session.exchange(call, params)
+        try:
+            plain: Any = msgspec.json.decode(raw)
+        except ValueError as error:
+            raise ProtocolError(f"result: {error}").attach_call("initialize", call.id) from error
+        revision: Any = plain.get("protocolVersion") if is_object(plain) else None
+        if revision not in self.identity.legacy:
+            raise UnsupportedVersionError(requested, [str(revision)])
+        try:
+            result = from_builtins(plain, structs_of(revision).InitializeResult)
+        except DecodeError as error:
+            raise ProtocolError(f"result.{error.path}: {error.reason}").attach_call("initialize", call.id) from error
+        return ServerDescription(
+            revision=revision,
+            capabilities=upgrade_capabilities(to_builtins(result.capabilities), D.ServerCapabilities),
+            info=_implementation(to_builtins(result.server_info)),
+            instructions=None if result.instructions is UNSET else result.instructions,
+            supported=[revision],
+        )
+
+
+class _SupportedVersions(msgspec.Struct):
+    supported: Any = msgspec.field(name="supportedVersions", default=None)
+
+
+def _describe_modern(raw: Raw, revision: str) -> ServerDescription | None:
+    """Return the description in a `DiscoverResult` of a revision, or None for an invalid one."""
+    kind = structs_of(revision).DiscoverResult
+    try:
+        result: Any = decode(bytes(raw), kind)
+        convert = result_upgrader(revision).between(kind, D.DiscoverResult)
+        described: D.DiscoverResult = result if convert is None else convert(result, [])
+    except ValueError:
+        return None
+    info = UNSET if described.meta is UNSET else described.meta.get(SERVER_INFO, UNSET)
+    return ServerDescription(
+        revision=revision,
+        capabilities=described.capabilities,
+        info=None if info is UNSET else _implementation(info),
+        instructions=None if described.instructions is UNSET else described.instructions,
+        supported=described.supported_versions,
+    )
+
+
+def _implementation(plain: Any) -> D.Implementation | None:
+    """Decode a name and a version. Drop other members if they are invalid: they must not prevent the connection."""
+    plain = to_builtins(plain)
+    for members in (plain, {key: plain.get(key) for key in ("name", "version")}):
+        try:
+            return from_builtins(members, D.Implementation)
+        except DecodeError:
+            continue
+    return None
+
+
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if is_array(value) else []

@@ -1,0 +1,114 @@
+"""Encoding requests: from parameters in the dialect to those of the server's revision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from mcpspec._support.methods import Method
+from mcpspec._support.structs import from_builtins, to_builtins
+from typedmcp import dialect
+from typedmcp.errors import UsageError
+from typedmcp.revisions.convert import with_meta
+from typedmcp.revisions.features import DIALECT, methods_of
+from typedmcp.revisions.rules import downgrader
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+__all__ = ["META_PLACEHOLDER", "RequestEncoder", "is_mapping", "revision_of", "to_dialect_params"]
+
+D = dialect.structs
+
+META_PLACEHOLDER: Any = D.RequestMetaObject(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities())
+"""The `_meta` of parameters until the encoder replaces it."""
+
+_PLAIN_PLACEHOLDER: dict[str, Any] = to_builtins(META_PLACEHOLDER)
+
+
+class RequestEncoder:
+    """Builds the parameters of requests to one server, ready to be encoded as JSON.
+
+    `client_meta` is the `_meta` of every request in a modern revision, and None in a legacy one.
+    """
+
+    def __init__(self, revision: str, client_meta: Mapping[str, Any] | None) -> None:
+        self.revision = revision
+        self._client_meta = None if client_meta is None else dict(client_meta)
+        self._encoded_client_meta = None if client_meta is None else Raw(msgspec.json.encode(client_meta))
+
+    def meta(self, members: Mapping[str, Any] | None) -> Any:
+        """Return the `_meta` of a request, including these members, or UNSET."""
+        if self._client_meta is None:
+            return UNSET if not members else dict(members)
+        return {**self._client_meta, **members} if members else self._encoded_client_meta
+
+    def params(self, method: str, params: Any, meta: Any) -> Any:
+        """Return the parameters in the server's revision, from parameters in the dialect.
+
+        Raises `UsageError` for a method that the server's revision does not have.
+        """
+        if self.revision == DIALECT:
+            return with_meta(cast(Any, type(params)))(params, meta)
+        return _downgrade(method, self.revision)(params, meta)
+
+    def plain_params(self, params: Mapping[str, Any] | None, members: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the parameters of a method that the protocol does not have. A `_meta` in `params` takes precedence."""
+        own = dict(params or {})
+        meta = {**(self._client_meta or {}), **(members or {})}
+        return {**own, "_meta": {**meta, **own.get("_meta", {})}} if meta else own
+
+    def exact_params(self, record: Method[Any, Any], params: Any, members: Mapping[str, Any] | None) -> Any:
+        """Return parameters that are given in the server's revision. Raises `DecodeError` for an invalid mapping."""
+        if params is None or is_mapping(params):
+            plain = dict(params or {})
+            if self._client_meta is not None:  # modern revisions require it
+                plain["_meta"] = {**self._client_meta, **plain.get("_meta", {})}
+            params = from_builtins(plain, record.params)
+        if params is UNSET:
+            return {}
+        meta = {**(self._client_meta or {}), **(members or {})}
+        built = to_builtins(params)
+        return {**built, "_meta": {**built.get("_meta", {}), **meta}} if meta else built
+
+
+def is_mapping(value: object) -> TypeIs[Mapping[str, Any]]:
+    """Return whether parameters are a mapping of plain JSON, and not a Struct."""
+    return isinstance(value, Mapping)
+
+
+def revision_of(record: Method[Any, Any]) -> str:
+    """Return the revision of a method record."""
+    package = record.message.__module__.split(".")[1]
+    return package.removeprefix("v").replace("_", "-")
+
+
+def to_dialect_params(method: str, params: Any) -> Any:
+    """Return the parameters of a method of the dialect as its struct.
+
+    Raises `DecodeError` for a mapping that does not fit.
+    """
+    if not is_mapping(params):
+        return params
+    own: Mapping[str, Any] = params.get("_meta", {})
+    plain = {key: to_builtins(value) for key, value in params.items()}
+    plain["_meta"] = {**_PLAIN_PLACEHOLDER, **own}
+    return from_builtins(plain, dialect.methods.CLIENT_REQUESTS[method].params)
+
+
+@cache
+def _downgrade(method: str, revision: str) -> Callable[[Any, Any], Any]:
+    """Return a function `(params, meta) -> params of the revision`."""
+    record = methods_of(revision).CLIENT_REQUESTS.get(method)
+    known = dialect.methods.CLIENT_REQUESTS.get(method)
+    if known is None or record is None:
+        raise UsageError(f"{method}: not a method of {revision}, which the server speaks")
+    source: Any = known.params
+    target: Any = record.params
+    if not (isinstance(target, type) and issubclass(target, msgspec.Struct)):
+        return lambda _params, meta: UNSET if meta is UNSET else {"_meta": meta}
+    return downgrader(revision).with_meta(source, target)

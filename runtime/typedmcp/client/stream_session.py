@@ -1,0 +1,188 @@
+"""A session over a transport: one line for each message, in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from typedmcp.client.session import ClientSession, PendingCall, SessionListener
+from typedmcp.errors import ConnectionLostError, Error, RequestTimeoutError
+from typedmcp.protocol.codec import Notification, Response, encode_error, encode_into
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.framing import Framer, RequestId
+from typedmcp.protocol.pending import Call
+from typedmcp.transports import Transport
+
+__all__ = ["StreamSession"]
+
+
+class StreamSession(ClientSession):
+    """A session over one connection, which cannot be reopened.
+
+    `limit` is the maximum length of a line, in bytes.
+    """
+
+    def __init__(self, transport: Transport, listener: SessionListener, *, limit: int) -> None:
+        super().__init__(listener)
+        self.transport: Transport = transport
+        self._framer = Framer(limit)
+        self._out = bytearray()
+        self._is_flush_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._reading = self._loop.create_task(self._read())
+
+    # Calls
+
+    async def exchange(self, call: Call, params: Any) -> Raw:
+        """Send a request and return the bytes of its result. See `ClientSession.exchange`."""
+        pending: PendingCall = call.owner
+        if call.deadline is not None:
+            self._schedule_expiry(call.deadline)
+        try:
+            if self.transport.is_congested:
+                await self._wait_for_drain(pending.response)
+            if not pending.response.done():
+                self._send_call(call, params)
+            return await pending.response
+        except asyncio.CancelledError:
+            if self.requests.cancel_call(call.id):
+                self._notify_cancelled(call, "the client no longer needs the result")
+            raise
+
+    def _send_call(self, call: Call, params: Any) -> None:
+        try:
+            self._send(Notification("2.0", call.method, params, call.id))
+        except BaseException:
+            self.requests.cancel_call(call.id)
+            raise
+
+    async def _wait_for_drain(self, response: asyncio.Future[Raw]) -> None:
+        """Wait until the server reads again, or the call has ended."""
+        draining = self._loop.create_task(self._drain())
+        try:
+            await asyncio.wait((draining, response), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            draining.cancel()
+
+    async def _drain(self) -> None:
+        await self.transport.drain()
+
+    def exchange_in_background(self, method: str, params: Any, timeout: float) -> None:
+        """Send a request and discard its response. `timeout` is in seconds."""
+        call = self.start_call(method, timeout=timeout)
+        pending: PendingCall = call.owner
+        pending.response.add_done_callback(lambda response: response.cancelled() or response.exception())
+        self._send(Notification("2.0", method, params, call.id))
+        if call.deadline is not None:
+            self._schedule_expiry(call.deadline)
+
+    def notify(self, method: str, params: Any = UNSET) -> None:
+        """Send a notification."""
+        self._send(Notification("2.0", method, params))
+
+    def respond(self, id: RequestId, result: Any) -> None:
+        """Send the result of a request of the server."""
+        self._send(Response("2.0", id, result))
+
+    def respond_with_error(self, id: RequestId, code: int, message: str, data: Any = None) -> None:
+        """Send an error response to a request of the server."""
+        self._out += encode_error(id, code, message, data)
+        self._schedule_flush()
+
+    def _send(self, message: msgspec.Struct) -> None:
+        """Send a message. Raises `TypeError` or `ValueError` if it cannot be encoded."""
+        if self._out or len(self.requests.calls) > 1:  # other calls are about to send too: one write for all
+            encode_into(message, self._out)
+            self._schedule_flush()
+        else:
+            line = bytearray()
+            encode_into(message, line)
+            self._write(bytes(line))
+
+    def _write(self, data: bytes) -> None:
+        if not self.has_ended:
+            self.transport.write(data)
+
+    def _schedule_flush(self) -> None:
+        if not self._is_flush_scheduled:
+            self._is_flush_scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flush_scheduled = False
+        if self._out:
+            data = bytes(self._out)
+            self._out.clear()
+            self._write(data)
+
+    def _notify_cancelled(self, call: Call, reason: str) -> None:
+        if call.method != "initialize" and not self.has_ended:  # `initialize` must not be cancelled
+            self.notify("notifications/cancelled", {"requestId": call.id, "reason": reason})
+
+    @property
+    def is_congested(self) -> bool:
+        """True while the server is not reading."""
+        return self.transport.is_congested
+
+    # Deadlines
+
+    def _schedule_expiry(self, deadline: float) -> None:
+        if self._timer is None or deadline < self._timer.when():
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        for call in self.requests.expire(now):
+            pending: PendingCall = call.owner
+            if not pending.response.done():
+                error = RequestTimeoutError(call.allowed or 0.0)
+                pending.response.set_exception(error.attach_call(call.method, call.id))
+            self._notify_cancelled(call, "the call timed out")
+        deadline = self.requests.next_deadline()
+        if deadline is not None:
+            self._schedule_expiry(deadline)
+
+    # Reading
+
+    async def _read(self) -> None:
+        transport, framer = self.transport, self._framer
+        try:
+            while data := await transport.read():
+                for line in framer.feed(data):
+                    self._receive(line)
+            for line in framer.end():
+                self._receive(line)
+        except OSError as error:
+            text = f"the connection broke: {error}"
+            self._listener.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, error=error))
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._is_flush_scheduled = True  # nothing more can be flushed
+        self._out.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._fail_all_calls()
+
+    def end_error(self) -> Error:
+        """Return the error for calls that are open when the connection ends."""
+        describe: Callable[[], str] | None = getattr(self.transport, "describe_end", None)
+        reason = describe() if describe is not None else ""
+        return ConnectionLostError(f"the connection ended{': ' if reason else ''}{reason}")
+
+    async def _close(self) -> None:
+        self._flush()
+        self.has_ended = True
+        try:
+            await self.transport.close()
+        finally:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])

@@ -1,1 +1,0 @@
-"""MCP over HTTP: what both ends share, and the server's end."""

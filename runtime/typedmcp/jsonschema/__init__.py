@@ -1,0 +1,1 @@
+"""Python types to JSON Schema, values to and from JSON, and validation against given schemas."""

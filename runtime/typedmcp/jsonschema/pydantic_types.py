@@ -1,0 +1,107 @@
+"""Types that Pydantic decodes and encodes: its models, and types annotated with its validators."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Literal, NewType, cast, get_args, get_origin
+
+import msgspec
+
+from mcpspec._support.error_text import format_path_part
+from typedmcp.jsonschema import records
+from typedmcp.jsonschema.constraints import read_metadata
+from typedmcp.jsonschema.custom_types import CustomType, SchemaOf, custom_type, type_name
+from typedmcp.jsonschema.definitions import JsonSchema
+from typedmcp.jsonschema.explain import explain_key
+from typedmcp.jsonschema.records import is_record
+from typedmcp.jsonschema.values import ConversionError, UnsupportedTypeError, is_pydantic
+
+__all__ = ["pydantic_input", "pydantic_output"]
+
+
+def pydantic_input(hint: Any) -> CustomType:
+    """Return a type that Pydantic decodes. Raises `UnsupportedTypeError` for a type that it does not know."""
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic.errors import PydanticUserError
+
+    try:
+        adapter: Any = TypeAdapter(hint)
+    except (PydanticUserError, NameError) as error:
+        raise _unsupported(hint, error) from error
+
+    def decode(value: object) -> Any:
+        try:
+            # As JSON, since a strict model accepts a string as a date only in JSON.
+            return adapter.validate_json(msgspec.json.encode(value))
+        except ValidationError as error:
+            raise _conversion_error(error) from None
+
+    def describe(_: SchemaOf) -> JsonSchema:
+        try:
+            return cast("JsonSchema", adapter.json_schema())
+        except PydanticUserError as error:
+            raise _unsupported(hint, error) from error
+
+    return custom_type(type_name(hint), decode, describe)
+
+
+def pydantic_output(hint: Any) -> CustomType | None:
+    """Return a type that Pydantic encodes: its `decode` takes a value and returns plain JSON.
+
+    None if nothing in the type is Pydantic's, or if Pydantic does not know it.
+    """
+    if "pydantic" not in sys.modules or not _contains_pydantic(hint, []):
+        return None
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic.errors import PydanticUserError
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        adapter: Any = TypeAdapter(hint)
+        schema = adapter.json_schema(mode="serialization")
+    except (PydanticUserError, NameError):
+        return None
+
+    def encode(value: object) -> Any:
+        try:
+            made = adapter.validate_python(value, from_attributes=True)
+            return adapter.dump_python(made, mode="json", by_alias=True, warnings="error")
+        except ValidationError as error:
+            raise _conversion_error(error) from error
+        except PydanticSerializationError as error:
+            raise ConversionError(str(error).splitlines()[-1].strip()) from error
+
+    return custom_type(type_name(hint), encode, lambda _: {**schema})
+
+
+def _unsupported(hint: object, error: Exception) -> UnsupportedTypeError:
+    return UnsupportedTypeError(f"{type_name(hint)}: {str(error).splitlines()[0]}")
+
+
+def _conversion_error(error: Any) -> ConversionError:
+    """Convert Pydantic's `ValidationError`: its first error, with the place."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place, reason = first["loc"], first["msg"]
+    if place[-1:] == ("[key]",):
+        place, reason = place[:-2], explain_key(place[-2], reason)
+    return ConversionError(reason, "".join(map(format_path_part, place)))
+
+
+def _contains_pydantic(hint: object, enclosing: list[Any]) -> bool:
+    """Return whether Pydantic has to encode anything in a type. `enclosing` ends the search in recursive types."""
+    hint = records.strip_qualifiers(hint)
+    kind: Any = get_origin(hint) or hint
+    if is_pydantic(kind):
+        return True
+    if kind is Annotated:
+        inner, *metadata = get_args(hint)
+        return read_metadata(metadata).needs_pydantic or _contains_pydantic(inner, enclosing)
+    parts = [*get_args(hint)] if kind is not Literal else []
+    if type(kind).__name__ == "TypeAliasType" and hint not in enclosing:
+        parts.append(records.resolve_alias(hint))
+    if isinstance(hint, NewType):
+        parts.append(hint.__supertype__)
+    if isinstance(kind, type) and is_record(kind) and hint not in enclosing:
+        parts += [field.hint for field in records.fields_of(hint)]
+    enclosing.append(hint)
+    return any(_contains_pydantic(part, enclosing) for part in parts)

@@ -1,0 +1,149 @@
+"""Validation against JSON Schemas that are given, not made from Python types.
+
+Needs the extra `jsonschema`, which is jsonschema-rs. It knows JSON Schema 2020-12, which is the default, 2019-09, and
+drafts 7, 6 and 4. `format` is checked where the draft says so.
+
+Schemas are not trusted, since a client gets them from servers: references are not fetched, patterns have a limit of
+steps, and a schema that could keep the validator busy for long is rejected. See `typedmcp.jsonschema.schema_cost`.
+https://modelcontextprotocol.io/specification/2026-07-28/basic#schema-validation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from math import inf
+from typing import Any, Final
+
+import msgspec
+
+from mcpspec._support.error_text import clip, escape_unprintable, format_value
+from typedmcp.jsonschema.definitions import JsonSchema
+from typedmcp.jsonschema.schema_cost import (
+    META_SCHEMAS,
+    SchemaCost,
+    SchemaPath,
+    SchemaRejectedError,
+    estimate_cost,
+    format_path,
+)
+
+__all__ = ["ENCODING_ERRORS", "SchemaRejectedError", "SchemaValidator", "compile_schema", "is_available"]
+
+ENCODING_ERRORS = (ValueError, TypeError, OverflowError, RecursionError)
+"""The exceptions for values that have no JSON form."""
+
+_MAX_SCHEMA_BYTES: Final = 256 << 10
+_MAX_SCHEMAS_PER_VALUE: Final = 10_000
+"""Schemas that may apply to one value and the path below it."""
+_MAX_PATTERN_STEPS: Final = 10_000
+"""Steps that a pattern may take on one string, if it has to backtrack."""
+
+_COSTLY_SCHEMAS: Final = 100
+"""With more schemas than this for one value, the size of values is limited."""
+_MAX_WORK_BYTES: Final = 256 << 20
+"""The limit then: bytes of the value, times schemas."""
+_MAX_EXPLAINED_BYTES: Final = 64 << 10
+"""Bytes of a value for which failed alternatives are explained: the validator keeps the value for each of them."""
+_MAX_EXPLANATION_BYTES: Final = 4 << 20
+"""The maximum number of bytes that the validator may keep for that."""
+
+_SHOWN_CHARACTERS: Final = 300
+_DIALECTS: Final = frozenset(
+    f"{scheme}:{META_SCHEMAS}{name}/schema"
+    for scheme in ("http", "https")
+    for name in ("/2020-12", "/2019-09", "-07", "-06", "-04")
+)
+
+
+@cache
+def is_available() -> bool:
+    """Return whether values can be validated, that is, whether jsonschema-rs is installed."""
+    return find_spec("jsonschema_rs") is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaValidator:
+    """A compiled schema."""
+
+    validator: Any
+    max_explained_bytes: float
+    """Bytes of a value up to which its errors are explained, which takes longer than finding that there are some."""
+    max_bytes: float = inf
+    """Bytes of a value up to which it is checked at all."""
+
+    def find_error(self, value: object, name: str, otherwise: str = "does not fit its schema") -> str | None:
+        """Return the first error of a value: `name.degrees: "warm" is not of type "number"`; None if it fits.
+
+        `name` is the name of the value in the text. `otherwise` is the reason if finding the error would take too long.
+        """
+        try:
+            if self.max_bytes < inf and len(msgspec.json.encode(value)) > self.max_bytes:
+                return _with_place(name, f"has more than {self.max_bytes:.0f} bytes, too many for a schema so complex")
+            if self.validator.is_valid(value):
+                return None
+            if self.max_explained_bytes == inf or len(msgspec.json.encode(value)) <= self.max_explained_bytes:
+                self.validator.validate(value)
+        except ENCODING_ERRORS as error:
+            if hasattr(error, "instance_path"):  # otherwise the value is nested too deeply, or is not JSON
+                path, reason = _read_error(error)
+                return _with_place(format_path(name, path), reason)
+        return _with_place(name, otherwise)
+
+
+def compile_schema(schema: Mapping[str, Any] | bytes) -> SchemaValidator:
+    """Compile a schema, given as a mapping or as JSON text.
+
+    Raises `SchemaRejectedError` for a schema that cannot be used, and if the extra `jsonschema` is missing.
+    """
+    if not is_available():
+        raise SchemaRejectedError((), "schemas need the extra jsonschema: pip install 'typedmcp[jsonschema]'")
+    library = import_module("jsonschema_rs")
+    try:
+        text = schema if isinstance(schema, bytes) else msgspec.json.encode(schema)
+        parsed = _parse_schema(text)
+        cost = estimate_cost(parsed)
+        if cost.schemas > _MAX_SCHEMAS_PER_VALUE:
+            raise SchemaRejectedError((), "too complex: too many of its parts apply to the same value")
+        patterns = library.FancyRegexOptions(backtrack_limit=_MAX_PATTERN_STEPS)
+        validator = library.validator_for(parsed, offline=True, pattern_options=patterns)
+    except RecursionError:
+        raise SchemaRejectedError((), "nested too deeply") from None
+    except SchemaRejectedError:
+        raise
+    except (ValueError, TypeError, library.ReferencingError) as error:
+        raise SchemaRejectedError(*_read_error(error)) from error
+    max_bytes = _MAX_WORK_BYTES // cost.schemas if cost.schemas > _COSTLY_SCHEMAS else inf
+    return SchemaValidator(validator, _max_explained_bytes(text, cost), max_bytes)
+
+
+def _max_explained_bytes(schema: bytes, cost: SchemaCost) -> float:
+    """Return the maximum size of values whose errors are explained, for which the validator tries every option."""
+    if cost.cycles > 1:
+        return 0
+    has_alternatives = b'"anyOf"' in schema or b'"oneOf"' in schema
+    return min(_MAX_EXPLAINED_BYTES, _MAX_EXPLANATION_BYTES // cost.schemas) if has_alternatives else inf
+
+
+def _parse_schema(text: bytes) -> JsonSchema:
+    if len(text) > _MAX_SCHEMA_BYTES:
+        raise SchemaRejectedError((), f"too large: {len(text)} bytes; the limit is {_MAX_SCHEMA_BYTES}")
+    schema: JsonSchema = msgspec.json.decode(text)
+    dialect = str(schema.get("$schema", ""))
+    if dialect and dialect.removesuffix("#") not in _DIALECTS:
+        raise SchemaRejectedError(("$schema",), f"{format_value(dialect)} is not a supported dialect")
+    return schema
+
+
+def _read_error(error: Exception) -> tuple[SchemaPath, str]:
+    """Return the place and the reason of a validator's error, on one short line."""
+    text = str(getattr(error, "message", error))
+    return tuple(getattr(error, "instance_path", ())), escape_unprintable(clip(text, _SHOWN_CHARACTERS))
+
+
+def _with_place(place: str, text: str) -> str:
+    place = place.removeprefix(".")
+    return f"{place}: {text}" if place else text

@@ -1,0 +1,347 @@
+"""Codecs, which decode the messages of clients on one revision, and encode messages.
+
+A codec converts between its revision and the dialect, so that handlers see only the dialect. There is one for
+msgspec, and one for Pydantic, which decodes into the `models` types. The converters of a method are compiled when they
+are first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import NoneType
+from typing import Any, Literal, TypeAlias, Union, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from mcpspec._support.methods import Method
+from mcpspec._support.objects import is_object, spread_union
+from mcpspec._support.structs import dec_hook, from_builtins, may_contain_non_finite
+from mcpspec.features import NAME_PARAMS
+from typedmcp import dialect
+from typedmcp.errors import UsageError
+from typedmcp.protocol.backends import models, models_methods, to_struct
+from typedmcp.protocol.framing import RequestId
+from typedmcp.revisions.convert import Converter, DroppedFields
+from typedmcp.revisions.features import DIALECT, methods_of, structs_of
+from typedmcp.revisions.rules import downgrader, upgrader
+
+__all__ = [
+    "Backend",
+    "Codec",
+    "MethodCodec",
+    "Notification",
+    "Response",
+    "codec_for",
+    "encode_error",
+    "encode_into",
+    "encoder",
+    "fallback_codec",
+]  # fmt: skip
+
+Backend: TypeAlias = Literal["msgspec", "pydantic"]
+"""The library whose types handlers get."""
+
+D = dialect.structs
+
+
+class MethodCodec:
+    """The codec of one method: it upgrades parameters to the dialect, and downgrades results to the revision."""
+
+    def __init__(self, method: Method[Any, Any], revision: str) -> None:
+        self.method: str = method.name
+        self.header: bytes = method.name.encode()
+        """The method as the header `Mcp-Method` spells it."""
+        self.handler_name: str = method.handler
+        self.is_request: bool = method.kind == "request"
+        self.name_param: str | None = NAME_PARAMS.get(method.name)
+        """The parameter that the header `Mcp-Name` repeats, if there is one."""
+        self.accepts_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in _results(method))
+        self._record = method
+        self._revision = revision
+        self.downgrades: dict[type, Converter | None] = {}
+        """The converters of results by their class, compiled so far. None stands for no conversion."""
+
+    def upgrade(self, params: Any, meta: Any) -> Any:
+        """Return the parameters in the dialect, with this `_meta`. The first call compiles the converter."""
+        self.upgrade = self._compile_upgrade()  # type: ignore[assignment, method-assign]
+        return self.upgrade(params, meta)
+
+    def downgrade(self, result: object, dropped: DroppedFields) -> Any:
+        """Return a result of the dialect in the types of the revision. Append the members that it lacks to `dropped`.
+
+        Raises `UsageError` if the result is not of the method's type.
+        """
+        try:
+            convert = self.downgrades[type(result)]
+        except KeyError:
+            convert = self.downgrades[type(result)] = self._compile_downgrade(type(result))
+        return result if convert is None else convert(result, dropped)
+
+    def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
+        raise NotImplementedError
+
+    def _compile_downgrade(self, kind: type) -> Converter | None:
+        raise NotImplementedError
+
+    def _expected(self, kind: type) -> type:
+        """Return the result type of the method that a class is, or derives from."""
+        known = _results(self._record)
+        found = next((result for result in known if issubclass(kind, result)), None)
+        if found is None and known:
+            names = " or ".join(result.__name__ for result in known)
+            raise UsageError(f"the handler of {self.method} returned {kind.__name__}, expected {names}")
+        return kind if found is None else found
+
+
+def _results(method: Method[Any, Any]) -> list[type]:
+    """Return the dialect's result types of a method, in the same backend; none if the dialect lacks the method."""
+    table = models_methods() if method.message.__module__.endswith(".models") else dialect.methods
+    known = table.CLIENT_REQUESTS.get(method.name)
+    return [] if known is None else spread_union(known.result)
+
+
+class _UnknownMethodCodec(MethodCodec):
+    def __init__(self, method: str, *, is_request: bool) -> None:
+        self.method, self.handler_name, self.is_request, self.accepts_input = method, "fallback", is_request, False
+        self.header, self.name_param = method.encode(errors="replace"), None
+        self.downgrades: dict[type, Converter | None] = {}
+
+    def downgrade(self, result: object, dropped: DroppedFields) -> Any:  # noqa: ARG002  # no type is known
+        if is_object(result) or isinstance(result, msgspec.Struct | Raw) or hasattr(result, "model_dump"):
+            return result
+        raise UsageError(f"the handler of {self.method} returned {type(result).__name__}, expected an object")
+
+
+def fallback_codec(method: str, *, is_request: bool) -> MethodCodec:
+    """Return the codec of a method that the protocol does not have. It converts nothing."""
+    return _UnknownMethodCodec(method, is_request=is_request)
+
+
+class Codec:
+    """Decodes the requests and notifications of clients on one revision.
+
+    `decode` returns a message for a line, and raises `ValueError` or `RecursionError` for any other line.
+    `by_message_type` and `methods` have the `MethodCodec` for the class and for the method of a message. Messages have
+    `params`, and requests an `id`. Parameters have `meta`, their encoded `_meta`.
+    """
+
+    def __init__(self, records: list[Method[Any, Any]], message_types: dict[type, MethodCodec]) -> None:
+        self.decode: Callable[[Any], Any] = self._decoder(Union[tuple(message_types)])  # noqa: UP007
+        self.by_message_type = message_types
+        self.methods: dict[str, MethodCodec] = {
+            method_codec.method: method_codec for method_codec in message_types.values()
+        }
+        self._exact = {record.name: record.params for record in records}
+
+    def _decoder(self, kind: Any) -> Callable[[Any], Any]:
+        return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
+
+    def check_params(self, method: str, value: Any) -> None:
+        """Raise `DecodeError` if plain parameters are not valid on the revision."""
+        from_builtins(value, self._exact[method])
+
+
+@cache
+def codec_for(revision: str, backend: Backend = "msgspec") -> Codec:
+    """Return the codec for the messages of clients that speak a revision."""
+    if backend == "msgspec":
+        records = _records(methods_of(revision))
+        return Codec(
+            records,
+            {_message_type(record, _params_type(record)): _StructMethodCodec(record, revision) for record in records},
+        )
+    records = _records(import_module(f"mcpspec.v{revision.replace('-', '_')}.models_methods"))
+    return _ModelCodec(records, {_message_type(record, Raw): _ModelMethodCodec(record, revision) for record in records})
+
+
+def _records(module: Any) -> list[Method[Any, Any]]:
+    return [*module.CLIENT_REQUESTS.values(), *module.CLIENT_NOTIFICATIONS.values()]
+
+
+def _message_type(method: Method[Any, Any], params: Any) -> type[msgspec.Struct]:
+    """Return the type of a method's messages: the JSON-RPC envelope, with the method as its tag."""
+    needs = method.params_required
+    fields: list[Any] = [
+        ("jsonrpc", Literal["2.0"]),
+        ("params", params if needs else params | UnsetType, msgspec.NODEFAULT if needs else UNSET),
+    ]
+    if method.kind == "request":
+        fields.append(("id", RequestId))
+    return msgspec.defstruct("Message", fields, kw_only=True, tag_field="method", tag=method.name)
+
+
+# On msgspec
+
+
+@cache
+def _params_type(method: Method[Any, Any]) -> Any:
+    """Return the type of the parameters, with `_meta` left encoded: most requests repeat it, and it is decoded once."""
+    kind: Any = method.params
+    if not _is_struct(kind):
+        return kind
+    hints = get_type_hints(kind, include_extras=True)
+    fields: list[Any] = []
+    for f in msgspec.structs.fields(kind):
+        if f.encode_name == "_meta":
+            fields.append((f.name, Raw | UnsetType, msgspec.field(name="_meta", default=UNSET)))
+        else:
+            default = msgspec.NODEFAULT if f.required else UNSET
+            fields.append((f.name, hints[f.name], msgspec.field(name=f.encode_name, default=default)))
+    return msgspec.defstruct(kind.__name__, fields, kw_only=True)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+class _StructMethodCodec(MethodCodec):
+    def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
+        known = dialect.methods.METHODS.get(self.method)
+        target: Any = None if known is None or known.params is NoneType else known.params
+        source = _params_type(self._record)
+        if target is None:
+            return lambda params, _meta: params
+        has_meta = "RequestMetaObject" in str(get_type_hints(target).get("meta"))
+        if not _is_struct(source):  # an open object, of which the dialect has the `_meta` alone
+            return lambda _params, meta: target(meta=meta) if has_meta else target()
+        if not has_meta:
+            return self._compile_notification_upgrade(source, target)
+        make = upgrader(self._revision).with_meta(source, target)
+        if self._record.params_required:
+            return make
+        return lambda params, meta: target(meta=meta) if params is UNSET else make(params, meta)
+
+    def _compile_notification_upgrade(self, source: Any, target: Any) -> Callable[[Any, Any], Any]:
+        """Compile the converter of a notification, whose `_meta` describes no client."""
+        make = upgrader(self._revision).with_meta(source, target)
+
+        def convert(params: Any, _meta: Any) -> Any:
+            own = getattr(params, "meta", UNSET)
+            return make(params, own if own is UNSET else D.decode(bytes(own), D.NotificationMetaObject))
+
+        return convert
+
+    def _compile_downgrade(self, kind: type) -> Converter | None:
+        expected = self._expected(kind)
+        exact = getattr(structs_of(self._revision), expected.__name__, None)
+        if self._revision == DIALECT or exact is None or not _results(self._record):
+            return None
+        return downgrader(self._revision).between(expected, exact)
+
+
+# On Pydantic
+
+
+class _MetaOnly(msgspec.Struct):
+    """Parameters of which only `_meta` is decoded."""
+
+    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
+
+
+_decode_meta = msgspec.json.Decoder(_MetaOnly).decode
+
+
+class _EncodedParams:
+    """Encoded parameters, which `_ModelMethodCodec` decodes."""
+
+    __slots__ = ("meta", "raw")
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.meta = _decode_meta(raw).meta
+
+
+class _ModelCodec(Codec):
+    def _decoder(self, kind: Any) -> Callable[[Any], Any]:
+        read = super()._decoder(kind)
+
+        def decode(line: bytes) -> Any:
+            message = read(line)
+            params = message.params
+            if params is not UNSET:
+                message.params = _EncodedParams(bytes(params))
+            return message
+
+        return decode
+
+    def check_params(self, method: str, value: Any) -> None:
+        models().from_builtins(value, self._exact[method])
+
+
+class _ModelMethodCodec(MethodCodec):
+    def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
+        exact = self._record.params
+        known = models_methods().METHODS.get(self.method)
+        decode, rebuild, dump = models().decode, models().from_builtins, models().to_builtins
+        if known is None or known.params is NoneType:
+            return lambda params, _meta: params if params is UNSET else decode(params.raw, exact)
+        if self._revision == DIALECT:
+            return lambda params, _meta: decode(b"{}" if params is UNSET else params.raw, exact)
+
+        def to_dialect(params: Any, meta: Any) -> Any:
+            plain: dict[str, Any] = {} if params is UNSET else dump(decode(params.raw, exact))
+            return rebuild({**plain, "_meta": D.to_builtins(meta)}, known.params)
+
+        return to_dialect
+
+    def _compile_downgrade(self, kind: type) -> Converter | None:
+        expected = self._expected(kind)
+        if self._revision == DIALECT or not _results(self._record):
+            dump = models().to_builtins
+            return lambda result, _lost: result if is_object(result) else dump(result)
+        source = getattr(D, expected.__name__)
+        convert = downgrader(self._revision).between(source, getattr(structs_of(self._revision), expected.__name__))
+        return lambda result, dropped: to_struct(result) if convert is None else convert(to_struct(result), dropped)
+
+
+# Writing
+
+
+class Response(msgspec.Struct):
+    """A successful response."""
+
+    jsonrpc: str
+    id: RequestId
+    result: Any
+
+
+class Notification(msgspec.Struct, omit_defaults=True):
+    """A notification or, with an id, a request."""
+
+    jsonrpc: str
+    method: str
+    params: Any = UNSET
+    id: RequestId | UnsetType = UNSET
+
+
+encoder: msgspec.json.Encoder = msgspec.json.Encoder()
+
+
+def encode_into(message: msgspec.Struct, buffer: bytearray) -> None:
+    """Append a message and a newline to a buffer.
+
+    Raises `TypeError` or `ValueError` for values without JSON, such as NaN, and leaves the buffer unchanged then.
+    """
+    start = len(buffer)
+    try:
+        encoder.encode_into(message, buffer, -1)
+        if may_contain_non_finite(buffer, message, start):
+            D.encode(message)
+        if buffer.find(b"\n", start) >= 0:  # in JSON that was encoded already
+            buffer[start:] = msgspec.json.format(bytes(buffer[start:]), indent=-1)
+    except BaseException:
+        del buffer[start:]
+        raise
+    buffer += b"\n"
+
+
+def encode_error(id: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
+    """Encode an error response, with a newline. If `id` is None, the member is left out: some clients reject `null`."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    head: dict[str, Any] = {"jsonrpc": "2.0"} if id is None else {"jsonrpc": "2.0", "id": id}
+    if data is not None:
+        error["data"] = data
+    return encoder.encode({**head, "error": error}) + b"\n"

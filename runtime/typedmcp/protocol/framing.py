@@ -1,0 +1,248 @@
+"""Newline framing, and the classification of frames.
+
+A `Framer` splits bytes into lines, however they are cut. `classify` is the slow path for a line that the typed decoder
+rejected: it finds the message in it, or the reason why it is not a message. `docs/wire.md` lists all outcomes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from mcpspec._support.error_text import KINDS
+from mcpspec._support.objects import is_array, is_object
+from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR
+from typedmcp.limits import DEFAULT_LIMITS
+
+__all__ = ["Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify"]
+
+RequestId: TypeAlias = int | str
+
+_HEAD_BYTES: Final = 4096
+"""Bytes that are kept of a line that is too long, to find the id of the request."""
+
+_MAX_SEARCHED_TOKENS: Final = 100_000
+"""Tokens of an invalid line in which the id is searched."""
+
+
+class OversizeMessage:
+    """A line longer than the limit. `head` is its beginning; the rest is skipped."""
+
+    __slots__ = ("head",)
+
+    def __init__(self, head: bytes) -> None:
+        self.head: bytes = head
+
+
+class Framer:
+    """Splits a stream of bytes at newlines, in linear time.
+
+    `limit` is the maximum length of a line in bytes. A longer line is returned as an `OversizeMessage` as soon as the
+    limit is reached; the rest of the line is skipped. Raises `ValueError` for a limit below 1.
+    """
+
+    __slots__ = ("_limit", "_parts", "_size", "_skipping")
+
+    def __init__(self, limit: int = DEFAULT_LIMITS.message_bytes) -> None:
+        if limit < 1:
+            raise ValueError(f"limit must be positive, not {limit}")
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[bytes | OversizeMessage]:
+        """Add bytes, and return the lines that they complete, without newlines."""
+        *whole, tail = data.split(b"\n")
+        lines: list[bytes | OversizeMessage] = [*whole]
+        if lines and (self._parts or self._skipping):
+            lines[:1] = self._finish(data[: data.index(b"\n")])
+        if len(data) > self._limit:
+            lines = [self._bounded(line) for line in lines]
+        if tail:
+            lines += self._keep(tail)
+        return lines
+
+    def end(self) -> list[bytes | OversizeMessage]:
+        """End the stream, and return the last line if it has no newline."""
+        rest = b"".join(self._parts)
+        self._parts, self._size, self._skipping = [], 0, False
+        return [rest] if rest else []
+
+    def _finish(self, line: bytes) -> list[bytes | OversizeMessage]:
+        if self._skipping:
+            self._skipping = False
+            return []
+        whole = b"".join([*self._parts, line])
+        self._parts, self._size = [], 0
+        return [self._bounded(whole)]
+
+    def _bounded(self, line: bytes | OversizeMessage) -> bytes | OversizeMessage:
+        return OversizeMessage(line[:_HEAD_BYTES]) if isinstance(line, bytes) and len(line) > self._limit else line
+
+    def _keep(self, tail: bytes) -> list[bytes | OversizeMessage]:
+        """Keep the beginning of a line, up to the limit."""
+        if self._skipping:
+            return []
+        self._parts.append(tail)
+        self._size += len(tail)
+        if self._size <= self._limit:
+            return []
+        head = b"".join(self._parts)[:_HEAD_BYTES]
+        self._parts, self._size, self._skipping = [], 0, True
+        return [OversizeMessage(head)]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A JSON-RPC message with a valid envelope. Its parameters, result or error are not checked yet.
+
+    A request has `method` and `id`, a notification only `method`. A response has an `id`, which an error may lack, and
+    in `value` either `result` or `error`.
+    """
+
+    method: str | None
+    id: RequestId | None
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Several messages in one frame (2025-03-26)."""
+
+    items: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidMessage:
+    """A frame that is not a valid message.
+
+    `code`, `reason` and `id` belong to the error response. There is no response unless `is_answerable`.
+    """
+
+    code: int
+    reason: str
+    id: RequestId | None = None
+    is_answerable: bool = True
+
+
+def classify(line: bytes | OversizeMessage) -> Frame | Batch | InvalidMessage | None:
+    """Find the message in a line, or the reason why it is not a message. A blank line gives None."""
+    if isinstance(line, OversizeMessage):
+        return InvalidMessage(
+            INVALID_REQUEST, "the message is longer than the limit (message_bytes)", find_request_id(line.head)
+        )
+    try:
+        value = msgspec.json.decode(line)
+    except RecursionError:
+        return InvalidMessage(PARSE_ERROR, "nested too deeply", find_request_id(line))
+    except UnicodeDecodeError as error:
+        return InvalidMessage(PARSE_ERROR, f"not UTF-8: {error.reason}", find_request_id(line))
+    except msgspec.ValidationError as error:
+        return InvalidMessage(PARSE_ERROR, str(error), find_request_id(line))
+    except msgspec.DecodeError as error:
+        return _classify_invalid_json(line, str(error))
+    return Batch(value) if is_array(value) else classify_value(value)
+
+
+def _classify_invalid_json(line: bytes, reason: str) -> InvalidMessage | None:
+    if not line.strip():
+        return None
+    if _LONE_SURROGATE.search(line) and (at := find_request_id(line)) is not None:
+        return InvalidMessage(PARSE_ERROR, "a lone surrogate in a string", at)
+    return InvalidMessage(PARSE_ERROR, f"not JSON: {reason}", None)
+
+
+def classify_value(value: Any) -> Frame | InvalidMessage:
+    """Find the message in a parsed value, or the reason why it is not one message."""
+    if not is_object(value):
+        return InvalidMessage(INVALID_REQUEST, f"expected an object, got {KINDS[type(value)]}")
+    has_id, id = "id" in value, value.get("id")
+    usable_id = id if isinstance(id, str) or type(id) is int else None
+    is_response = "method" not in value and ("result" in value or "error" in value)
+
+    def invalid(reason: str) -> InvalidMessage:
+        return InvalidMessage(INVALID_REQUEST, reason, usable_id, is_answerable=not is_response)
+
+    if value.get("jsonrpc") != "2.0":
+        return invalid('jsonrpc: expected "2.0"')
+    if is_response:
+        return _classify_response(value, has_id, usable_id, invalid)
+    method = value.get("method")
+    if not isinstance(method, str):
+        missing = "method" not in value
+        return invalid(
+            "method: required, but missing" if missing else f"method: expected string, got {KINDS[type(method)]}"
+        )
+    if has_id and usable_id is None:
+        return invalid(f"id: expected string or integer, got {KINDS[type(id)]}")
+    if not isinstance(value.get("params", {}), dict):
+        reason = f"params: expected object, got {KINDS[type(value['params'])]}"
+        return invalid(reason) if has_id else InvalidMessage(INVALID_REQUEST, reason, None, is_answerable=False)
+    return Frame(method, usable_id, value)
+
+
+def _classify_response(
+    value: dict[str, Any], has_id: bool, usable_id: RequestId | None, invalid: Callable[[str], InvalidMessage]
+) -> Frame | InvalidMessage:
+    if "result" in value and "error" in value:
+        return invalid("both `result` and `error`")
+    if has_id and usable_id is None and not ("error" in value and value["id"] is None):
+        return invalid(f"id: expected string or integer, got {KINDS[type(value['id'])]}")
+    if "result" in value and not has_id:
+        return invalid("id: required, but missing")
+    if not isinstance(value.get("result", value.get("error")), dict):
+        return invalid("`result` and `error` must be objects")
+    return Frame(None, usable_id, value)
+
+
+_LONE_SURROGATE = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F])"
+)
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|-?\d+(?![\d.eE])|[^\s"{}\[\]:,]+|"')
+
+
+def find_request_id(line: bytes) -> RequestId | None:
+    """Find the id of a request in a line that cannot be parsed.
+
+    The client gets its error response even if the invalid value is deep inside the request.
+    """
+    members = dict(_members(line))
+    return _parse_id(members.get(b'"id"', b"null")) if b'"method"' in members else None
+
+
+def find_response_id(line: bytes) -> RequestId | None:
+    """Find the id of a response in a line that cannot be parsed, so that the call that waits for it fails at once."""
+    members = dict(_members(line))
+    return None if b'"method"' in members else _parse_id(members.get(b'"id"', b"null"))
+
+
+def _members(line: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the keys of the outermost object, each with the first token of its value, up to an unterminated string."""
+    depth = 0
+    key: bytes | None = None
+    after_colon = False
+    for token in islice(_TOKEN.finditer(line), _MAX_SEARCHED_TOKENS):
+        text = token[0]
+        if text == b'"' or (depth == 0 and text != b"{"):  # an unterminated string, or not an object
+            return
+        if depth == 1 and key is not None and after_colon:
+            yield key, text
+            key = None
+        elif depth == 1 and text not in b"{}[],:":
+            key = text
+        after_colon = depth == 1 and text == b":"
+        depth += (text in b"{[") - (text in b"}]")
+
+
+def _parse_id(text: bytes) -> RequestId | None:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return value if isinstance(value, str) or type(value) is int else None

@@ -1,0 +1,181 @@
+"""The open requests of one end of a connection, in both directions, with their progress and deadlines.
+
+This module does no I/O and reads no clock: times are passed as `now`, in seconds of any monotonic clock. Each
+entry is added by one method, and removed by exactly one other, so that no request gets two responses and no entry stays
+behind:
+
+=================================== ========== ==================================================
+table                               added by   removed by
+=================================== ========== ==================================================
+`in_flight` (requests of the peer)  `register` `unregister` (has its response), `cancel_incoming`
+`calls` (requests to the peer)      `add_call` `resolve`, `cancel_call`, `expire`
+=================================== ========== ==================================================
+
+`close` empties both.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import OrderedDict
+from typing import Any
+
+from typedmcp.protocol.diagnostics import DiagnosticKind
+from typedmcp.protocol.framing import RequestId
+
+__all__ = ["Call", "PendingRequests"]
+
+_REMEMBERED_CANCELLATIONS = 1024
+"""Cancelled calls whose ids are kept, to recognise late responses."""
+
+
+class Call:
+    """A request to the peer that waits for its response."""
+
+    __slots__ = ("began", "deadline", "id", "latest", "method", "owner", "timeout")
+
+    def __init__(self, id: int, method: str, owner: Any, began: float) -> None:
+        self.id: int = id
+        self.method: str = method
+        self.owner: Any = owner
+        """Any object of the caller, such as a future."""
+        self.began: float = began
+        self.timeout: float | None = None
+        self.deadline: float | None = None
+        self.latest: float | None = None
+
+    @property
+    def allowed(self) -> float | None:
+        """The seconds that its deadline allows: without progress, or in total."""
+        if self.latest is not None and self.deadline == self.latest:
+            return self.latest - self.began
+        return self.timeout
+
+
+class PendingRequests:
+    """The tables of one end of a connection."""
+
+    __slots__ = ("_cancelled", "_deadlines", "_next", "calls", "in_flight")
+
+    def __init__(self) -> None:
+        self.in_flight: dict[RequestId, Any] = {}
+        """The requests of the peer by id, each with the object that `register` got."""
+        self.calls: dict[RequestId, Call] = {}
+        """The requests to the peer by id."""
+        self._next = 0
+        self._cancelled: OrderedDict[RequestId, None] = OrderedDict()
+        self._deadlines: list[tuple[float, int]] = []
+
+    # Requests of the peer
+
+    def register(self, id: RequestId, work: Any) -> bool:
+        """Add a request of the peer. Return False if its id is in flight: it must get no response."""
+        if id in self.in_flight:
+            return False
+        self.in_flight[id] = work
+        return True
+
+    def unregister(self, id: RequestId) -> bool:
+        """Remove a request of the peer. Return False if it was cancelled: it must get no response."""
+        return self.in_flight.pop(id, _ABSENT) is not _ABSENT
+
+    def cancel_incoming(self, id: RequestId) -> Any:
+        """Cancel a request of the peer. Return the object that `register` got, or None if it is not in flight."""
+        return self.in_flight.pop(id, None)
+
+    # Requests to the peer
+
+    def add_call(
+        self, method: str, owner: Any, now: float, *, timeout: float | None = None, latest: float | None = None
+    ) -> Call:
+        """Add a request to the peer, with a new id.
+
+        `timeout` is the time in seconds without a response or progress, `latest` the total time.
+        """
+        self._next += 1
+        call = Call(self._next, method, owner, now)
+        call.timeout = timeout
+        call.latest = None if latest is None else now + latest
+        self.calls[call.id] = call
+        self._extend(call, now)
+        return call
+
+    def resolve(self, id: RequestId | None) -> tuple[Call | None, DiagnosticKind | None]:
+        """Remove the call of a response. Return it, and the problem of the response, if any."""
+        call = self.calls.pop(id, None) if id is not None else None
+        if call is not None:
+            return call, None
+        number = int(id) if isinstance(id, str) and _NUMBER.fullmatch(id) else id
+        if number is not None and (call := self.calls.pop(number, None)):
+            return call, DiagnosticKind.ID_TYPE_MISMATCH
+        if number is not None and number in self._cancelled:
+            del self._cancelled[number]
+            return None, DiagnosticKind.LATE_MESSAGE
+        return None, DiagnosticKind.UNEXPECTED_RESPONSE
+
+    def cancel_call(self, id: RequestId) -> bool:
+        """Cancel a call. Return False if it is no longer open."""
+        if self.calls.pop(id, None) is None:
+            return False
+        self._remember_cancelled(id)
+        return True
+
+    def record_progress(self, id: RequestId, now: float) -> Call | None:
+        """Restart the timeout of a call that made progress, and return it. Its id is its progress token."""
+        call = self.calls.get(id)
+        if call is not None:
+            self._extend(call, now)
+        return call
+
+    def was_cancelled(self, id: RequestId) -> bool:
+        """Return whether a call was cancelled recently: only a limited number is remembered."""
+        return id in self._cancelled
+
+    def next_deadline(self) -> float | None:
+        """Return the time of the next deadline, if there is one."""
+        while self._deadlines:
+            deadline, id = self._deadlines[0]
+            call = self.calls.get(id)
+            if call is not None and call.deadline == deadline:
+                return deadline
+            heapq.heappop(self._deadlines)
+        return None
+
+    def expire(self, now: float) -> list[Call]:
+        """Cancel the calls whose deadline has passed, and return them."""
+        over: list[Call] = []
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            call = self.calls.pop(heapq.heappop(self._deadlines)[1])
+            self._remember_cancelled(call.id)
+            over.append(call)
+        return over
+
+    def close(self) -> tuple[list[Any], list[Call]]:
+        """Empty the tables at the end of the connection. Return the requests from the peer, and those to the peer."""
+        incoming, own = list(self.in_flight.values()), list(self.calls.values())
+        self.in_flight.clear()
+        self.calls.clear()
+        self._cancelled.clear()
+        self._deadlines.clear()
+        return incoming, own
+
+    def _extend(self, call: Call, now: float) -> None:
+        times = [now + call.timeout] if call.timeout is not None else []
+        times += [call.latest] if call.latest is not None else []
+        if times and (deadline := min(times)) != call.deadline:
+            call.deadline = deadline
+            heapq.heappush(self._deadlines, (deadline, call.id))
+            if len(self._deadlines) > 64 + 4 * len(self.calls):
+                self._deadlines = [(c.deadline, c.id) for c in self.calls.values() if c.deadline is not None]
+                heapq.heapify(self._deadlines)
+
+    def _remember_cancelled(self, id: RequestId) -> None:
+        self._cancelled[id] = None
+        if len(self._cancelled) > _REMEMBERED_CANCELLATIONS:
+            self._cancelled.popitem(last=False)
+
+
+_ABSENT = object()
+_NUMBER = re.compile(r"[1-9][0-9]{,18}")
+"""The id of a call, written as a string."""

@@ -1,0 +1,6 @@
+"""Everything that differs between protocol revisions.
+
+`features` lists the revisions and what each of them has. `convert` compiles converters between the types of two
+revisions. `rules` has the exceptions that types alone do not express. `notifications`, `results`, `input_requests` and
+`capabilities` convert these between the dialect and the revision of a peer.
+"""

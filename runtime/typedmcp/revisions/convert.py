@@ -1,0 +1,287 @@
+"""Converters between the types of two revisions, compiled from their members, once for each pair of types.
+
+A converter is a function `(value, dropped) -> value`. It copies the members that both types have and converts those
+whose types differ. It appends to `dropped` the name of each member that is set and that the target type lacks. A member
+that needs more has a rule (`typedmcp.revisions.rules`), found by the name of type and member. `None` instead of a
+converter means that values need no conversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from mcpspec._support.objects import spread_union
+from mcpspec._support.structs import OpenObject, from_builtins, to_builtins
+
+__all__ = ["Converter", "ConverterCompiler", "DroppedFields", "Rule", "strip_optional", "with_meta"]
+
+DroppedFields: TypeAlias = list[str]
+"""Names of the members that the target revision does not have, such as `Tool.icons`."""
+
+Converter: TypeAlias = Callable[[Any, DroppedFields], Any]
+
+Rule: TypeAlias = Callable[[Any, DroppedFields], Any]
+"""Computes a member, or a whole value, from the source object. Returns UNSET to leave the member out."""
+
+
+class ConverterCompiler:
+    """Compiles converters from the types of one revision to the types of another, each pair once.
+
+    `ignored` names members that may be dropped without being reported. With `reuse`, values of types with equal JSON
+    are not converted: enough for encoding, but the value keeps the class of its own revision.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule], ignored: frozenset[str] = frozenset(), *, reuse: bool = True) -> None:
+        self.rules = rules
+        self.ignored = ignored
+        self.reuse = reuse
+        self._converters: dict[tuple[Any, Any], Converter | None] = {}
+
+    def between(self, source: Any, target: Any) -> Converter | None:
+        """Return the converter from one type to another, or None if values need no conversion.
+
+        Raises `TypeError` if the target requires a member that neither the source nor a rule provides.
+        """
+        source, target = strip_optional(source), strip_optional(target)
+        key = (source, target)
+        if key not in self._converters:
+            self._converters[key] = self._compile(source, target)
+        return self._converters[key]
+
+    def _compile(self, source: Any, target: Any) -> Converter | None:
+        if source is target or target is Any or source == target:
+            return None
+        if _is_union(source) or _is_union(target):
+            return self._union(spread_union(source), spread_union(target))
+        if _is_struct(source) and _is_struct(target):
+            return None if self.reuse and self._has_equal_json(source, target) else self._struct(source, target)
+        if get_origin(source) is list and get_origin(target) is list:
+            return _convert_items(self.between(get_args(source)[0], get_args(target)[0]))
+        if get_origin(source) is dict and get_origin(target) is dict:
+            return _convert_values(self.between(get_args(source)[1], get_args(target)[1]))
+        if _is_mapping(source) and _is_mapping(target):
+            is_equal = not _is_open(target) or (self.reuse and _declares_same(source, target))
+            return None if is_equal else _convert_by_json(target)
+        return None if _is_plain(source) and _is_plain(target) else _convert_by_json(target)
+
+    def _union(self, sources: list[Any], targets: list[Any]) -> Converter | None:
+        """Return a converter that chooses the target type by the class of the value: the same name, or plain class."""
+        by_name = {getattr(t, "__name__", str(t)): t for t in targets}
+        table: dict[type, Converter | None] = {}
+        for source in sources:
+            origin: Any = get_origin(source) or source
+            if not isinstance(origin, type):
+                continue
+            name = source.__name__ if _is_struct(source) else None
+            if name is not None and name in self.rules and name not in by_name:
+                table[origin] = self.rules[name]
+            elif name is not None:
+                table[origin] = self.between(source, by_name[name]) if name in by_name else _drop_type(name)
+            else:
+                same = next((t for t in targets if (get_origin(t) or t) is origin), None)
+                table[origin] = None if same is None else self.between(source, same)
+        return _convert_by_class(table) if any(table.values()) else None
+
+    def _has_equal_json(self, source: Any, target: Any) -> bool:
+        """Return whether two types have the same members of the same types, and no rules between them."""
+        mine, theirs = _members(source), _members(target)
+        return (
+            _tag(source) == _tag(target)
+            and {n: m.wire for n, m in mine.items()} == {n: m.wire for n, m in theirs.items()}
+            and not any(f"{source.__name__}.{name}" in self.rules for name in mine)
+            and all(self.between(member.hint, theirs[name].hint) is None for name, member in mine.items())
+        )
+
+    def with_meta(self, source: type[msgspec.Struct], target: type[msgspec.Struct]) -> Callable[[Any, Any], Any]:
+        """Return a converter `(value, meta) -> value` whose result has this `_meta` instead of its own."""
+        return self._struct(source, target, given="meta")
+
+    def _struct(self, source: Any, target: Any, given: str | None = None) -> Converter:
+        """Generate a converter that calls the target's constructor: as fast as one written by hand.
+
+        `given` is a member that the converter takes as its second argument, instead of `dropped`.
+        """
+        mine, theirs = _members(source), _members(target)
+        name = source.__name__
+        scope: dict[str, Any] = {"Target": target, "UNSET": UNSET}
+        body = [
+            f"    if value.{n} is not UNSET: dropped.append({f'{name}.{n}'!r})"
+            for n in mine
+            if n not in theirs and mine[n].optional and f"{name}.{n}" not in self.ignored
+        ]
+        arguments: list[str] = []
+        for n, member in theirs.items():
+            expression = given if n == given else self._expression(name, n, mine.get(n), member, scope)
+            if expression is not None:
+                arguments.append(f"{n}={expression}")
+            elif not member.optional and not member.constant:
+                raise TypeError(f"{name}.{n}: {target.__module__} requires it; neither {name} nor a rule provides it")
+        head = ["def convert(value, dropped):"]
+        if given is not None:
+            uses_dropped = "dropped" in " ".join([*body, *arguments])
+            head = [f"def convert(value, {given}):", *(["    dropped = []"] if uses_dropped else [])]
+        text = "\n".join([*head, *body, f"    return Target({', '.join(arguments)})"])
+        exec(compile(text, f"<{name} to {target.__module__}>", "exec"), scope)  # noqa: S102  # names of generated types
+        made: Converter = scope["convert"]
+        return made
+
+    def _expression(
+        self, type_name: str, name: str, mine: _Member | None, theirs: _Member, scope: dict[str, Any]
+    ) -> str | None:
+        """Generate the expression for one member of the target, or return None if the source has no such member.
+
+        The functions that it calls are added to `scope`.
+        """
+        rule = self.rules.get(f"{type_name}.{name}")
+        if rule is not None:
+            scope[f"rule_{name}"] = rule
+            return f"rule_{name}(value, dropped)"
+        if mine is None:
+            return None
+        convert = None if mine.hint is Any else self.between(mine.hint, theirs.hint)
+        if convert is None:
+            return f"value.{name}"
+        scope[f"to_{name}"] = convert
+        converted = f"to_{name}(value.{name}, dropped)"
+        return f"UNSET if value.{name} is UNSET else {converted}" if mine.optional else converted
+
+
+@cache
+def with_meta(kind: type[msgspec.Struct]) -> Callable[[Any, Any], Any]:
+    """Return a function `(value, meta) -> value` that copies a struct of a class with another `_meta`.
+
+    A struct without that member is returned as it is.
+    """
+    names = kind.__struct_fields__
+    if "meta" not in names:
+        return lambda value, _meta: value
+    copied = ", ".join(f"{name}=value.{name}" for name in names if name != "meta")
+    scope: dict[str, Any] = {"Kind": kind}
+    text = f"def copy(value, meta): return Kind(meta=meta, {copied})"
+    exec(compile(text, f"<{kind.__name__} with meta>", "exec"), scope)  # noqa: S102  # names of generated types
+    made: Callable[[Any, Any], Any] = scope["copy"]
+    return made
+
+
+class _Member:
+    """A member of a struct, as far as converters need it."""
+
+    __slots__ = ("constant", "hint", "optional", "wire")
+
+    def __init__(self, wire: str, hint: Any, *, optional: bool, constant: bool) -> None:
+        self.wire, self.hint, self.optional, self.constant = wire, hint, optional, constant
+
+
+def _members(kind: type[msgspec.Struct]) -> dict[str, _Member]:
+    hints = get_type_hints(kind, include_extras=True)
+    constants = getattr(kind, "__constants__", {})
+    return {
+        f.name: _Member(
+            f.encode_name, strip_optional(hints[f.name]), optional=not f.required, constant=f.name in constants
+        )
+        for f in msgspec.structs.fields(kind)
+    }
+
+
+def strip_optional(hint: Any) -> Any:
+    """Remove `UnsetType` and annotations from a hint."""
+    if get_origin(hint) is Annotated:
+        return strip_optional(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        kept = [strip_optional(option) for option in get_args(hint) if option is not UnsetType]
+        return Union[tuple(kept)]  # noqa: UP007  # of a tuple
+    return hint
+
+
+def _tag(kind: Any) -> tuple[Any, Any]:
+    config = kind.__struct_config__
+    return config.tag_field, config.tag
+
+
+def _is_union(hint: Any) -> bool:
+    return get_origin(hint) in (Union, UnionType) or hasattr(hint, "__union__")
+
+
+def _is_struct(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+
+
+def _is_open(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, OpenObject)
+
+
+def _declares_same(source: Any, target: Any) -> bool:
+    """Return whether two open types declare the same members, with the same plain types."""
+    return _is_open(source) and _declared(source) == _declared(target)
+
+
+def _declared(kind: Any) -> dict[str, tuple[Any, bool]]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {member.wire: (hints[name], member.required) for name, member in kind.__attributes__.items()}
+
+
+def _is_mapping(hint: Any) -> bool:
+    return hint is dict or get_origin(hint) is dict or _is_open(hint)
+
+
+def _is_plain(hint: Any) -> bool:
+    return not (_is_struct(hint) or _is_mapping(hint) or get_origin(hint) is list)
+
+
+def _convert_items(convert: Converter | None) -> Converter | None:
+    if convert is None:
+        return None
+    return lambda values, dropped: [convert(value, dropped) for value in values]
+
+
+def _convert_values(convert: Converter | None) -> Converter | None:
+    if convert is None:
+        return None
+    return lambda values, dropped: {key: convert(value, dropped) for key, value in values.items()}
+
+
+def _convert_by_class(table: dict[type, Converter | None]) -> Converter:
+    def convert(value: Any, dropped: DroppedFields) -> Any:
+        try:
+            found = table[type(value)]
+        except KeyError:
+            found = table[_find_base(value, table)]
+        return value if found is None else found(value, dropped)
+
+    return convert
+
+
+def _find_base(value: object, table: Mapping[type, Any]) -> type:
+    """Find the class in a table that a value is an instance of. Raises `TypeError` if no class matches."""
+    for kind in table:
+        if isinstance(value, kind):
+            return kind
+    expected = " or ".join(kind.__name__ for kind in table)
+    raise TypeError(f"expected {expected}, got {type(value).__name__}")
+
+
+def _drop_type(name: str) -> Converter:
+    def convert(value: Any, dropped: DroppedFields) -> Any:
+        dropped.append(name)
+        return value
+
+    return convert
+
+
+def _convert_by_json(target: Any) -> Converter:
+    """Return a converter through plain JSON, for types of different kinds. It leaves out a value that does not fit."""
+
+    def convert(value: Any, dropped: DroppedFields) -> Any:
+        try:
+            return from_builtins(to_builtins(value), target)
+        except ValueError as error:
+            dropped.append(str(error))
+            return None if target is NoneType else UNSET
+
+    return convert

@@ -1,0 +1,296 @@
+"""A connection that carries lines, such as standard input and output: it reads, dispatches and writes.
+
+The hot path is `_work`: a worker task reads lines, calls their handlers, and awaits each handler in place, so that a
+handler that does not wait needs no task of its own. If a handler waits, it keeps the task of its worker, and a new
+worker takes over the lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from typing import Any
+
+from typedmcp.errors import ConnectionLostError
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.framing import Framer, OversizeMessage
+from typedmcp.server.config import ServerConfig
+from typedmcp.server.context import Context, ResponseSink
+from typedmcp.server.dispatcher import Dispatcher, resume
+from typedmcp.transports import Transport
+
+__all__ = ["ServerConnection"]
+
+_FLUSH_BYTES = 4096
+"""Bytes of responses that are collected before they are sent: the client works on them while others are made."""
+_LARGE_BYTES = 1 << 16
+"""A response of more bytes is sent by itself, since copying it to the others would cost more."""
+
+
+class ServerConnection(Dispatcher):
+    """Serves one connection until it ends.
+
+    `principal` is the name that the client authenticated with, if it did.
+    """
+
+    def __init__(self, config: ServerConfig, transport: Transport, *, principal: str | None = None) -> None:
+        super().__init__(config, principal=principal)
+        self._transport = transport
+        self._framer = Framer(config.limits.message_bytes)
+        self._lines: deque[bytes | OversizeMessage] = deque()
+        self._out = bytearray()
+        self._will_flush = False
+        self._worker: asyncio.Task[None] | None = None
+        self._draining: asyncio.Task[None] | None = None
+        self.has_begun: bool = False
+        """True once the lifespan has been entered."""
+        self._latest: Any = None
+        """The context of the handler that was called last."""
+
+    # Running
+
+    async def run(self) -> None:
+        """Serve until the client closes the connection or `stop` is called. Then give open requests `grace` seconds."""
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+        self._finished: asyncio.Future[None] = self._loop.create_future()
+        if not await self._begin():
+            return
+        self._start_worker()
+        try:
+            await self._finished
+            self.closing.set()
+            self._fail_calls()
+            if self.tasks:
+                await asyncio.wait(set(self.tasks), timeout=self.config.grace)
+        finally:
+            try:
+                await self._close()
+            finally:
+                await self.config.lifespans.leave()
+
+    async def _begin(self) -> bool:
+        """Enter the lifespan. Return False if the connection is stopped first."""
+        entering = self._loop.create_task(self.config.lifespans.enter())
+        try:
+            await asyncio.wait([entering, self._finished], return_when=asyncio.FIRST_COMPLETED)
+            self.has_begun = entering.done()
+            if self.has_begun:
+                await entering
+        finally:
+            if not entering.done():
+                entering.cancel()
+                await asyncio.wait([entering])
+            if not self.has_begun or entering.exception() is not None:  # the client cannot be served
+                await self._transport.close()
+        return self.has_begun
+
+    def stop(self) -> None:
+        """End the connection from this side: nothing more is read, open requests may finish."""
+        self.closing.set()
+        if not self._finished.done():
+            self._finished.set_result(None)
+        if self._worker is not None:
+            self._worker.cancel()
+
+    async def _close(self) -> None:
+        self._flush()
+        self.is_closed = True
+        self.closing.set()
+        self.subscriptions.close()
+        for ctx in list(self.in_flight.values()):
+            ctx.cancelled = True  # a handler in a thread sees nothing else
+        self._fail_calls()
+        self.pending.close()
+        tasks = set(self.tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.config.grace)
+        try:
+            await asyncio.wait_for(self._transport.close(), self.config.grace)
+        except TimeoutError:
+            text = "the connection ended before the client had read everything"
+            self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text))
+
+    def _fail_calls(self) -> None:
+        """Fail the open requests to the client, since no more responses are read."""
+        for call in list(self.pending.calls.values()):
+            self.pending.cancel_call(call.id)
+            if not call.owner.done():
+                call.owner.set_exception(ConnectionLostError("the connection ended").attach_call(call.method, call.id))
+                call.owner.exception()  # perhaps no task is waiting for it
+
+    def _start_worker(self) -> None:
+        self._worker = self._loop.create_task(self._work(), context=self._context.copy())
+        self.tasks.add(self._worker)
+        self._worker.add_done_callback(self._on_worker_done)
+
+    def _on_worker_done(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if self._finished.done():
+            return
+        if error is not None:
+            self._finished.set_exception(error)
+        elif task is self._worker and task.cancelled() and not self.closing.is_set():
+            self._start_worker()  # a handler that did not wait has cancelled its task
+        elif task is self._worker:
+            self._finished.set_result(None)
+
+    async def _work(self) -> None:
+        """Read lines and handle them, until one of the handlers waits."""
+        clean = contextvars.copy_context()
+        while True:
+            while self._lines:
+                if self._transport.is_congested:
+                    await self.drain(None)
+                self._will_flush = True  # at the end of these lines, or when this task waits
+                handling = self._handle_lines(clean)
+                try:
+                    waits_for = handling.send(None)
+                except StopIteration:
+                    pass
+                else:
+                    # A handler waits. It keeps this task, and the next lines get a new one.
+                    self.ensure_registered(self._latest)
+                    self._latest.task = asyncio.current_task()
+                    self._start_worker()
+                    await resume(handling, waits_for)
+                    return
+                if _context_changed(clean):
+                    # The next handler must not see the context variables that a handler has set.
+                    self._start_worker()
+                    return
+            self._flush()
+            if not await self._read_more():
+                return
+
+    async def _handle_lines(self, clean: contextvars.Context) -> None:
+        """Handle lines in one step, up to the first handler that waits."""
+        lines, transport = self._lines, self._transport
+        while lines and not transport.is_congested:
+            started = self.dispatch(lines.popleft())
+            if started is None:
+                if _context_changed(clean):
+                    return
+                continue
+            self._latest, handling = started
+            ctx = self._latest
+            try:
+                result = await handling
+            except BaseException as error:
+                if ctx.task is None:
+                    self.ensure_registered(ctx)
+                self.respond_error(ctx, error)
+            else:
+                if ctx.task is not None:
+                    self.respond(ctx, result)
+                elif (line := self.encode_result(ctx, result)) is None:
+                    self.ensure_registered(ctx)
+                    self.respond(ctx, result)
+                else:
+                    self.send_fast(ctx, line)
+            if ctx.task is not None or _context_changed(clean):
+                return
+
+    async def _read_more(self) -> bool:
+        """Read more lines. Return False at the end of the stream."""
+        if self.closing.is_set():
+            return False
+        try:
+            data = await self._transport.read()
+        except OSError as error:
+            self._report_broken(error)
+            data = b""
+        self._lines.extend(self._framer.feed(data) if data else self._framer.end())
+        return bool(data) or bool(self._lines)
+
+    # Writing
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that the connection is served in."""
+        return self._loop
+
+    def is_congested(self, ctx: Context | None) -> bool:  # noqa: ARG002  # all requests share the connection
+        """Return whether the client does not read what is sent to it."""
+        return self._transport.is_congested
+
+    async def drain(self, ctx: Context | None) -> None:  # noqa: ARG002
+        """Wait until the client reads again."""
+        self._flush()
+        await self._transport.drain()
+        self.subscriptions.resume()
+
+    def drain_later(self, ctx: Context | None) -> None:
+        """Send delayed changes as soon as the client reads again."""
+        if self._draining is None or self._draining.done():
+            self._draining = self._loop.create_task(self.drain(ctx), context=self._context.copy())
+            self.tasks.add(self._draining)
+            self._draining.add_done_callback(self.tasks.discard)
+
+    def send_message(self, ctx: Context | None, line: bytes) -> bool:  # noqa: ARG002
+        """Send a notification or a request."""
+        self._out += line
+        self._schedule_flush()
+        return True
+
+    def send_response(self, sink: ResponseSink | None, line: bytes, code: int | None = None) -> None:
+        """Send a response, or add it to its batch."""
+        if sink is not None:
+            sink.send_response(line, code)
+        else:
+            self._out += line
+            self._schedule_flush()
+
+    def send_fast(self, ctx: Context, line: bytes) -> None:  # noqa: ARG002
+        """Send a response without a newline."""
+        out = self._out
+        if not out and len(line) > _LARGE_BYTES:
+            self._write(line + b"\n")
+            return
+        out += line
+        out += b"\n"
+        if len(out) > _FLUSH_BYTES:
+            self._write_out()
+        elif not self._will_flush:
+            self._schedule_flush()
+
+    def _task_context(self) -> contextvars.Context:
+        return self._context.copy()
+
+    def _schedule_flush(self) -> None:
+        if not self._will_flush:
+            self._will_flush = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._will_flush = False
+        if self._out:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        data = bytes(self._out)
+        self._out.clear()
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._transport.write(data)
+        except OSError as error:
+            self._report_broken(error)
+            self.stop()
+
+    def _report_broken(self, error: OSError) -> None:
+        text = f"the connection broke: {error}"
+        self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, error=error))
+
+
+def _context_changed(clean: contextvars.Context) -> bool:
+    """Return whether a handler has set context variables of this task."""
+    try:
+        return contextvars.copy_context() != clean
+    except Exception:  # values that cannot be compared
+        return True

@@ -1,0 +1,95 @@
+"""The handshake that opens a legacy session: `initialize`, then `notifications/initialized`.
+
+https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpspec._support.structs import from_builtins, to_builtins
+from typedmcp import dialect
+from typedmcp.errors import INVALID_REQUEST, RemoteError, UnsupportedVersionError
+from typedmcp.protocol.framing import Frame
+from typedmcp.revisions.capabilities import upgrade_capabilities
+from typedmcp.revisions.convert import DroppedFields
+from typedmcp.revisions.features import methods_of, structs_of
+from typedmcp.revisions.rules import downgrade
+from typedmcp.server.config import ServerConfig
+from typedmcp.server.metadata import RequestMetadata
+
+__all__ = ["REPEATED_INITIALIZE", "Handshake"]
+
+D = dialect.structs
+
+REPEATED_INITIALIZE = "initialize: this session is initialized already"
+_DEFAULT_LOG_LEVEL = "info"
+"""The log level of a legacy session until the client sets one."""
+
+
+class Handshake:
+    """The state of one handshake."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self.metadata: RequestMetadata | None = None
+        """The client, once `initialize` has succeeded."""
+        self.is_done: bool = False
+        """True once the session is open."""
+
+    def handles(self, frame: Frame) -> bool:
+        """Return whether a message without modern `_meta` belongs to the handshake."""
+        if self.is_done:
+            return False
+        return self.metadata is not None or frame.method in ("initialize", "ping", "notifications/initialized")
+
+    def handle_request(self, frame: Frame, dropped: DroppedFields) -> Any:
+        """Return the result of a request that comes before the session is open.
+
+        Raises `RemoteError` or `DecodeError` for a request that is wrong or comes too early.
+        """
+        if frame.method == "ping":
+            return {}
+        if frame.method == "initialize" and self.metadata is None:
+            return self._initialize(frame.value.get("params", {}), dropped)
+        if frame.method == "initialize":
+            raise RemoteError(INVALID_REQUEST, REPEATED_INITIALIZE)
+        raise RemoteError(INVALID_REQUEST, f"{frame.method}: send notifications/initialized first")
+
+    def handle_notification(self, frame: Frame) -> RequestMetadata | None:
+        """Return the client's metadata if a notification opens the session."""
+        if frame.method != "notifications/initialized" or self.metadata is None:
+            return None
+        self.is_done = True
+        return self.metadata
+
+    def _initialize(self, params: dict[str, Any], dropped: DroppedFields) -> Any:
+        requested, served = params.get("protocolVersion"), self._config.legacy_revisions
+        if not served:
+            raise UnsupportedVersionError(str(requested), self._config.revisions)
+        revision = requested if requested in served else served[0]
+        exact = from_builtins(params, methods_of(revision).INITIALIZE.params)
+        self.metadata = _metadata_from_initialize(revision, exact)
+        return self._result(revision, dropped)
+
+    def _result(self, revision: str, dropped: DroppedFields) -> Any:
+        exact, config = structs_of(revision), self._config
+        result = exact.InitializeResult(
+            protocol_version=revision,
+            capabilities=downgrade(config.capabilities, exact.ServerCapabilities, revision, dropped),
+            server_info=downgrade(config.info, exact.Implementation, revision, dropped),
+        )
+        if config.instructions is not None:
+            result.instructions = config.instructions
+        return result
+
+
+def _metadata_from_initialize(revision: str, params: Any) -> RequestMetadata:
+    meta = D.RequestMetaObject(
+        protocol_version=revision,
+        client_capabilities=upgrade_capabilities(to_builtins(params.capabilities), D.ClientCapabilities),
+        client_info=D.from_builtins(to_builtins(params.client_info), D.Implementation),
+    )
+    metadata = RequestMetadata(revision, meta)
+    metadata.log_level = _DEFAULT_LOG_LEVEL
+    return metadata

@@ -1,0 +1,422 @@
+"""The ASGI application that serves a handler over HTTP.
+
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import get_running_loop
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Unpack
+
+from typedmcp.errors import INVALID_REQUEST, UsageError
+from typedmcp.limits import Limits
+from typedmcp.protocol.codec import encode_error
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.framing import Frame, classify
+from typedmcp.protocol.meta import VERSION
+from typedmcp.protocol.notifications import Change
+from typedmcp.protocol.option_checks import check_integer, check_seconds
+from typedmcp.revisions.features import DEFAULT_HTTP_REVISION, is_modern
+from typedmcp.server.config import ServerConfig, ServerOptions
+from typedmcp.server.http.auth import LOOPBACK, AllowedHosts, Auth, Principal
+from typedmcp.server.http.dispatchers import LegacyStatelessDispatcher, StatelessDispatcher
+from typedmcp.server.http.exchange import Exchange, LegacyStatelessExchange, SessionExchange, StatelessExchange
+from typedmcp.server.http.header_cache import HeaderTemplate
+from typedmcp.server.http.header_checks import ToolHeaders
+from typedmcp.server.http.legacy_sse import LegacySse
+from typedmcp.server.http.messages import (
+    JSON_HEADER,
+    RETRY_LATER,
+    ClientDisconnect,
+    Headers,
+    HTTPException,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    check_accept,
+    check_length,
+    has_version,
+    join_headers,
+    path_of,
+    read_json_body,
+    read_rest,
+    respond,
+    respond_unavailable,
+)  # fmt: skip
+from typedmcp.server.http.sessions import Sessions
+from typedmcp.server.http.state import AppState, check_shared_state
+from typedmcp.server.store import Store
+from typedmcp.server.store.memory import MemoryStore
+
+__all__ = ["AsgiApp", "AsgiOptions", "asgi"]
+
+
+class AsgiOptions(ServerOptions, total=False):
+    """The options of `asgi` and `serve(…, "http")`: those of `ServerConfig`, and those of the ASGI application."""
+
+    path: str
+    """The path of the endpoint; "/mcp" by default."""
+    sse_path: str | None
+    """The path of the event stream of 2024-11-05; by default that revision's transport is not served."""
+    messages_path: str
+    """The path to post messages to on 2024-11-05; "/messages" by default."""
+    hosts: Iterable[str]
+    """The hosts to accept in the header `Host`; by default those of the loopback interface."""
+    origins: Iterable[str]
+    """The origins of web pages to accept, in addition to those of `hosts`; none by default."""
+    auth: Auth | None
+    """Requires a bearer token of every request."""
+    sessions: bool
+    """False serves legacy revisions without sessions; True by default."""
+    store: Store | None
+    """Keeps sessions and events; in memory by default."""
+    keep_alive: float
+    """Seconds after which an idle event stream gets a comment that keeps it open; 15 by default."""
+    retry: int
+    """Milliseconds after which clients should reconnect to a broken stream; 1000 by default."""
+
+
+_CLOSE = [(b"connection", b"close")]
+_TEMPLATES = 8
+"""Header templates that are kept: every client library has one or two."""
+
+
+def asgi(handler: object, **options: Unpack[AsgiOptions]) -> AsgiApp:
+    """Return an ASGI application that serves a handler over HTTP, to clients of all revisions.
+
+    `handler` is a `ServerConfig`, or an object from which one is made with the options that `ServerConfig` has. The
+    other options are those of `AsgiApp`. Raises `UsageError` for options that contradict each other.
+    """
+    known = AsgiOptions.__annotations__
+    if unknown := [name for name in options if name not in known]:
+        raise UsageError(f"unknown option {unknown[0]!r}; known: {', '.join(known)}")
+    config_options: dict[str, Any] = {**options}
+    app_options = {name: config_options.pop(name) for name in AsgiApp.OPTIONS if name in config_options}
+    if isinstance(handler, ServerConfig):
+        if config_options:
+            raise TypeError(f"a ServerConfig has its options already; remove {', '.join(config_options)}")
+        return AsgiApp(handler, **app_options)
+    return AsgiApp(ServerConfig(handler, **config_options), **app_options)
+
+
+class AsgiApp:
+    """An ASGI application for one `ServerConfig`. Raises `UsageError` for options that contradict each other.
+
+    `path` is the path of the endpoint. With `sse_path`, clients of 2024-11-05 are served, too: they open an event
+    stream there and post messages to `messages_path`. `hosts` and `origins` are the values to accept in `Host` and
+    `Origin`; by default those of the loopback interface. `auth` requires a bearer token of every request.
+    `sessions=False` serves legacy revisions without sessions: such clients can neither be asked for input nor be
+    notified of changes. `store` keeps sessions and events, by default in memory. An idle event stream gets a comment
+    every `keep_alive` seconds. Clients reconnect to a broken stream after `retry` milliseconds.
+    """
+
+    OPTIONS = (
+        "path", "sse_path", "messages_path", "hosts", "origins", "auth", "sessions", "store", "keep_alive", "retry",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        path: str = "/mcp",
+        sse_path: str | None = None,
+        messages_path: str = "/messages",
+        hosts: Iterable[str] = LOOPBACK,
+        origins: Iterable[str] = (),
+        auth: Auth | None = None,
+        sessions: bool = True,
+        store: Store | None = None,
+        keep_alive: float = 15.0,
+        retry: int = 1000,
+    ) -> None:
+        for each in (path, sse_path or "/", messages_path):
+            if not each.startswith("/"):
+                raise UsageError(f"a path must begin with a slash: use '/{each}'")
+        check_seconds("keep_alive", keep_alive)
+        if not keep_alive > 0:
+            raise UsageError(f"keep_alive must be positive, not {keep_alive:g}")
+        if isinstance(auth, str):
+            raise UsageError("auth must be an Auth, which verifies the tokens of clients, not a string")
+        if isinstance(store, str):
+            raise UsageError("store must be a Store, such as RedisStore(url), not a string")
+        check_integer("retry", retry)
+        store = MemoryStore() if store is None else store
+        check_shared_state(config.state_signer, store, has_sessions=sessions and bool(config.legacy_revisions))
+        self.config: ServerConfig = config
+        self.state: AppState = AppState(config, store, auth, keep_alive=keep_alive, retry=retry)
+        self.sessions: Sessions = Sessions(self.state)
+        self._path = path.rstrip("/") or "/"
+        self._allowed_hosts = AllowedHosts(hosts, origins)
+        self._auth = auth
+        self._has_sessions = sessions
+        self._limits: Limits = config.limits
+        self._long_digits = len(str(config.limits.http_body_bytes))
+        """The number of digits at which a length may be beyond the limit."""
+        self._templates: list[HeaderTemplate] = []
+        """The headers of requests that passed all checks before their bodies, the newest first."""
+        self._tools: ToolHeaders = ToolHeaders(config)
+        self._is_open = False
+        self._opening: asyncio.Lock | None = None
+        self._legacy_sse = None if sse_path is None else LegacySse(self.state, sse_path, messages_path)
+        if self._legacy_sse is not None and self._path in self._legacy_sse.paths:
+            raise UsageError(f"path, sse_path and messages_path must differ: {self._path}")
+        self.state.message_handlers.update(self._message_handlers())
+
+    def _message_handlers(self) -> dict[str, Any]:
+        handlers: dict[str, Any] = {
+            "change": self._on_change,
+            "stream resumed": self.state.detach_stream,
+            **self.sessions.message_handlers(),
+        }
+        if self._legacy_sse is not None:
+            handlers["message posted"] = self._legacy_sse.on_message_posted
+        return handlers
+
+    def _on_change(self, change: Change, uri: str | None) -> None:
+        if change == "tools":
+            self._tools.forget()
+        self.state.on_change(change, uri)
+
+    # Lifecycle
+
+    async def open(self) -> None:
+        """Open the application. The first request does so if the server does not run the lifespan."""
+        loop = asyncio.get_running_loop()
+        if self._opening is None or self.state.loop is not loop:  # an earlier loop has ended without a shutdown
+            self._is_open, self._opening = False, asyncio.Lock()
+            self.state.streams.clear()
+            self.sessions.dispatchers.clear()
+        self.state.loop = loop
+        async with self._opening:
+            if self._is_open:
+                return
+            await self.state.open()
+            self.stateless: StatelessDispatcher = StatelessDispatcher(self.state)
+            self._is_open = True
+
+    async def close(self) -> None:
+        """Close the application: end subscriptions and sessions, then wait for open streams."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self.state.stop_listening()
+        self.stateless.closing.set()
+        self.end_streams()
+        for dispatcher in [*self.sessions.dispatchers.values()]:
+            dispatcher.close()
+        await self.state.close()
+
+    def end_streams(self) -> None:
+        """End the streams that only wait for changes. A server that waits for its connections has to call it."""
+        if self._is_open:
+            self.stateless.closing.set()
+        for dispatcher in self.sessions.dispatchers.values():
+            if dispatcher.standalone is not None:
+                dispatcher.standalone.end()
+        if self._legacy_sse is not None:
+            self._legacy_sse.end()
+
+    @asynccontextmanager
+    async def lifespan(self, _app: object = None) -> AsyncGenerator[None]:
+        """Open the application, and close it at the end: the lifespan for a framework in which it is mounted."""
+        await self.open()
+        try:
+            yield
+        finally:
+            await self.close()
+
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.open()
+        except Exception as error:
+            text = f"the server cannot start: {type(error).__name__}: {error}"
+            self.state.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, error=error))
+            await send({"type": "lifespan.startup.failed", "message": text})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    # Requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or run the lifespan."""
+        if scope["type"] != "http":
+            await self._serve_other(scope, receive, send)
+            return
+        try:
+            if not self._is_open or self.state.loop is not get_running_loop():
+                await self.open()
+            headers = scope["headers"]
+            if scope["method"] == "POST":
+                for template in self._templates:
+                    if template.matches(scope, headers):
+                        await self._post_checked(template, headers, receive, send)
+                        return
+            await self._serve(scope, join_headers(headers, self._limits), receive, send)
+        except ClientDisconnect:
+            pass
+        except HTTPException as error:
+            body = encode_error(None, INVALID_REQUEST, error.text)[:-1]
+            # On HTTP/1 the server would otherwise read the rest of a body that is too long.
+            closes = error.status == 413 and scope.get("http_version", "1.1") < "2"
+            await respond(send, error.status, body, [*error.headers, *(_CLOSE if closes else ())])
+        except ConnectionError as error:
+            self.state.report_unreachable_store(error)
+            await respond_unavailable(send, "the server's store is unreachable: try again later")
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._run_lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close"})
+
+    async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Check a request that matches no template, and serve it."""
+        self._allowed_hosts.check(headers)
+        path = path_of(scope)
+        if path != self._path:
+            await self._serve_elsewhere(path, scope, headers, receive, send)
+            return
+        principal = await self._authenticate(headers)
+        method = scope["method"]
+        if method == "POST":
+            check_accept(headers, b"application/json", b"text/event-stream")
+            await self._post(scope, headers, principal, receive, send)
+        elif method in ("GET", "DELETE") and self.config.legacy_revisions and self._has_sessions:
+            await (self.sessions.get if method == "GET" else self.sessions.delete)(headers, principal, receive, send)
+        else:
+            raise self._method_not_allowed(method)
+
+    async def _serve_elsewhere(self, path: str, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Serve a request to a path other than the endpoint's. Raises `HTTPException`."""
+        if self._auth is not None and path in self._auth.metadata_paths and scope["method"] == "GET":
+            await respond(send, 200, self._auth.metadata)
+        elif self._legacy_sse is not None and path in self._legacy_sse.paths:
+            await self._legacy_sse.serve(path, scope, headers, await self._authenticate(headers), receive, send)
+        else:
+            raise HTTPException(404, f"not found: the MCP endpoint is at {self._path}")
+
+    async def _authenticate(self, headers: Headers) -> Principal | None:
+        """Return the principal of a request. Raises `HTTPException` for missing or invalid credentials."""
+        if self._auth is None:
+            return None
+        try:
+            return await self._auth.principal(headers)
+        except HTTPException:
+            raise
+        except Exception as error:
+            text = f"credentials cannot be checked: {error!r}"
+            self.state.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, error=error))
+            raise HTTPException(503, "credentials cannot be checked: try again later", RETRY_LATER) from error
+
+    def _method_not_allowed(self, method: str) -> HTTPException:
+        allowed = "GET, POST, DELETE" if self.config.legacy_revisions and self._has_sessions else "POST"
+        return HTTPException(405, f"{method} is not allowed; allowed: {allowed}", [(b"allow", allowed.encode())])
+
+    # POST
+
+    async def _post_checked(self, template: HeaderTemplate, headers: RawHeaders, receive: Receive, send: Send) -> None:
+        """Serve a POST whose headers match those of an earlier one: the hot path."""
+        # All in one coroutine, since a further one for each step would cost more than most steps.
+        principal = None if self._auth is None else await self._authenticate(dict(headers))
+        limit = self._limits.http_body_bytes
+        if template.length_at >= 0 and len(headers[template.length_at][1]) >= self._long_digits:
+            check_length(headers[template.length_at][1], limit)
+        message = await receive()
+        body = message.get("body", b"")
+        if message["type"] != "http.request" or message.get("more_body") or len(body) > limit:
+            body = await read_rest(message, receive, limit)
+        exchange: Exchange
+        if template.session_at >= 0 and self._has_sessions:
+            session = await self.sessions.load(headers[template.session_at][1], principal)
+            exchange = SessionExchange(session, headers, principal, send)
+            line = exchange.handle(body)
+            if session.unsaved:
+                line = None
+        elif (
+            template.method_at >= 0
+            and (tools := self._tools.of(None if principal is None else principal.name)) is not None
+        ):
+            exchange = StatelessExchange(self.stateless, headers, principal, send, tools)
+            exchange.mcp_method = headers[template.method_at][1]
+            if template.name_at >= 0:
+                exchange.mcp_name = headers[template.name_at][1]
+            line = exchange.handle(body)
+        else:
+            post = self._post_modern if template.is_modern else self._post_legacy
+            await post(dict(headers), principal, body, receive, send)
+            return
+        if line is None:
+            await exchange.finish(receive)
+            return
+        try:
+            head = [JSON_HEADER, (b"content-length", b"%d" % len(line))]
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+            await send({"type": "http.response.body", "body": line})
+        except OSError:  # the client has disconnected
+            pass
+
+    async def _post(
+        self, scope: Scope, headers: Headers, principal: Principal | None, receive: Receive, send: Send
+    ) -> None:
+        body = await read_json_body(headers, receive, self._limits.http_body_bytes)
+        version = headers.get(b"mcp-protocol-version")
+        if version is not None:
+            revision = version.decode("latin-1")
+            if revision in self.config.revisions:
+                self._remember_template(scope, version)
+            post = self._post_modern if is_modern(revision) else self._post_legacy
+            await post(headers, principal, body, receive, send)
+        elif VERSION.encode() in body and has_version(body):
+            await StatelessExchange(self.stateless, headers, principal, send, {}).run(body, receive)
+        else:
+            await self._post_legacy(headers, principal, body, receive, send)
+
+    def _remember_template(self, scope: Scope, version: bytes) -> None:
+        headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
+        names = {name for name, _ in headers}
+        if len(names) == len(headers) and not any(value != value.strip() for _, value in headers):
+            limit, revision = self._limits.http_header_bytes, version.decode()
+            is_fast = version == self.stateless.version_header
+            template = HeaderTemplate(scope, [*headers], limit, is_modern=is_modern(revision), is_fast=is_fast)
+            self._templates.insert(0, template)
+            del self._templates[_TEMPLATES:]
+
+    async def _post_modern(
+        self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        name = None if principal is None else principal.name
+        tools = self._tools.of(name)
+        if tools is None and b"tools/call" in headers.get(b"mcp-method", b""):
+            tools = await self._tools.learn(self.stateless, name)
+        await StatelessExchange(self.stateless, headers, principal, send, tools or {}).run(body, receive)
+
+    async def _post_legacy(
+        self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        if not self.config.legacy_revisions:
+            await StatelessExchange(self.stateless, headers, principal, send, {}).run(body, receive)
+        elif not self._has_sessions:
+            await self._post_without_session(headers, principal, body, receive, send)
+        else:
+            await self.sessions.post(headers, principal, body, receive, send)
+
+    async def _post_without_session(
+        self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        frame = classify(body)
+        is_handshake = isinstance(frame, Frame) and frame.method == "initialize"
+        revision = headers.get(b"mcp-protocol-version", DEFAULT_HTTP_REVISION.encode()).decode("latin-1")
+        if not is_handshake and revision not in self.config.legacy_revisions:
+            raise HTTPException(400, f"MCP-Protocol-Version: {revision[:50]!a} is not served")
+        dispatcher = LegacyStatelessDispatcher(self.state, None if is_handshake else revision)
+        await LegacyStatelessExchange(dispatcher, headers, principal, send).run(body, receive)

@@ -1,0 +1,466 @@
+"""One POST and its response: JSON, a stream of events, or just a status."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar, cast
+
+import msgspec
+
+from mcpspec._support.objects import is_array, is_object
+from typedmcp.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    CallLostError,
+    HeaderMismatchError,
+    InsufficientScopeError,
+    MissingCapabilityError,
+    RemoteError,
+    UnsupportedVersionError,
+)
+from typedmcp.protocol.codec import MethodCodec, encode_error
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.revisions.features import FEATURES
+from typedmcp.server.context import Context
+from typedmcp.server.dispatcher import resume
+from typedmcp.server.http.auth import Principal
+from typedmcp.server.http.dispatchers import HttpDispatcher, SessionDispatcher, StatelessDispatcher, http_sink
+from typedmcp.server.http.header_checks import ToolHeaderParams
+from typedmcp.server.http.messages import RETRY_LATER, TOO_MANY_STREAMS, Headers, RawHeaders, Receive, Send, respond
+from typedmcp.server.http.state import AppState
+from typedmcp.server.http.streams import EventStream, StreamLog
+
+__all__ = ["Exchange", "LegacyStatelessExchange", "SessionExchange", "StatelessExchange"]
+
+_LISTEN = "subscriptions/listen"
+
+_STATUS = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    METHOD_NOT_FOUND: 404,
+    HeaderMismatchError.CODE: 400,
+    MissingCapabilityError.CODE: 400,
+    UnsupportedVersionError.CODE: 400,
+    InsufficientScopeError.CODE: 403,
+}
+"""The statuses of errors on modern revisions, by code. All other responses have status 200."""
+
+_LEGACY_STATUS = {InsufficientScopeError.CODE: 403}
+"""The statuses of errors on legacy revisions, whose clients treat other statuses as a failure of the connection."""
+
+_LEGACY_REJECTION_STATUS = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    HeaderMismatchError.CODE: 400,
+    UnsupportedVersionError.CODE: 400,
+}
+"""The statuses of errors on legacy revisions for messages that were rejected before they reached a handler."""
+
+
+class Exchange(msgspec.Struct, eq=False):
+    """The `HttpSink` of the message or batch in one POST. A struct, since one is made for each request."""
+
+    statuses: ClassVar[Mapping[int, int]] = _STATUS
+    rejection_statuses: ClassVar[Mapping[int, int]] = _STATUS
+
+    dispatcher: HttpDispatcher
+    _headers: Headers | RawHeaders
+    authenticated: Principal | None
+    """The principal that makes the request, if the application requires credentials."""
+    _send: Send
+    tools: ToolHeaderParams = {}
+    """The tools with parameters that are repeated in headers."""
+    stream: EventStream | None = None
+    """The response, once it is a stream of events."""
+    rejection: tuple[int, str] | None = None
+    """Code and text of the error for a rejected message that has no response."""
+    status: int | None = None
+    """The status of the response, if it does not follow from the error."""
+    session_headers: list[tuple[bytes, bytes]] | None = None
+    """The headers of a response that begins a session."""
+    _immediate: bytes | None = None
+    """The response of a handler that did not wait, if the response has nothing else."""
+    _suspended: tuple[Context, Coroutine[Any, Any, Any], Any] | None = None
+    """A handler that waits, and what it waits for."""
+    _line: bytes | None = None
+    """The response to the message, without a newline."""
+    _code: int | None = None
+    _was_rejected: bool = False
+    """True if the message did not reach a handler."""
+    _open_requests: int = 0
+    _changed: asyncio.Future[None] | None = None
+    """Completes once a request has been answered or abandoned."""
+    _pumping: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        """Leave out the headers, since they may contain credentials."""
+        return f"<{type(self).__name__}>"
+
+    @property
+    def state(self) -> AppState:
+        """The state of the application."""
+        return self.dispatcher.state
+
+    @property
+    def principal(self) -> str | None:
+        """The name of the principal that makes the request."""
+        return None if self.authenticated is None else self.authenticated.name
+
+    @property
+    def headers(self) -> Headers:
+        """The headers of the request by name."""
+        if not isinstance(self._headers, dict):
+            self._headers = dict(self._headers)
+        return self._headers
+
+    @property
+    def request_headers(self) -> Mapping[str, str]:
+        """The headers of the request as text."""
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
+
+    # The sink for responses
+
+    def check_headers(self, method_codec: MethodCodec, params: Any) -> None:
+        """Accept any headers: on legacy revisions they repeat nothing of the body."""
+
+    def expect(self) -> None:
+        """Expect one more response."""
+        self._open_requests += 1
+
+    def reject(self, line: bytes, code: int) -> None:
+        """Send the error for a message that did not reach a handler."""
+        self._was_rejected = True
+        self.expect()
+        self.send_response(line, code)
+
+    def send_fast(self, line: bytes) -> None:
+        """Send the response of a handler that did not wait, without a newline."""
+        self._line = line
+        if self.stream is None:
+            self._immediate = line
+        else:
+            self.stream.put(line, last=True)
+
+    def send_response(self, line: bytes, code: int | None) -> None:
+        """Send a response, which is a line; `code` is that of an error."""
+        self._line, self._code = line[:-1], code
+        if self.stream is not None:
+            self.stream.put(self._line, last=True)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Expect one response fewer."""
+        self._open_requests -= 1
+        if self._line is None and self.stream is not None:
+            self.stream.end()
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+    def send_message(self, ctx: Context, line: bytes) -> bool:
+        """Send a message before the response, which becomes a stream of events. False if the message is dropped."""
+        if self.stream is None and not self.open_stream():
+            self._drop_message(ctx)
+            return False
+        assert self.stream is not None
+        if self.stream.is_overfull:
+            text = "a message: the client reads too slowly"
+            self.state.report(Diagnostic(DiagnosticKind.DROPPED, text, ctx.method, ctx.id))
+            return False
+        return self.stream.put(line[:-1])
+
+    def _drop_message(self, ctx: Context) -> None:
+        """Report a message for which no stream can be opened; a subscription fails instead."""
+        if ctx.method == _LISTEN:
+            self.status = 503
+            raise RemoteError(INTERNAL_ERROR, TOO_MANY_STREAMS)
+        self.state.report(Diagnostic(DiagnosticKind.DROPPED, f"a message: {TOO_MANY_STREAMS}", ctx.method, ctx.id))
+
+    def disconnect(self, retry: float) -> None:
+        """Do nothing: a client without a session could not reconnect for the response."""
+
+    def open_stream(self, log: StreamLog | None = None, first: bytes = b"") -> bool:
+        """Make the response an event stream that begins with `first`. False if the limit on streams is reached."""
+        self.stream = self.state.open_stream(self._send, log)
+        if self.stream is None:
+            return False
+        self._pumping = self.state.loop.create_task(self.stream.pump(first))
+        return True
+
+    # Running
+
+    def handle(self, body: bytes) -> bytes | None:
+        """Dispatch the message. Return the response if it is complete; otherwise `finish` has to be awaited."""
+        dispatcher = self.dispatcher
+        started = dispatcher.dispatch(body, self)
+        if started is None:
+            return self._immediate
+        ctx, handling = started
+        try:
+            waits_for = handling.send(None)
+        except StopIteration as stop:
+            line = dispatcher.encode_result(ctx, stop.value)
+            if line is not None and self.stream is None:
+                self._line = line
+                return line
+            dispatcher.send_encoded(ctx, stop.value, line)
+        except BaseException as error:
+            dispatcher.ensure_registered(ctx)
+            dispatcher.respond_error(ctx, error)
+        else:
+            self._suspended = ctx, handling, waits_for
+        return self._immediate
+
+    async def run(self, body: bytes, receive: Receive) -> None:
+        """Dispatch the message, and send the response."""
+        self.handle(body)
+        await self.finish(receive)
+
+    async def finish(self, receive: Receive) -> None:
+        """Wait for the handlers of the message, and send the response."""
+        if self._suspended is not None:
+            await self._resume_handler(*self._suspended, receive)
+        while self._line is None and self._open_requests > 0:
+            await self._wait_for_tasks(receive)
+        if self.has_unsaved_changes():
+            await self._save_changes()
+        if self.stream is not None:
+            await self._finish_stream()
+        elif self._code is None and self._line is not None:
+            await respond(self._send, 200, self._line, self.session_headers)
+        else:
+            await self._respond()
+
+    async def _resume_handler(
+        self, ctx: Context, handling: Coroutine[Any, Any, Any], waits_for: Any, receive: Receive
+    ) -> None:
+        """Run a handler to its end, in the same task as its first step."""
+        self.dispatcher.ensure_registered(ctx)
+        ctx.task = task = asyncio.current_task()
+        assert task is not None
+        self.on_suspend(ctx)
+        watching = self.state.loop.create_task(self._watch(receive, ctx))
+        outside = task.cancelling()
+        try:
+            result = await resume(handling, waits_for)
+        except asyncio.CancelledError as error:
+            self.on_cancelled(ctx, error)
+            if task.cancelling() > outside and not ctx.cancelled:
+                await self._end_response(ctx)
+                raise
+        except BaseException as error:
+            self.dispatcher.respond_error(ctx, error)
+        else:
+            self.dispatcher.respond(ctx, result)
+        finally:
+            watching.cancel()
+        if task.cancelling() > outside:
+            await _absorb_cancellation(task, outside)
+
+    def on_cancelled(self, ctx: Context, error: asyncio.CancelledError) -> None:
+        """Respond to a request whose handler was cancelled by the client, or because the server is closing."""
+        if ctx.method == _LISTEN and not ctx.cancelled:
+            self.dispatcher.respond(ctx, self.dispatcher.subscriptions.final_result(ctx))
+        else:
+            self.dispatcher.respond_error(ctx, error)
+
+    async def _end_response(self, ctx: Context) -> None:
+        """Send the available part of the response, since the server is closing."""
+        if self.stream is not None and self._pumping is not None:
+            self.stream.end()
+            await asyncio.wait([self._pumping], timeout=self.state.config.grace)
+        elif not ctx.cancelled:
+            await self._respond()
+
+    def has_unsaved_changes(self) -> bool:
+        """Return whether changes of the session have to be stored before the response is sent."""
+        return False
+
+    async def save_changes(self) -> None:
+        """Store the changes of the session."""
+
+    async def _save_changes(self) -> None:
+        try:
+            await self.save_changes()
+        except ConnectionError as error:
+            if self.stream is None:
+                raise
+            self.state.report_unreachable_store(error)
+
+    def on_suspend(self, ctx: Context) -> None:
+        """Prepare for a handler that waits."""
+
+    def on_disconnect(self, ctx: Context) -> None:
+        """Handle the disconnection of the client."""
+        raise NotImplementedError
+
+    async def _watch(self, receive: Receive, ctx: Context) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.on_disconnect(ctx)
+
+    async def _wait_for_tasks(self, receive: Receive) -> None:
+        """Wait until a handler that has a task of its own has responded."""
+        self._changed = self.state.loop.create_future()
+        watching = self.state.loop.create_task(self._watch_all(receive))
+        try:
+            await self._changed
+        finally:
+            watching.cancel()
+
+    async def _watch_all(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        for ctx in list(self.dispatcher.in_flight.values()):
+            if http_sink(ctx.sink) is self:
+                self.on_disconnect(ctx)
+
+    async def _finish_stream(self) -> None:
+        assert self.stream is not None
+        assert self._pumping is not None
+        if self._line is None:
+            self.stream.end()
+        await self._pumping
+
+    async def _respond(self) -> None:
+        status, body = 200, self._line or b""
+        if self._line is None:
+            status, body = self._acknowledgement()
+        elif self._code is not None:
+            statuses = self.rejection_statuses if self._was_rejected else self.statuses
+            status = self.status or statuses.get(self._code, 200)
+        await respond(self._send, status, body, self._extra_headers(status))
+
+    def _acknowledgement(self) -> tuple[int, bytes]:
+        """Return status and body of the response to a message that has no JSON-RPC response."""
+        if self.rejection is None:
+            return 202, b""
+        code, text = self.rejection
+        return 400, encode_error(None, code, text)[:-1]
+
+    def _extra_headers(self, status: int) -> list[tuple[bytes, bytes]] | None:
+        if status == 403 and self.state.auth is not None:
+            return list(self.state.auth.insufficient_scope(_required_scopes(self._line or b"{}")).headers)
+        return RETRY_LATER if status == 503 else None
+
+
+def _required_scopes(line: bytes) -> list[str]:
+    """Return the scopes that an error names."""
+    data: Any = msgspec.json.decode(line).get("error", {}).get("data")
+    scopes: Any = data.get("requiredScopes") if is_object(data) else None
+    return [scope for scope in scopes if isinstance(scope, str)] if is_array(scopes) else []
+
+
+async def _absorb_cancellation(task: asyncio.Task[Any], outside: int) -> None:
+    """Absorb a cancellation that arrived after the handler had ended: it must not affect the next request."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    while task.cancelling() > outside:
+        task.uncancel()
+
+
+class SessionlessExchange(Exchange):
+    """A POST whose request is cancelled when the client disconnects."""
+
+    def on_disconnect(self, ctx: Context) -> None:
+        """Cancel the request."""
+        ctx.cancelled = True
+        if self.dispatcher.in_flight.pop(ctx, None) is not None and ctx.sink is not None:
+            ctx.sink.abandon()
+        if self.stream is not None:
+            self.stream.detach()
+        if ctx.task is not None:
+            ctx.task.cancel()
+
+
+class StatelessExchange(SessionlessExchange):
+    """A POST on a modern revision."""
+
+    mcp_method: bytes | None = None
+    """The header `Mcp-Method`, once it and the version have been read."""
+    mcp_name: bytes | None = None
+    """The header `Mcp-Name`, if it has been read."""
+
+    def check_headers(self, method_codec: MethodCodec, params: Any) -> None:
+        """Raise `ValueError` if the headers may contradict the body; `StatelessDispatcher` then checks precisely."""
+        if self.mcp_method is None:
+            self._read_headers()
+        if self.mcp_method != method_codec.header:
+            raise ValueError
+        member = method_codec.name_param
+        if member is not None:
+            value = getattr(params, member)
+            if value in self.tools:
+                raise ValueError
+            dispatcher: Any = self.dispatcher
+            if dispatcher.plain_names.get(self.mcp_name) != value:
+                dispatcher.check_plain(self.mcp_name, value)
+
+    def _read_headers(self) -> None:
+        headers, dispatcher = self.headers, cast("StatelessDispatcher", self.dispatcher)
+        if headers.get(b"mcp-protocol-version") == dispatcher.version_header:
+            self.mcp_method, self.mcp_name = headers.get(b"mcp-method"), headers.get(b"mcp-name")
+
+
+class LegacyStatelessExchange(SessionlessExchange):
+    """A POST on a legacy revision to a server without sessions."""
+
+    statuses: ClassVar[Mapping[int, int]] = _LEGACY_STATUS
+    rejection_statuses: ClassVar[Mapping[int, int]] = _LEGACY_REJECTION_STATUS
+
+
+class SessionExchange(Exchange):
+    """A POST in a session, whose request goes on when the client disconnects."""
+
+    statuses: ClassVar[Mapping[int, int]] = _LEGACY_STATUS
+    rejection_statuses: ClassVar[Mapping[int, int]] = _LEGACY_REJECTION_STATUS
+
+    create_session: Callable[[SessionExchange], Awaitable[None]] | None = None
+    """Stores the session, if this request may begin it."""
+
+    @property
+    def session(self) -> SessionDispatcher:
+        """The dispatcher of the session."""
+        return cast("SessionDispatcher", self.dispatcher)
+
+    def has_unsaved_changes(self) -> bool:
+        """Return whether the session has changed, or may have begun."""
+        return self.create_session is not None or bool(self.session.unsaved)
+
+    async def save_changes(self) -> None:
+        """Store the session that begins, or its changes."""
+        if self.create_session is not None and self.session.handshake.metadata is not None and self._code is None:
+            await self.create_session(self)
+            self.session_headers: list[tuple[bytes, bytes]] | None = [(b"mcp-session-id", self.session.id.encode())]
+        await self.session.save()
+
+    def on_suspend(self, ctx: Context) -> None:
+        """Open a resumable stream, if the revision can begin one without a message."""
+        if FEATURES[ctx.revision].has_empty_events and self.stream is None and ctx.id is not None:
+            self._open_resumable(ctx)
+
+    def send_message(self, ctx: Context, line: bytes) -> bool:
+        """Send a message before the response, in a resumable stream."""
+        if self.stream is None:
+            self._open_resumable(ctx)
+        return super().send_message(ctx, line)
+
+    def _open_resumable(self, ctx: Context) -> None:
+        final_event = encode_error(ctx.id, CallLostError.CODE, CallLostError().message)[:-1]
+        log = StreamLog(self.state.store, self.session.id, self.state.unique_name(), final_event)
+        self.open_stream(log, self.state.first_event(ctx.revision, f"{log.name}.0"))
+
+    def on_disconnect(self, ctx: Context) -> None:  # noqa: ARG002  # the request goes on
+        """Stop sending; the client can resume the stream."""
+        if self.stream is not None:
+            self.stream.detach()
+
+    def disconnect(self, retry: float) -> None:
+        """Close the connection. The client reconnects for the response after `retry` seconds."""
+        if self.stream is not None:
+            self.stream.hang_up(round(retry * 1000))

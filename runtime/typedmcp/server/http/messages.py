@@ -1,0 +1,178 @@
+"""HTTP messages: the types of the ASGI interface, reading requests, and responses that are complete when sent.
+
+https://asgi.readthedocs.io/en/stable/specs/main.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from typedmcp.errors import INVALID_REQUEST
+from typedmcp.limits import Limits
+from typedmcp.protocol.codec import encode_error
+from typedmcp.protocol.framing import Frame, classify
+from typedmcp.protocol.meta import VERSION
+
+__all__ = [
+    "JSON_HEADER", "NOT_A_SESSION", "RETRY_LATER", "TOO_MANY_STREAMS", "AsgiMessage", "ClientDisconnect",
+    "HTTPException", "Headers", "RawHeaders", "Receive", "Scope", "Send", "check_accept", "check_length",
+    "has_version", "join_headers", "path_of", "read_json_body", "read_rest", "respond", "respond_unavailable",
+]  # fmt: skip
+
+Scope: TypeAlias = MutableMapping[str, Any]
+"""The description of one connection."""
+AsgiMessage: TypeAlias = MutableMapping[str, Any]
+"""An event of a connection."""
+Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
+"""Waits for the next event of a client."""
+Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
+"""Sends an event to the client. Raises `OSError` if the client has disconnected."""
+
+RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Headers as ASGI has them: names in lower case, in the order of the request."""
+Headers: TypeAlias = Mapping[bytes, bytes]
+"""Headers by name, the values of repeated ones joined."""
+
+
+_SINGLE = frozenset(
+    (b"host", b"origin", b"content-type", b"content-length", b"authorization", b"last-event-id", b"mcp-session-id",
+     b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+)  # fmt: skip
+"""Headers that must not be repeated: readers of the first and of the last value would see different requests."""
+_MAX_LENGTH_DIGITS = 18
+
+
+class ClientDisconnect(Exception):  # noqa: N818  # control flow, named as in Starlette
+    """The client has disconnected before the end of its request."""
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path below the one at which the application is mounted, without a slash at its end."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    if root and path.startswith(root):
+        path = path[len(root) :]
+    return path.rstrip("/") or "/"
+
+
+def join_headers(headers: RawHeaders, limits: Limits) -> dict[bytes, bytes]:
+    """Return headers by name, the values of repeated ones joined.
+
+    Raises `HTTPException` for headers beyond the limits, and for a header that must not be repeated.
+    """
+    size = sum(len(name) + len(value) for name, value in headers)
+    if len(headers) > limits.http_headers or size > limits.http_header_bytes:
+        raise HTTPException(
+            431, f"too many headers: at most {limits.http_headers}, of {limits.http_header_bytes} bytes in total"
+        )
+    joined: dict[bytes, bytes] = {}
+    for name, raw in headers:
+        value = raw.strip(b" \t")
+        if name not in joined:
+            joined[name] = value
+        elif name in _SINGLE or name.startswith(b"mcp-param-"):
+            raise HTTPException(400, f"the header {name.decode('latin-1')} must not be repeated")
+        else:
+            joined[name] += b", " + value
+    return joined
+
+
+def check_accept(headers: Headers, *required: bytes) -> None:
+    """Raise `HTTPException` unless the header `Accept` allows all media types of the response."""
+    accepted = {_media_range(each) for each in headers.get(b"accept", b"*/*").lower().split(b",")}
+    for media in required:
+        if not accepted & {b"*/*", media.partition(b"/")[0] + b"/*", media}:
+            names = ", ".join(each.decode() for each in required)
+            raise HTTPException(406, f"the header Accept must name {names}")
+
+
+def _media_range(accepted: bytes) -> bytes:
+    media, *parameters = (part.strip() for part in accepted.split(b";"))
+    return b"" if any(p.replace(b" ", b"") in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000") for p in parameters) else media
+
+
+async def read_json_body(headers: Headers, receive: Receive, limit: int) -> bytes:
+    """Return the body of a POST. Raises `HTTPException` or `ClientDisconnect`."""
+    if not _is_json(headers.get(b"content-type", b"")):
+        raise HTTPException(415, "the header Content-Type must be application/json")
+    check_length(headers.get(b"content-length", b"0"), limit)
+    return await read_rest(await receive(), receive, limit)
+
+
+@lru_cache(256)
+def _is_json(content_type: bytes) -> bool:
+    return content_type.partition(b";")[0].strip().lower() == b"application/json"
+
+
+def check_length(length: bytes, limit: int) -> None:
+    """Raise `HTTPException` if the header `Content-Length` announces a body beyond the limit."""
+    if len(length) > _MAX_LENGTH_DIGITS or (length.isdigit() and int(length) > limit):
+        raise _body_too_long(limit)
+
+
+async def read_rest(message: AsgiMessage, receive: Receive, limit: int) -> bytes:
+    """Return the body that begins with a message. Raises `HTTPException` or `ClientDisconnect`."""
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts, size = [body], len(body)
+        while message.get("more_body") and size <= limit:
+            message = await receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    if len(body) > limit:
+        raise _body_too_long(limit)
+    return body
+
+
+def _body_too_long(limit: int) -> HTTPException:
+    return HTTPException(413, f"the body is too long: at most {limit} bytes")
+
+
+def has_version(body: bytes) -> bool:
+    """Return whether the `_meta` of a message names a protocol revision."""
+    frame = classify(body)
+    if not isinstance(frame, Frame):
+        return False
+    params: Any = frame.value.get("params", {})
+    meta: Any = params.get("_meta")
+    return isinstance(meta, dict) and VERSION in meta
+
+
+JSON_HEADER: Final = (b"content-type", b"application/json")
+"""The header of a response whose body is JSON."""
+_NO_BODY: Final = (b"content-length", b"0")
+RETRY_LATER: Final = [(b"retry-after", b"10")]
+"""The header of a response to a request that may succeed in ten seconds."""
+
+TOO_MANY_STREAMS: Final = "too many open event streams: the limit is reached"
+NOT_A_SESSION: Final = "the session does not exist, or has ended"
+
+
+class HTTPException(Exception):  # noqa: N818  # the name that web frameworks give it
+    """Rejects a request with an HTTP response: a status, the text of a JSON-RPC error, and headers."""
+
+    def __init__(self, status: int, text: str, headers: RawHeaders = ()) -> None:
+        super().__init__(text)
+        self.status: int = status
+        self.text: str = text
+        self.headers: RawHeaders = headers
+
+
+async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    """Send a whole response. The body, if there is one, is JSON."""
+    head = [JSON_HEADER, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_NO_BODY]
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})
+        await send({"type": "http.response.body", "body": body})
+    except OSError:  # the client has disconnected
+        pass
+
+
+async def respond_unavailable(send: Send, text: str) -> None:
+    """Send a response with status 503 and `Retry-After`."""
+    await respond(send, 503, encode_error(None, INVALID_REQUEST, text)[:-1], RETRY_LATER)

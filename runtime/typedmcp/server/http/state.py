@@ -1,0 +1,268 @@
+"""The shared state of an HTTP application: store, worker messages, event streams, tasks, diagnostics."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Protocol
+
+import msgspec
+
+from typedmcp.errors import UsageError
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.notifications import Change
+from typedmcp.protocol.sse import encode_event
+from typedmcp.revisions.features import FEATURES
+from typedmcp.server.config import ServerConfig
+from typedmcp.server.http.auth import Auth
+from typedmcp.server.http.messages import Receive, Send
+from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog
+from typedmcp.server.state_token import StateSigner
+from typedmcp.server.store import Store
+from typedmcp.transports.concurrency import ThreadLimiter
+
+__all__ = ["AppState", "ChangeListener", "WorkerMessage", "check_shared_state"]
+
+_log = logging.getLogger("typedmcp")
+
+
+class WorkerMessage(msgspec.Struct, array_like=True):
+    """A message from one worker to another, or to all."""
+
+    kind: str
+    """The name of the handler in `AppState.message_handlers`."""
+    arguments: list[Any]
+
+
+class ChangeListener(Protocol):
+    """A dispatcher that delivers changes to clients."""
+
+    def on_change(self, number: int, change: Change, uri: str | None) -> None:
+        """Deliver a change, which was published with this number."""
+        ...
+
+
+class AppState:
+    """The state of one HTTP application on one worker, as its dispatchers, sessions and endpoints see it.
+
+    `retry` is in milliseconds, `keep_alive` in seconds.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    """The event loop in which the application is open."""
+    threads: ThreadLimiter
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        store: Store,
+        auth: Auth | None,
+        *,
+        keep_alive: float,
+        retry: int,
+    ) -> None:
+        self.config: ServerConfig = config
+        self.store: Store = store
+        self.auth: Auth | None = auth
+        self.retry: int = retry
+        self.last_number: int = 0
+        """The number of the last message that was published to all workers."""
+        self.message_handlers: dict[str, Callable[..., None]] = {}
+        """The functions that handle worker messages, by kind."""
+        self.streams: dict[EventStream, str | None] = {}
+        """The open event streams, each with the session that it keeps alive."""
+        self._resumable: dict[str, ResumableStream] = {}
+        """The open streams whose events are stored, by name."""
+        self._keep_alive = keep_alive
+        self._listeners: dict[ChangeListener, None] = {}
+        self._names = itertools.count(1)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # Lifecycle
+
+    async def open(self) -> None:
+        """Enter the lifespan, open the store, and begin to deliver changes."""
+        self.threads = ThreadLimiter(self.config.limits.threads)
+        self._no_streams = asyncio.Event()
+        self._no_streams.set()
+        await self.config.lifespans.enter()
+        await self.store.open(self._on_message)
+        self._unsubscribe = self.config.changes.listen(self._publish_change)
+        self.spawn(self._keep_streams_alive())
+
+    def stop_listening(self) -> None:
+        """Stop publishing the changes of this worker's handlers."""
+        self._unsubscribe()
+
+    async def close(self) -> None:
+        """Wait for open streams, cancel tasks, close the store, and leave the lifespan."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._no_streams.wait(), self.config.grace)
+        tasks = set(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.config.grace)
+        await self.store.close()
+        await self.config.lifespans.leave()
+
+    # Event streams
+
+    def open_stream(self, send: Send, log: StreamLog | None = None, session: str | None = None) -> EventStream | None:
+        """Open an event stream; None if the limit is reached.
+
+        With `log`, its events are stored. The session `session` does not expire while the stream is open.
+        """
+        if len(self.streams) >= self.config.limits.http_streams:
+            return None
+        buffer = self.config.limits.http_stream_buffer_bytes
+        if log is None:
+            stream = EventStream(send, buffer)
+        else:
+            stream = ResumableStream(send, buffer, log, self.retry, self.spawn)
+            self._resumable[log.name] = stream
+        self.streams[stream] = session
+        self._no_streams.clear()
+        stream.on_ended = self.forget_stream
+        return stream
+
+    def forget_stream(self, stream: EventStream) -> None:
+        """Remove a stream that has ended."""
+        self.streams.pop(stream, None)
+        if isinstance(stream, ResumableStream):
+            self._resumable.pop(stream.name, None)
+        if not self.streams:
+            self._no_streams.set()
+
+    def detach_stream(self, name: str) -> None:
+        """Close the connection of a stored stream, since its client has resumed it on another one."""
+        stream = self._resumable.get(name)
+        if stream is not None:
+            stream.detach()
+
+    async def pump(self, stream: EventStream, first: bytes, receive: Receive) -> None:
+        """Send a stream until it ends or the client disconnects."""
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            stream.detach()
+
+        watching = self.spawn(watch())
+        try:
+            await stream.pump(first)
+        finally:
+            watching.cancel()
+
+    def first_event(self, revision: str, id: str) -> bytes:
+        """Return the event without data that makes a stream resumable from its start, if the revision has it."""
+        return encode_event(b"", id=id, retry=self.retry) if FEATURES[revision].has_empty_events else b""
+
+    def unique_name(self) -> str:
+        """Return a short name that is unique among the workers of the store."""
+        return f"{self.store.worker}-{next(self._names)}"
+
+    async def _keep_streams_alive(self) -> None:
+        """Send comments in idle streams, and keep their sessions from expiring, until cancelled."""
+        while True:
+            await asyncio.sleep(self._keep_alive)
+            for stream, session in list(self.streams.items()):
+                stream.ping()
+                try:
+                    if session is not None and await self.store.load_session(session) is None:
+                        stream.end()
+                except ConnectionError as error:
+                    self.report_unreachable_store(error)
+
+    # Worker messages
+
+    def listen(self, listener: ChangeListener) -> Callable[[], None]:
+        """Deliver changes to a listener. Return the function that stops it."""
+        self._listeners[listener] = None
+        return lambda: (self._listeners.pop(listener, None), None)[1]
+
+    def on_change(self, change: Change, uri: str | None) -> None:
+        """Deliver a change to all listeners."""
+        for listener in list(self._listeners):
+            listener.on_change(self.last_number, change, uri)
+
+    async def publish(self, kind: str, *arguments: Any) -> None:
+        """Send a message to all workers, this one included."""
+        await self.store.publish(msgspec.json.encode(WorkerMessage(kind, list(arguments))))
+
+    async def send_to(self, worker: str, kind: str, *arguments: Any) -> None:
+        """Send a message to one worker."""
+        await self.store.send(worker, msgspec.json.encode(WorkerMessage(kind, list(arguments))))
+
+    def _publish_change(self, change: Change, uri: str | None) -> None:
+        """Publish a change that a handler made, in any thread, to all workers."""
+        self.loop.call_soon_threadsafe(lambda: self.spawn(self.publish("change", change, uri)))
+
+    def _on_message(self, number: int | None, data: bytes) -> None:
+        message = msgspec.json.decode(data, type=WorkerMessage)
+        self.last_number = number or self.last_number
+        self.message_handlers[message.kind](*message.arguments)
+
+    # Diagnostics and tasks
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Report a diagnostic. An exception of `on_diagnostic` is logged."""
+        try:
+            self.config.on_diagnostic(diagnostic)
+        except Exception:
+            _log.exception("on_diagnostic failed")
+
+    def report_unreachable_store(self, error: ConnectionError) -> None:
+        """Report that the store cannot be reached."""
+        self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, f"the store cannot be reached: {error}", error=error))
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run a coroutine in a task that is cancelled when the application closes."""
+
+        def on_done(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            work.close()  # the task may have been cancelled before its first step
+
+        task: asyncio.Task[Any] = self.loop.create_task(self._run_reporting(work))
+        self._tasks.add(task)
+        task.add_done_callback(on_done)
+        return task
+
+    async def _run_reporting(self, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, f"{error!r}", error=error))
+
+
+def check_shared_state(state_signer: StateSigner, store: Store, *, has_sessions: bool) -> None:
+    """Raise `UsageError` if there are several workers without a shared key, or without the shared store they need.
+
+    A worker must verify state that another worker has signed, and find sessions that another worker has begun.
+    """
+    several = _sign_of_several_workers()
+    if (several or store.is_shared) and not state_signer.is_shared:
+        why = several or "a shared store"
+        raise UsageError(f"with {why}, all workers need the same key: pass state_signer=StateSigner(key) to each")
+    if several and has_sessions and not store.is_shared:
+        raise UsageError(
+            f"with {several}, sessions of legacy revisions need a shared store: pass store=RedisStore(url), "
+            "or sessions=False to serve them without sessions"
+        )
+
+
+def _sign_of_several_workers() -> str | None:
+    """Return the variable or argument that shows that this process is one of several workers, if any."""
+    concurrency = os.environ.get("WEB_CONCURRENCY", "1")
+    if concurrency.isdigit() and int(concurrency) > 1:
+        return f"WEB_CONCURRENCY={concurrency}"
+    argument = re.search(r"\0(--workers|-w)[=\0]?([0-9]+)\0", "\0".join(["", *sys.argv, ""]))
+    if argument is not None and int(argument[2]) > 1:
+        return f"{argument[1]} {argument[2]}"
+    return None

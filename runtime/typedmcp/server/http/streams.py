@@ -1,0 +1,357 @@
+"""Event streams, which send messages to a client as server-sent events.
+
+https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from typedmcp.protocol.sse import encode_event
+from typedmcp.server.http.messages import Send
+from typedmcp.server.store import Store, StreamNotFoundError
+
+__all__ = ["EventStream", "ResumableStream", "StreamLog"]
+
+_HEADERS: Final = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+_COMMENT: Final = b":\n\n"
+_CHUNK_BYTES: Final = 1 << 16
+"""Bytes of events that are sent at once."""
+
+_FIRST_RETRY_PAUSE, _MAX_RETRY_PAUSE = 0.1, 10.0
+"""Seconds between two attempts to store events for a client that is not connected. The pause doubles each time."""
+_FINAL_EVENT_ATTEMPTS, _MAX_FINAL_EVENT_PAUSE = 100, 10.0
+"""Attempts to store a final event, and the maximum number of seconds between two attempts."""
+
+
+class EventStream:
+    """One response that is a stream of events.
+
+    `put` queues messages, and `pump` sends them. They are dropped once the client has disconnected. The stream is
+    congested while more than `buffer` bytes are queued.
+    """
+
+    __slots__ = (
+        "_data", "_drained", "_ended", "_has_started", "_ids", "_is_detached", "_last", "_send", "_waiter", "buffer",
+        "on_drained", "on_ended", "size",
+    )  # fmt: skip
+
+    def __init__(self, send: Send, buffer: int) -> None:
+        self.size: int = 0
+        """Bytes of the queued messages."""
+        self.buffer: int = buffer
+        self.on_drained: Callable[[], None] | None = None
+        """Called each time the stream is no longer congested."""
+        self.on_ended: Callable[[EventStream], None] | None = None
+        """Called once nothing more is sent."""
+        self._send = send
+        self._data: list[bytes] = []
+        self._ids: list[str | None] = []
+        self._last = b""
+        self._ended = False
+        self._is_detached = False
+        """True once the connection is closed, or must no longer be used."""
+        self._has_started = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+
+    # Producers
+
+    def put(self, data: bytes, id: str | None = None, *, last: bool = False) -> bool:
+        """Queue a message; `last` ends the stream after it. False if the client has disconnected."""
+        if self._ended or self._is_detached:
+            return False
+        self._data.append(data)
+        self._ids.append(id)
+        self.size += len(data)
+        self._ended = last
+        self._wake()
+        return True
+
+    def end(self, last: bytes = b"") -> None:
+        """End the stream after the queued messages, with the bytes `last`."""
+        if not self._ended:
+            self._last = last
+            self._ended = True
+            self._wake()
+
+    def ping(self) -> None:
+        """Send a comment, unless messages are queued."""
+        if not self._data:
+            self._wake()
+
+    def detach(self) -> None:
+        """Stop sending: the client has disconnected, or has resumed the stream on another connection."""
+        self._is_detached = True
+        self._drop_queue()
+        self._wake()
+
+    def hang_up(self, retry: int) -> None:
+        """Do nothing: the events are not stored, so a client that reconnects could not get the rest."""
+
+    @property
+    def is_congested(self) -> bool:
+        """True while more than `buffer` bytes are queued."""
+        return self.size > self.buffer and not self._is_detached
+
+    @property
+    def is_overfull(self) -> bool:
+        """True while more than twice `buffer` is queued: messages that can be dropped should not be added."""
+        return self.size > 2 * self.buffer
+
+    async def drain(self) -> None:
+        """Wait until the stream is not congested."""
+        while self.is_congested:
+            if self._drained is None:
+                self._drained = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._drained)
+
+    # The sender
+
+    async def pump(self, first: bytes = b"") -> None:
+        """Send `first` and then the messages, until the stream ends or the client disconnects."""
+        try:
+            await self._send_chunk(first or (b"" if self._data else _COMMENT))
+            while not self._is_detached and (self._data or not self._ended):
+                if self._data:
+                    await self._send_queue()
+                elif await self._wait():
+                    await self._send_chunk(_COMMENT)
+            await self._send_chunk(self._last, more=False)
+        finally:
+            self._is_detached = True
+            self._drop_queue()
+            if self.on_ended is not None:
+                self.on_ended(self)
+
+    async def _wait(self) -> bool:
+        """Wait for data to send. Return True if that is a comment."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+        return not (self._data or self._ended or self._is_detached)
+
+    async def _send_queue(self) -> None:
+        data, ids, size = self._data, self._ids, self.size
+        self._data, self._ids = [], []
+        chunk = bytearray()
+        for each, id in zip(data, ids, strict=True):
+            chunk += encode_event(each, id=id)
+            if len(chunk) > _CHUNK_BYTES:
+                await self._send_chunk(bytes(chunk))
+                chunk.clear()
+        if chunk:
+            await self._send_chunk(bytes(chunk))
+        self.size = max(0, self.size - size)
+        self._notify_drained()
+
+    async def _send_chunk(self, chunk: bytes, *, more: bool = True) -> None:
+        if self._is_detached:
+            return
+        try:
+            if not self._has_started:
+                self._has_started = True
+                await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
+        except OSError:  # the client has disconnected
+            self.detach()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _drop_queue(self) -> None:
+        self._data.clear()
+        self._ids.clear()
+        self.size = 0
+        self._notify_drained()
+
+    def _notify_drained(self) -> None:
+        if self.is_congested:
+            return
+        if self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
+        if self.on_drained is not None:
+            self.on_drained()
+
+
+class StreamLog:
+    """The stored events of one stream, with which a client can resume it.
+
+    `final_event` is the last event of the stream if this process dies.
+    """
+
+    __slots__ = ("_final_event", "_session", "_store", "has_ended", "name")
+
+    def __init__(self, store: Store, session: str, name: str, final_event: bytes) -> None:
+        self.name: str = name
+        self.has_ended: bool = False
+        self._store = store
+        self._session = session
+        self._final_event = final_event
+
+    async def create(self) -> None:
+        """Create the stream in the store. Raises `StreamNotFoundError` or `ConnectionError`."""
+        await self._store.create_stream(self._session, self.name, self._final_event)
+
+    async def append(self, events: Sequence[bytes], *, last: bool) -> list[str]:
+        """Store events, and return their ids. Raises `StreamNotFoundError` or `ConnectionError`."""
+        number = await self._store.append_events(self._session, self.name, events, last=last)
+        self.has_ended = last
+        return [f"{self.name}.{at}" for at in range(number - len(events) + 1, number + 1)]
+
+    async def append_final_event(self) -> None:
+        """End the stream as soon as the store can be reached: the store lacks events that the client may have seen."""
+        for pause in range(1, _FINAL_EVENT_ATTEMPTS):
+            try:
+                await self._store.append_events(self._session, self.name, [self._final_event], last=True)
+            except StreamNotFoundError:
+                return
+            except ConnectionError:
+                await asyncio.sleep(min(pause, _MAX_FINAL_EVENT_PAUSE))
+            else:
+                return
+
+
+class ResumableStream(EventStream):
+    """An event stream that stores its events before it sends them, so that it does not need a connected client.
+
+    A client that reads slowly slows the stream down. If it still falls too far behind, its connection is closed, and
+    the client reconnects for the rest after `retry` milliseconds. Events that cannot be stored are sent
+    without ids. `spawn` runs a coroutine in a task.
+    """
+
+    __slots__ = ("_hang_up_retry", "_is_over", "_log", "_new", "_new_size", "_retry", "_spawn", "_storer", "name")
+
+    def __init__(
+        self, send: Send, buffer: int, log: StreamLog, retry: int, spawn: Callable[[Coroutine[Any, Any, None]], Any]
+    ) -> None:
+        super().__init__(send, buffer)
+        self.name: str = log.name
+        """The part before the number in the ids of its events."""
+        self._log: StreamLog | None = log
+        """The stored events; None once events cannot be stored."""
+        self._retry = retry
+        self._spawn = spawn
+        self._new: list[bytes] = []
+        """The messages that wait to be stored."""
+        self._new_size = 0
+        self._is_over = False
+        """True once no more messages are added."""
+        self._hang_up_retry: int | None = None
+        self._storer: asyncio.Future[None] | None = None
+
+    def put(self, data: bytes, id: str | None = None, *, last: bool = False) -> bool:  # noqa: ARG002  # the log gives ids
+        """Queue a message to be stored and sent. False if it can reach no client."""
+        if self._is_over:
+            return False
+        if self._is_detached and self._log is None:
+            self._is_over = last
+            self._wake_storer()
+            return False
+        self._new.append(data)
+        self._new_size += len(data)
+        self._is_over = last
+        self._wake_storer()
+        return True
+
+    def end(self, last: bytes = b"") -> None:  # noqa: ARG002
+        """End the stream after the queued messages."""
+        self._is_over = True
+        self._wake_storer()
+
+    def hang_up(self, retry: int) -> None:
+        """Close the connection after the queued messages. The client reconnects after `retry` milliseconds."""
+        if self._log is not None:
+            self._hang_up_retry = retry
+            self._wake_storer()
+
+    @property
+    def is_congested(self) -> bool:
+        """True while more than `buffer` bytes wait to be stored or sent."""
+        return self._new_size + self.size > self.buffer
+
+    @property
+    def is_overfull(self) -> bool:
+        """True while more than twice `buffer` waits to be stored."""
+        return self._new_size > 2 * self.buffer
+
+    async def pump(self, first: bytes = b"") -> None:
+        """Store and send messages until the stream ends, with or without a client."""
+        await self._create_log()
+        sending = asyncio.get_running_loop().create_task(super().pump(first))
+        try:
+            while self._new or not self._is_over:
+                if self._new:
+                    await self._store_new()
+                elif self._hang_up_retry is not None:
+                    super().end(b"retry: %d\n\n" % self._hang_up_retry)
+                    self._hang_up_retry = None
+                else:
+                    await self._wait_to_store()
+            await self._close_log()
+            super().end()
+            await sending
+        finally:
+            sending.cancel()
+
+    async def _create_log(self) -> None:
+        assert self._log is not None
+        try:
+            await self._log.create()
+        except (StreamNotFoundError, ConnectionError):
+            self._log = None
+
+    async def _store_new(self) -> None:
+        data, size, self._new = self._new, self._new_size, []
+        for each, id in zip(data, await self._append(data, last=self._is_over), strict=True):
+            super().put(each, id)
+        self._new_size -= size
+        self._notify_drained()
+        await asyncio.sleep(0)  # lets the client take messages before it counts as too slow
+        if self._data and self.size > 2 * self.buffer and self._log is not None:
+            self._drop_queue()
+            super().end(b"retry: %d\n\n" % self._retry)
+
+    async def _close_log(self) -> None:
+        """End the stored stream of a cancelled call, which has no response that a client could wait for."""
+        if self._log is not None and not self._log.has_ended:
+            await self._append([], last=True)
+
+    async def _append(self, data: list[bytes], *, last: bool) -> Sequence[str | None]:
+        """Store messages and return their ids; None for each that cannot be stored."""
+        pause = _FIRST_RETRY_PAUSE
+        while self._log is not None:
+            try:
+                return await self._log.append(data, last=last)
+            except StreamNotFoundError:
+                self._log = None
+            except ConnectionError:
+                # A connected client gets the messages now; for one that has to come back, the store is tried again.
+                if not self._is_detached or pause > _MAX_RETRY_PAUSE:
+                    self._spawn(self._log.append_final_event())
+                    self._log = None
+                else:
+                    await asyncio.sleep(pause)
+                    pause *= 2
+        return [None] * len(data)
+
+    async def _wait_to_store(self) -> None:
+        self._storer = asyncio.get_running_loop().create_future()
+        try:
+            await self._storer
+        finally:
+            self._storer = None
+
+    def _wake_storer(self) -> None:
+        if self._storer is not None and not self._storer.done():
+            self._storer.set_result(None)

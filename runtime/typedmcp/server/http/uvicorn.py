@@ -1,0 +1,40 @@
+"""A uvicorn server that ends the streams and lifespans that would keep it from exiting."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from typedmcp.server.http.asgi import AsgiApp
+
+__all__ = ["UvicornServer"]
+
+
+class UvicornServer(uvicorn.Server):
+    """Serves one application at a host and a port."""
+
+    def __init__(self, app: AsgiApp, host: str, port: int) -> None:
+        self._app = app
+        grace = math.ceil(app.config.grace)
+        options: dict[str, Any] = {"access_log": False, "ws": "none", "lifespan": "on"}
+        super().__init__(uvicorn.Config(app, host=host, port=port, timeout_graceful_shutdown=grace, **options))
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal asks to exit."""
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Interrupt a slow lifespan: the first signal while it is entered, the second one while it is left."""
+        super().handle_exit(sig, frame)
+        self._loop.call_soon_threadsafe(self._app.config.lifespans.interrupt)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End streams that wait for changes before uvicorn waits for open connections."""
+        self._app.end_streams()
+        await super().shutdown(sockets)

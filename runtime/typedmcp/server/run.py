@@ -1,0 +1,170 @@
+"""Serve a handler: over standard input and output, over HTTP, or over any transport."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+
+from typedmcp.errors import UsageError
+from typedmcp.protocol.option_checks import check_integer
+from typedmcp.server.config import ServerConfig, ServerOptions
+from typedmcp.server.connection import ServerConnection
+from typedmcp.transports import Transport
+from typedmcp.transports.concurrency import new_event_loop
+
+if TYPE_CHECKING:
+    from typedmcp.server.http.asgi import AsgiOptions
+
+__all__ = ["serve", "serve_async"]
+
+_HOST: Final = "127.0.0.1"
+_PORT: Final = 8000
+_MAX_PORT: Final = 65_535
+
+
+def serve(
+    handler: object,
+    transport: Literal["stdio", "http"] = "stdio",
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    **options: Unpack[AsgiOptions],
+) -> None:
+    """Serve a handler over standard input and output or over HTTP, until the client or a signal ends it.
+
+    `handler` is a `ServerConfig`, or an object that becomes one with `options`; `ServerOptions` has them. SIGTERM
+    and SIGINT end the server gracefully: it reads nothing more, and open requests get `grace` seconds. The first signal
+    also cancels a lifespan that is still being entered, a second one a lifespan that is still being left. The event
+    loop is uvloop's, if that is installed.
+
+    "stdio" also ends when the client closes its side. Standard output belongs to the protocol: everything else that is
+    printed goes to standard error. "http" serves at `host` (127.0.0.1) and `port` (8000) with uvicorn, which the extra
+    `http` installs, and also takes the options of `asgi`.
+
+    Raises `UsageError` for options that make no sense, and if the transport is not available.
+    """
+    if transport == "http":
+        server, grace = _http_server(handler, host, port, options)
+        _run(server.serve(), grace)
+    elif transport == "stdio":
+        _reject_address(host, port)
+        config = _as_config(handler, options)
+        _check_descriptors()
+        _run(_serve_stdio(config), config.grace)
+    else:
+        raise UsageError(f"transport must be 'stdio' or 'http', not {transport!r}")
+
+
+async def serve_async(
+    handler: object,
+    transport: Transport | Literal["http"],
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    **options: Unpack[AsgiOptions],
+) -> None:
+    """Serve a handler over a transport until that ends, or over HTTP. Cancel the call to end at once.
+
+    Options and exceptions are those of `serve`.
+    """
+    if transport == "http":
+        await _http_server(handler, host, port, options)[0].serve()
+    else:
+        _reject_address(host, port)
+        if isinstance(transport, str):
+            raise UsageError(f"transport must be a Transport or 'http', not {transport!r}; serve serves over stdio")
+        await ServerConnection(_as_config(handler, options), transport).run()
+
+
+def _reject_address(host: str | None, port: int | None) -> None:
+    if host is not None or port is not None:
+        raise UsageError('host and port are for HTTP: serve(…, "http")')
+
+
+def _http_server(handler: object, host: str | None, port: int | None, options: AsgiOptions) -> tuple[Any, float]:
+    """Return a uvicorn server that is ready to run, and the seconds that it may take to end."""
+    host, port = _HOST if host is None else host, _PORT if port is None else port
+    from typedmcp.server.http.asgi import asgi
+    from typedmcp.server.http.auth import LOOPBACK
+
+    check_integer("port", port)
+    if not 0 <= port <= _MAX_PORT:
+        raise UsageError(f"port must be from 0 to {_MAX_PORT}, not {port}")
+    try:
+        from typedmcp.server.http.uvicorn import UvicornServer
+    except ImportError as error:
+        raise UsageError(f"serving HTTP needs the extra http: pip install 'typedmcp[http]' ({error})") from error
+    if host not in ("0.0.0.0", "::", *LOOPBACK):  # noqa: S104  # clients do not use these as names
+        options.setdefault("hosts", [*LOOPBACK, host])
+    app = asgi(handler, **options)
+    return UvicornServer(app, host, port), app.config.grace
+
+
+def _as_config(handler: object, options: ServerOptions) -> ServerConfig:
+    if not isinstance(handler, ServerConfig):
+        return ServerConfig(handler, **options)
+    if options:
+        raise TypeError(f"a ServerConfig has its options already; remove {', '.join(options)}")
+    return handler
+
+
+async def _serve_stdio(config: ServerConfig) -> None:
+    from typedmcp.transports.stdio import stdio
+
+    async with stdio() as transport:
+        session = ServerConnection(config, transport)
+
+        def stop() -> None:
+            if session.closing.is_set():
+                config.lifespans.interrupt()
+            session.stop()
+
+        if threading.current_thread() is threading.main_thread():  # other threads cannot set signal handlers
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, stop)
+        await session.run()
+
+
+def _check_descriptors() -> None:
+    """Raise `UsageError` if standard input or output is closed; open the null device for a closed standard error."""
+    for descriptor, name in enumerate(("standard input", "standard output")):
+        try:
+            os.fstat(descriptor)
+        except OSError as error:
+            raise UsageError(f"{name} is closed: serving over stdio needs it") from error
+    try:
+        os.fstat(2)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def _run(main: Coroutine[Any, Any, None], grace: float) -> None:
+    """Run a coroutine like `asyncio.Runner`, but give the remaining tasks no more than `grace` seconds to end."""
+    if _is_running():
+        main.close()
+        raise UsageError("an event loop is running already: await typedmcp.serve_async there")
+    loop = new_event_loop()
+    try:
+        loop.run_until_complete(main)
+    finally:
+        try:
+            if tasks := asyncio.all_tasks(loop):
+                for task in tasks:
+                    task.cancel()
+                loop.run_until_complete(asyncio.wait(tasks, timeout=grace))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()
+
+
+def _is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,459 @@
+"""A store in Redis 6.2 or newer, shared by workers on any number of machines.
+
+Every operation is one script of `scripts`: it is atomic, and takes one round trip. Each worker has one more
+connection, on which it waits for messages in two Redis streams: its own inbox, and the bus that all workers read. It
+reads both from the last number that it has seen, so nothing is lost while it reconnects.
+
+A worker renews its lease from time to time. The others treat a worker whose lease has run out as dead: the script that
+notices it also appends the final events of the worker's streams, so every follower sees the same end. A worker that was
+only slow finds its streams ended.
+
+Redis Cluster is not supported, since a script uses keys of many names. Redis must not evict keys (`noeviction`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from typedmcp.errors import UsageError
+from typedmcp.server.store import (
+    MessageCallback,
+    StoredEvent,
+    StreamNotFoundError,
+    TooManySessionsError,
+    deliver,
+    scripts,
+)
+from typedmcp.server.store.limits import StoreLimits
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+__all__ = ["RedisStore"]
+
+_log = logging.getLogger("typedmcp")
+
+_RENEWALS_PER_LEASE = 3
+_LEASES_BETWEEN_CHECKS = 3
+"""Leases after which a follower reads its stream even if no worker has announced an event."""
+_BATCH = 100
+"""Messages read at once."""
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0
+"""Seconds between two attempts to reach Redis."""
+
+_Entry: TypeAlias = tuple[int, Mapping[bytes, bytes]]
+"""An entry of a Redis stream: its number and its fields."""
+
+
+class RedisStore:
+    """A `Store` in Redis. All workers of one service need the same `prefix`, limits and lease.
+
+    `url` is the URL of a Redis server, or a client of `redis.asyncio`, which the store does not close. A worker that is
+    silent for `lease` seconds counts as dead. Operations use at most `connections` connections; receiving messages and
+    renewing the lease use two more. An operation that takes longer than `timeout` seconds raises `ConnectionError`; it
+    may still have taken effect. The other options are the limits of `StoreLimits`.
+    """
+
+    is_shared: bool = True
+
+    def __init__(
+        self,
+        url: str | Redis = "redis://127.0.0.1:6379",
+        *,
+        prefix: str = "typedmcp:",
+        lease: float = 10.0,
+        ttl: float = StoreLimits.ttl,
+        sessions: int = StoreLimits.sessions,
+        events: int = StoreLimits.events,
+        event_bytes: int = StoreLimits.event_bytes,
+        keep: float = StoreLimits.keep,
+        backlog: int = StoreLimits.backlog,
+        connections: int = 8,
+        timeout: float = 5.0,
+    ) -> None:
+        for name, value in {"lease": lease, "connections": connections, "timeout": timeout}.items():
+            if not value > 0:
+                raise UsageError(f"{name} must be positive, not {value:g}")
+        self.worker: str = secrets.token_hex(5)
+        self._limits = StoreLimits(ttl, sessions, events, event_bytes, keep, backlog)
+        self._lease = lease
+        self._timeout = timeout
+        times = (max(1, int(seconds * 1000)) for seconds in (ttl, lease, keep))
+        self._link = _RedisLink(url, (prefix, self.worker, *times, events, event_bytes), connections, timeout)
+        self._inbox, self._bus = f"{prefix}inbox:{self.worker}", f"{prefix}bus"
+        self._followers = _Followers()
+        self._last_read = 0
+        """The number of the last message that was read, of both kinds."""
+        self._last_published = 0
+        """The number of the last published message that was read."""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self, on_message: MessageCallback) -> None:
+        """Open the store: take a lease, and begin to read messages."""
+        self._last_read, self._last_published = map(int, await self._link.run(scripts.OPEN_WORKER))
+        await self._renew_lease()
+        self._tasks = [
+            asyncio.ensure_future(self._receive(on_message)),
+            asyncio.ensure_future(self._keep_lease()),
+        ]
+
+    async def close(self) -> None:
+        """Close the store, and end each open stream with its final event, or with the lease if Redis is unreachable."""
+        if self._link.is_closed:
+            return
+        await _cancel_all(self._tasks)
+        try:
+            await self._append_final_events(self.worker, is_closing=True)
+        except ConnectionError as error:
+            _log.warning("the streams of this worker end with its lease: %s", error)
+        for _ in range(2):  # followers of this process read once more, after the read that may be under way
+            self._followers.wake_all()
+            await self._link.wait_idle()
+        await self._link.close()
+        self._followers.wake_all()
+
+    # Sessions
+
+    async def create_session(self, session: str, fields: Mapping[str, str]) -> None:
+        """Create a session. Raises `TooManySessionsError`."""
+        answer = await self._link.run(scripts.CREATE_SESSION, session, self._limits.sessions, *_flat(fields))
+        if answer == scripts.TOO_MANY_SESSIONS:
+            raise TooManySessionsError(f"there are {self._limits.sessions} sessions, which is the limit")
+
+    async def load_session(self, session: str) -> dict[str, str] | None:
+        """Return the fields of a session."""
+        answer = await self._link.run(scripts.LOAD_SESSION, session)
+        if answer is None:
+            return None
+        texts = [_to_text(each) for each in answer]
+        return dict(zip(texts[::2], texts[1::2], strict=True))
+
+    async def update_session(self, session: str, fields: Mapping[str, str | None]) -> bool:
+        """Set and delete fields of a session."""
+        deleted = [_to_bytes(name) for name, value in fields.items() if value is None]
+        changed = {name: value for name, value in fields.items() if value is not None}
+        return bool(await self._link.run(scripts.UPDATE_SESSION, session, len(deleted), *deleted, *_flat(changed)))
+
+    async def delete_session(self, session: str) -> bool:
+        """Delete a session and its streams."""
+        return bool(await self._link.run(scripts.DELETE_SESSION, session))
+
+    # Streams
+
+    async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
+        """Create a stream. Raises `StreamNotFoundError` if the session does not exist."""
+        answer = await self._link.run(scripts.CREATE_STREAM, session, stream, final_event)
+        if answer == scripts.NOT_FOUND:
+            raise StreamNotFoundError("the session does not exist, or has ended")
+
+    async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
+        """Append events to a stream. Raises `StreamNotFoundError`."""
+        number: int = await self._link.run(scripts.APPEND_EVENTS, session, stream, int(last), *events)
+        if number == scripts.NOT_FOUND:
+            raise StreamNotFoundError("the stream does not exist, or has ended")
+        return number
+
+    async def follow_stream(self, session: str, stream: str, after: int) -> AsyncIterator[Sequence[StoredEvent]]:
+        """Yield the events after a number. Raises `StreamNotFoundError`.
+
+        After the first item, it waits while Redis cannot be reached.
+        """
+        has_begun = False
+        while True:
+            with self._followers.waiting(f"{session}/{stream}") as woken:
+                pause = self._lease * _LEASES_BETWEEN_CHECKS
+                try:
+                    has_ended, events = await self._read_events(session, stream, after)
+                except ConnectionError:
+                    if not has_begun or self._link.is_closed:
+                        raise
+                    pause, has_ended, events = _MAX_PAUSE, False, []
+                if events or not has_begun:
+                    after = events[-1].number if events else after
+                    has_begun = True
+                    yield events
+                if has_ended:
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await woken
+
+    async def _read_events(self, session: str, stream: str, after: int) -> tuple[bool, list[StoredEvent]]:
+        status, *data = await self._link.run(scripts.READ_EVENTS, session, stream, after)
+        if status == scripts.NOT_FOUND:
+            raise StreamNotFoundError(f"the stream does not exist, or not all of its events after {after} are kept")
+        return bool(status), [StoredEvent(number, each) for number, each in enumerate(data, after + 1)]
+
+    # Messages
+
+    async def send(self, worker: str, message: bytes) -> None:
+        """Send a message to one worker."""
+        await self._link.run(scripts.SEND, worker, message)
+
+    async def publish(self, message: bytes) -> int:
+        """Send a message to every worker."""
+        number: int = await self._link.run(scripts.PUBLISH, self._limits.backlog, message)
+        return number
+
+    async def messages_after(self, after: int) -> list[StoredEvent] | None:
+        """Return the messages published after a number; None if the number is unknown or too old."""
+        answer = None if after < 0 else await self._link.run(scripts.MESSAGES_AFTER, after)
+        if answer is None:
+            return None
+        return [StoredEvent(int(number), message) for number, message in zip(answer[::2], answer[1::2], strict=True)]
+
+    async def _receive(self, on_message: MessageCallback) -> None:
+        """Read messages until cancelled."""
+        attempts = _RetryLoop("worker messages cannot be read")
+        while True:
+            await asyncio.sleep(attempts.pause)
+            with attempts.attempt():
+                self._handle(await self._link.read((self._inbox, self._bus), self._last_read), on_message)
+
+    def _handle(self, batches: Iterable[Sequence[_Entry]], on_message: MessageCallback) -> None:
+        # The numbers of inbox and bus come from one counter, so sorting by number restores the order of sending. A full
+        # batch may have been cut off: entries of the other batch with larger numbers have to wait for the next read.
+        full = [batch[-1][0] for batch in batches if len(batch) == _BATCH]
+        until = min(full, default=None)
+        for number, entry in sorted((entry for batch in batches for entry in batch), key=lambda entry: entry[0]):
+            if until is not None and number > until:
+                break
+            self._last_read = number
+            if b"wake" in entry:
+                self._followers.wake(entry[b"wake"].decode())
+            elif b"before" in entry:
+                self._check_gap(number, int(entry[b"before"]))
+                deliver(on_message, number, entry[b"d"])
+            else:
+                deliver(on_message, None, entry[b"d"])
+
+    def _check_gap(self, number: int, before: int) -> None:
+        """Warn if published messages between the last one read and this one are missing."""
+        if before != self._last_published:
+            _log.warning(
+                "worker messages after number %d were dropped before this worker could read them", self._last_published
+            )
+        self._last_published = number
+
+    # The lease
+
+    async def _keep_lease(self) -> None:
+        """Renew the lease until cancelled."""
+        attempts = _RetryLoop("the lease of this worker cannot be renewed")
+        while True:
+            await asyncio.sleep(attempts.pause or self._lease / _RENEWALS_PER_LEASE)
+            with attempts.attempt():
+                await self._renew_lease()
+
+    async def _renew_lease(self) -> None:
+        was_known, *dead = await self._link.run(scripts.RENEW_LEASE, f"{self._last_read}-0", is_urgent=True)
+        if not was_known:
+            self._followers.wake_all()  # what was sent to wake them is lost
+        for worker in dead:
+            await self._append_final_events(worker)
+
+    async def _append_final_events(self, worker: str | bytes, *, is_closing: bool = False) -> None:
+        """End the open streams of a worker that is dead or closing, in batches."""
+        while await self._link.run(scripts.END_STREAMS, worker, int(is_closing), is_urgent=True):
+            pass
+
+
+class _RedisLink:
+    """The connections to Redis. Runs scripts, a few at a time, and raises `ConnectionError` for every failure."""
+
+    def __init__(self, url: str | Redis, fixed: tuple[object, ...], connections: int, timeout: float) -> None:
+        self._errors: Any = _library("redis.exceptions")
+        self._owns_client = isinstance(url, str)
+        self._client: Any = _client(url, connections, timeout) if isinstance(url, str) else _checked(url)
+        self._fixed = fixed
+        """The arguments that every script gets first."""
+        self._timeout = timeout
+        # Redis has to answer before the client's socket timeout closes the connection.
+        socket_timeout = self._client.connection_pool.connection_kwargs.get("socket_timeout")
+        self._block_ms = int(min(timeout, socket_timeout or 5) * 500)
+        self._slots = _slots(connections)
+        self._connections = connections
+        self._numbers = count(1)
+        self.is_closed: bool = False
+
+    async def run(self, script: scripts.Script, *args: object, is_urgent: bool = False) -> Any:
+        """Run a script. An urgent one does not wait for a slot, and must be harmless if it runs twice."""
+        if self.is_closed:
+            raise ConnectionError("the store is closed")
+        with self._wrap_errors():
+            async with asyncio.timeout(self._timeout):
+                slot = None if is_urgent else await self._slots.get()
+                # A task of its own, since the library can lose a cancellation, and then breaks a shared connection.
+                task = asyncio.ensure_future(self._evaluate(script, slot, args))
+                task.add_done_callback(partial(self._release, slot))
+                await asyncio.wait((task,))
+            return task.result()
+
+    async def read(self, streams: tuple[str, str], after: int) -> list[list[_Entry]]:
+        """Wait for entries of two Redis streams. Returns no entries if none comes for a while."""
+        ids = (f"{after}-0", f"{after}-0")
+        command = ("XREAD", "COUNT", _BATCH, "BLOCK", self._block_ms, "STREAMS", *streams, *ids)
+        with self._wrap_errors():
+            async with asyncio.timeout(self._timeout + self._block_ms / 1000):
+                return _entries(await self._client.execute_command(*command))
+
+    async def wait_idle(self) -> None:
+        """Wait until no script is running."""
+        for _ in range(4):  # followers that were woken first ask for their slots
+            await asyncio.sleep(0)
+        slots: list[int] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._timeout):
+                while len(slots) < self._connections:
+                    slots.append(await self._slots.get())
+        for slot in slots:
+            self._slots.put_nowait(slot)
+
+    async def close(self) -> None:
+        """Close the connections, if the store created the client."""
+        self.is_closed = True
+        if self._owns_client:
+            with self._wrap_errors():
+                await self._client.aclose()
+
+    async def _evaluate(self, script: scripts.Script, slot: int | None, args: tuple[object, ...]) -> Any:
+        arguments = (0, *self._fixed, "" if slot is None else slot, next(self._numbers), *args)
+        async with asyncio.timeout(self._timeout):
+            try:
+                return await self._client.evalsha(script.digest, *arguments)
+            except self._errors.NoScriptError:
+                return await self._client.eval(script.text, *arguments)
+
+    def _release(self, slot: int | None, task: asyncio.Task[Any]) -> None:
+        if slot is not None:
+            self._slots.put_nowait(slot)
+        if not task.cancelled():
+            task.exception()  # marks it as retrieved: the caller may have been cancelled
+
+    @contextmanager
+    def _wrap_errors(self) -> Generator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            raise ConnectionError(f"Redis did not answer within {self._timeout:g} s") from error
+        except (self._errors.RedisError, OSError) as error:
+            raise ConnectionError(f"Redis: {error}") from error
+
+
+class _Followers:
+    """The followers of streams in this process, which wait for the next event."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+
+    @contextmanager
+    def waiting(self, id: str) -> Generator[asyncio.Future[None]]:
+        """Yield a future that completes when the stream changes."""
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(id, set()).add(woken)
+        try:
+            yield woken
+        finally:
+            others = self._waiting[id]
+            others.discard(woken)
+            if not others:
+                del self._waiting[id]
+
+    def wake(self, id: str) -> None:
+        """Wake the followers of a stream."""
+        for woken in self._waiting.get(id, ()):
+            if not woken.done():
+                woken.set_result(None)
+
+    def wake_all(self) -> None:
+        """Wake the followers of all streams."""
+        for id in self._waiting:
+            self.wake(id)
+
+
+class _RetryLoop:
+    """The pauses between attempts that fail. They grow, and only the first failure is logged."""
+
+    def __init__(self, failure: str) -> None:
+        self._failure = failure
+        self.pause: float = 0.0
+        """Seconds to wait before the next attempt."""
+
+    @contextmanager
+    def attempt(self) -> Generator[None]:
+        """Run one attempt, and suppress its exception."""
+        try:
+            yield
+        except Exception as error:
+            if not self.pause:
+                _log.warning("%s: %s", self._failure, error, exc_info=not isinstance(error, ConnectionError))
+            self.pause = min(_MAX_PAUSE, max(_MIN_PAUSE, self.pause * 2))
+        else:
+            self.pause = 0.0
+
+
+async def _cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they end: the library can lose a cancellation while it connects."""
+    running = set(tasks)
+    while running:
+        for task in running:
+            task.cancel()
+        _, running = await asyncio.wait(running, timeout=_MIN_PAUSE)
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise UsageError("RedisStore needs the extra `redis`: pip install 'typedmcp[redis]'") from error
+
+
+def _client(url: str, connections: int, timeout: float) -> Any:
+    # The library may send a script again: the scripts do not do the same command twice.
+    lost = _library("redis.exceptions").ConnectionError
+    pause = _library("redis.backoff").ConstantBackoff(_MIN_PAUSE)
+    retry = _library("redis.asyncio.retry").Retry(pause, 2, supported_errors=(lost,))
+    options = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "max_connections": connections + 2}
+    return _library("redis.asyncio").Redis.from_url(url, retry=retry, protocol=2, **options)
+
+
+def _checked(client: Any) -> Any:
+    if not isinstance(client, _library("redis.asyncio").Redis):
+        raise UsageError(f"RedisStore takes a URL or a redis.asyncio.Redis, not {type(client).__name__}")
+    if client.connection_pool.connection_kwargs.get("decode_responses"):
+        raise UsageError("RedisStore needs a client without decode_responses")
+    return client
+
+
+def _slots(number: int) -> asyncio.LifoQueue[int]:
+    slots: asyncio.LifoQueue[int] = asyncio.LifoQueue()
+    for slot in range(number):
+        slots.put_nowait(slot)
+    return slots
+
+
+def _entries(answer: Any) -> list[list[_Entry]]:
+    # The form of the answer depends on the client's protocol and on the library's version.
+    pairs: Any = cast(Any, answer).items() if isinstance(answer, dict) else answer or ()
+    flat: list[Any] = [batch[0] if batch and isinstance(batch[0], list) else batch for _, batch in pairs]
+    return [[(int(id.partition(b"-")[0]), entry) for id, entry in batch] for batch in flat]
+
+
+def _flat(fields: Mapping[str, str]) -> list[bytes]:
+    return [_to_bytes(each) for item in fields.items() for each in item]
+
+
+def _to_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _to_text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")

@@ -1,0 +1,133 @@
+"""A child process and the process group that it leads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+__all__ = ["ProcessGroup"]
+
+_log = logging.getLogger("typedmcp")
+
+_KILL_TIMEOUT = 0.5
+"""Seconds that the event loop is blocked for a killed process, if its end cannot be awaited in another way."""
+
+_POLL_INTERVAL = 0.02
+"""Seconds between two checks whether a process group is empty. No system notifies of that."""
+
+
+class ProcessGroup:
+    """A process and its group, until both have ended.
+
+    The id of the group is safe to signal. The system does not reuse it before the process has been reaped, which
+    happens when the connection is closed (on Linux), or while the group has members.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.status: int | None = None
+        """The exit status, negative for a signal; None while the process is running."""
+        self.exited: asyncio.Event = asyncio.Event()
+        self.pid: int = process.pid
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+        self._watched: int | None = None
+
+    def watch(self) -> None:
+        """Start waiting for the exit: in the event loop on Linux, and in a thread elsewhere."""
+        if sys.platform == "linux":
+            with suppress(AttributeError, OSError):  # missing in this Python, or not allowed here
+                self._watched = os.pidfd_open(self.pid)
+        if self._watched is None:
+            threading.Thread(target=self._wait, daemon=True).start()
+        else:
+            self._loop.add_reader(self._watched, self._on_exit)
+
+    def _wait(self) -> None:
+        status = self._wait_for_status()
+        with suppress(RuntimeError):  # the loop has been closed in the meantime
+            self._loop.call_soon_threadsafe(self._settle, status)
+
+    def _on_exit(self) -> None:
+        self._unwatch()
+        self._settle(self._wait_for_status())
+
+    def _wait_for_status(self) -> int:
+        """Wait for the exit status. On Linux the process is not reaped, which would free its id."""
+        if sys.platform == "linux":
+            with suppress(ChildProcessError):  # other code has reaped it
+                ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+                assert ended is not None
+                return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        return self._process.wait()
+
+    def _settle(self, status: int) -> None:
+        if self.status is None:
+            self.status = status
+            self.exited.set()
+
+    def _unwatch(self) -> None:
+        if self._watched is not None:
+            self._loop.remove_reader(self._watched)
+            os.close(self._watched)
+            self._watched = None
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the processes of the group that may be signalled."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def has_ended(self) -> bool:
+        """Return whether the process has exited and its group is empty. Reaps the process."""
+        if not self.exited.is_set():
+            return False
+        self._process.wait()
+        try:
+            # Orphans become children of this process if it is the first one of a container: they must be reaped.
+            while os.waitpid(-self.pid, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+        try:
+            os.killpg(self.pid, 0)
+        except (ProcessLookupError, PermissionError):  # processes that may not be signalled cannot be ended
+            return True
+        return not _has_living_process(self.pid)
+
+    async def wait_until_ended(self) -> None:
+        """Wait until the process has exited and its group is empty."""
+        await self.exited.wait()
+        while not self.has_ended():
+            await asyncio.sleep(_POLL_INTERVAL)
+
+    def close(self) -> None:
+        """Kill the remaining processes of the group, reap the child, and stop watching it."""
+        self._unwatch()
+        if not self.has_ended():
+            self.signal(signal.SIGKILL)
+        try:
+            self._settle(self._process.wait(_KILL_TIMEOUT))
+        except subprocess.TimeoutExpired:
+            _log.warning("process %d cannot be killed", self.pid)
+
+
+def _has_living_process(group: int) -> bool:
+    """Return whether a process of a group is alive. Without /proc, every group counts as alive.
+
+    A dead process stays in its group until it is reaped, and the first process of a container may never do that.
+    """
+    try:
+        names = [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        names = []
+    for name in names:
+        with suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:
+            state, _, of, *_ = stat.read().rpartition(b")")[2].split()
+            if int(of) == group and state not in (b"Z", b"X"):
+                return True
+    return not names

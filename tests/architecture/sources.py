@@ -1,0 +1,27 @@
+"""The hand-written modules of the project, parsed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+
+from tests.paths import ROOT
+from tools.code_figures import FOLDERS
+
+__all__ = ["classes", "modules"]
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Parse every hand-written module: path within the project → tree."""
+    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_bytes()) for path in paths}
+
+
+def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+    """Yield path and definition of every class, private and nested ones too."""
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                yield path, node

@@ -1,0 +1,241 @@
+"""Configurations of several servers, as hosts write them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.client.http.scripted_http import Script, serving
+from tests.server.scripted import run
+from typedmcp.transports.process import StdioServerParameters
+
+VARIABLES = {"HOME": "/home/ada", "TOKEN": "secret", "EMPTY": "", "ODD(x86)": "odd", "NESTED": "${TOKEN}"}
+
+
+def load(servers: Mapping[str, Any], **options: Any) -> dict[str, typedmcp.ServerEntry]:
+    return typedmcp.load_config({"mcpServers": servers}, variables=VARIABLES, **options)
+
+
+def entry(**members: Any) -> typedmcp.ServerEntry:
+    return load({"it": members})["it"]
+
+
+# Reading
+
+
+def test_a_command_becomes_stdio_server_parameters() -> None:
+    made = entry(command="npx", args=["-y", "x"], env={"A": "b"}, cwd="/tmp")  # noqa: S108
+    assert made.target == StdioServerParameters("npx", ["-y", "x"], env={"A": "b"}, cwd="/tmp")  # noqa: S108
+    assert (made.name, made.disabled, made.problem, made.headers) == ("it", False, None, {})
+    assert entry(command="npx").target == StdioServerParameters("npx")
+
+
+def test_a_url_is_read_with_its_headers() -> None:
+    made = entry(url="https://host/mcp", headers={"X-Team": "blue"})
+    assert (made.target, made.headers) == ("https://host/mcp", {"X-Team": "blue"})
+
+
+@pytest.mark.parametrize("member", ["type", "transport"])
+@pytest.mark.parametrize(
+    ("kind", "members"),
+    [
+        ("stdio", {"command": "x"}),
+        *((kind, {"url": "https://host"}) for kind in ("http", "streamable-http", "streamableHttp", "sse")),
+    ],
+)
+def test_the_transport_can_be_named(kind: str, members: Any, member: str) -> None:
+    assert entry(**members, **{member: kind}).problem is None
+
+
+def test_members_that_are_null_are_absent() -> None:
+    made = entry(command="x", args=None, env=None, cwd=None, url=None, disabled=None, type=None)
+    assert made.target == StdioServerParameters("x")
+
+
+@pytest.mark.parametrize("listed", ["mcpServers", "servers"])
+def test_servers_of_a_file_keep_their_names_and_order(tmp_path: Path, listed: str) -> None:
+    names = ["z", "a server", "wetter-ü", "気象"]
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"other": 1, listed: {name: {"command": "x"} for name in names}}), encoding="utf-8")
+    assert list(typedmcp.load_config(file)) == names
+    assert list(typedmcp.load_config(str(file))) == names
+
+
+LENIENT = """\ufeff// Servers
+{
+  /* VS Code
+     allows this */
+  "servers": {
+    "a": {"url": "https://host//path", "headers": {"X": "/* no, */ ,}"},}, // a
+    "b": {"command": "x", "args": ["//", "\\\\", "\\"//", ",]",],},
+  },
+}
+"""
+
+
+def test_a_file_may_have_comments_trailing_commas_and_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(LENIENT, encoding="utf-8")
+    found = typedmcp.load_config(file)
+    assert (found["a"].target, found["a"].headers) == ("https://host//path", {"X": "/* no, */ ,}"})
+    assert found["b"].target == StdioServerParameters("x", ["//", "\\", '"//', ",]"])
+
+
+# Variables
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${HOME}/x", "/home/ada/x"),
+        ("${env:HOME}", "/home/ada"),
+        ("${TOKEN}${TOKEN}", "secretsecret"),
+        ("${EMPTY}", ""),
+        ("${EMPTY:-x}", "x"),
+        ("${NONE:-}", ""),
+        ("${NONE:-a b-c:/d}", "a b-c:/d"),
+        ("${env:NONE:-x}", "x"),
+        ("${HOME:-x}", "/home/ada"),
+        ("${ODD(x86)}", "odd"),
+        ("${NESTED}", "${TOKEN}"),
+        ("$HOME $$ {HOME} $", "$HOME $$ {HOME} $"),
+    ],
+)
+def test_variables_are_replaced_in_every_string(text: str, value: str) -> None:
+    made = entry(command=text, args=[text], env={"A": text}, cwd=text)
+    assert made.target == StdioServerParameters(value, [value], env={"A": value}, cwd=value or None)
+    assert entry(url=f"https://{text}", headers={"A": text}).target == f"https://{value}"
+    assert entry(url="https://x", headers={"A": text}).headers == {"A": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("${NONE}", "the variable NONE is not set"),
+        ("${env:NONE}", "the variable NONE is not set"),
+        ("${input:key}", "invalid variable ${input:key}; expected ${NAME}, ${NAME:-text} or ${env:NAME}"),
+        ("${NONE:-${HOME}}", "invalid variable ${NONE:-${HOME}"),
+        ("${HOME", "invalid variable ${HOME"),
+        ("${}", "invalid variable ${}"),
+    ],
+)
+def test_an_unset_variable_is_the_problem_of_its_server_only(text: str, reason: str) -> None:
+    found = load(
+        {"bad": {"url": "https://x", "headers": {"Authorization": f"Bearer {text}"}}, "good": {"command": "x"}}
+    )
+    assert str(found["bad"].problem).startswith(f"configuration: server 'bad': headers: {reason}")
+    with pytest.raises(typedmcp.UsageError, match="server 'bad'"):
+        found["bad"].connect()
+    assert found["good"].problem is None
+
+
+def test_variables_come_from_the_environment_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TYPEDMCP_TEST", "ü")
+    found = typedmcp.load_config({"servers": {"it": {"command": "${TYPEDMCP_TEST}"}}})
+    assert found["it"].target == StdioServerParameters("ü")
+
+
+def test_the_repr_of_an_entry_shows_no_secrets() -> None:
+    for made in (entry(url="https://x/${TOKEN}", headers={"A": "${TOKEN}"}), entry(command="x", env={"A": "${TOKEN}"})):
+        assert "secret" not in repr(made)
+
+
+# Diagnostics
+
+
+@pytest.mark.parametrize(
+    ("members", "unknown"),
+    [
+        ({"command": "x", "autoApprove": ["a"], "timeout": 3}, ["autoApprove", "timeout"]),
+        ({"command": "x", "headers": {"A": "b"}}, ["headers"]),
+        ({"url": "https://x", "args": ["a"], "env": {"A": "${NONE:-}"}}, ["args", "env"]),
+    ],
+)
+def test_unknown_members_are_reported(members: Any, unknown: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    reports: list[typedmcp.Diagnostic] = []
+    assert load({"it": members}, on_diagnostic=reports.append)["it"].problem is None
+    texts = [f"configuration: server 'it': {name}: unknown for a server with a" for name in unknown]
+    assert [report.text.rpartition(" ")[0] for report in reports] == texts
+    assert {report.kind for report in reports} == {typedmcp.DiagnosticKind.INVALID_DATA}
+    with caplog.at_level(logging.WARNING, "typedmcp"):
+        load({"it": members})
+    assert [record.getMessage().rpartition(" ")[0] for record in caplog.records] == texts
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("members", "fault"),
+    [
+        ("x", "expected object, got str"),
+        ([], "expected object, got array"),
+        (None, "expected object, got null"),
+        ({}, "expected command or url, found neither"),
+        ({"args": ["x"]}, "expected command or url, found neither"),
+        ({"command": "x", "url": "https://x"}, "expected command or url, found both"),
+        ({"command": ["x"]}, "command: expected str | null, got array"),
+        ({"command": "x", "args": "x"}, "args: expected array | null, got str"),
+        ({"command": "x", "args": ["x", 1]}, "args[1]: expected str, got int"),
+        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: expected str, got int"),
+        ({"command": "x", "cwd": 1}, "cwd: expected str | null, got int"),
+        ({"command": "x", "disabled": "no"}, "disabled: expected bool | null, got str"),
+        ({"url": 1}, "url: expected str | null, got int"),
+        ({"url": "https://x", "headers": [["a", "b"]]}, "headers: expected object | null, got array"),
+        ({"command": "x", "type": "ws"}, "type: unknown value 'ws'; known: stdio, http, "),
+        ({"command": "x", "transport": "http"}, "transport: 'http' needs a url, but the server has a command"),
+        ({"url": "https://x", "type": "stdio"}, "type: 'stdio' needs a command, but the server has a url"),
+    ],
+)
+def test_errors_name_file_server_and_member(members: Any, fault: str, tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"good": {"command": "x"}, "bäd": members}}), encoding="utf-8")
+    with pytest.raises(typedmcp.UsageError, match=re.escape(f"{file}: server 'bäd': {fault}")):
+        typedmcp.load_config(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (b"", "Expecting value: line 1 column 1"),
+        (b'{\n"mcpServers" 1}', "line 2 column 14"),
+        (b"[]", "expected an object, got list"),
+        (b"{}", "expected a member mcpServers or servers, found neither"),
+        (b'{"mcpServers": []}', "mcpServers: expected an object, got list"),
+        (b"\xff\xfe\x00", "can't decode byte"),
+        (b"[" * 100_000, "mcp.json: "),
+        (None, "No such file or directory"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_an_invalid_file_raises_usage_error_with_its_name(text: bytes | None, fault: str, tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    if text is not None:
+        file.write_bytes(text)
+    with pytest.raises(typedmcp.UsageError, match=re.escape(fault)) as caught:
+        typedmcp.load_config(file)
+    assert str(caught.value).startswith(f"{file}: ")
+
+
+# Connecting
+
+
+def test_an_entry_connects_with_its_own_headers_and_those_of_the_options() -> None:
+    async def main() -> None:
+        script = Script()
+        async with serving(script) as url:
+            made = entry(url=url, headers={"X-Team": "blue", "Authorization": "Bearer ${TOKEN}"})
+            async with made.connect(headers={"X-Team": "red", "X-Other": "1"}, timeout=5) as client:
+                await client.call_tool("x")
+        for request in script.requests:
+            assert request.headers["authorization"] == "Bearer secret"
+            assert (request.headers["x-team"], request.headers["x-other"]) == ("red", "1")
+
+    run(main)

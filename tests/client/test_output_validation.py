@@ -1,0 +1,302 @@
+"""Structured results are validated against the schema of their tool. Neither is trusted."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from typedmcp.client import output_validation
+from typedmcp.client.output_validation import OutputValidator
+from typedmcp.client.result_decoder import ResultProblem
+from typedmcp.dialect import structs
+from typedmcp.jsonschema import validate
+from typedmcp.jsonschema.validate import is_available
+
+HUGE = 10**5000
+WEATHER = {
+    "type": "object",
+    "properties": {"degrees": {"type": "number"}, "unit": {"enum": ["C", "F"]}, "days": {"items": {"type": "string"}}},
+    "required": ["degrees"],
+}
+UNSET = object()
+
+
+def tool(schema: Any = UNSET) -> structs.Tool:
+    members: dict[str, Any] = {} if schema is UNSET else {"outputSchema": schema}
+    return structs.from_builtins({"name": "t", "inputSchema": {"type": "object"}, **members}, structs.Tool)
+
+
+def result(value: Any = UNSET, **members: Any) -> structs.CallToolResult:
+    content: dict[str, Any] = {} if value is UNSET else {"structured_content": value}
+    return structs.CallToolResult(content=[], result_type="complete", **content, **members)
+
+
+def check(schema: Any, value: Any = UNSET, **members: Any) -> str | None:
+    return OutputValidator().find_fault(tool(schema), result(value, **members))
+
+
+# Without the extra
+
+
+def test_without_the_extra_nothing_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_validation, "is_available", lambda: False)
+    assert check(WEATHER, {"degrees": "warm"}) is None
+    assert check(WEATHER) is None
+    assert OutputValidator().find_problem(tool({"type": "objekt"})) is None
+
+
+def test_availability_is_known_without_an_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_spec(name: str) -> None: ...
+
+    monkeypatch.setattr(validate, "find_spec", find_spec)
+    is_available.cache_clear()
+    try:
+        assert not is_available()
+    finally:
+        is_available.cache_clear()
+
+
+def nested(depth: int, leaf: Any, key: str = "a") -> Any:
+    value = leaf
+    for _ in range(depth):
+        value = {key: value}
+    return value
+
+
+# Valid results
+
+
+@pytest.fixture
+def validator() -> None:
+    pytest.importorskip("jsonschema_rs")
+
+
+with_validator = pytest.mark.usefixtures("validator")
+
+VALID: list[tuple[Any, Any]] = [
+    (WEATHER, {"degrees": 21.5}),
+    (WEATHER, {"degrees": 21, "unit": "C", "days": ["Mon"], "more": None}),
+    ({}, None),
+    ({"type": "array", "items": {"type": "integer"}}, [1, 2]),
+    ({"type": ["string", "null"]}, None),
+    ({"$defs": {"a": {"type": "string"}}, "$ref": "#/$defs/a"}, "a"),
+    ({"$defs": {"a b/c": {"type": "string"}}, "$ref": "#/$defs/a%20b~1c"}, "a"),
+    ({"$defs": {"a": {"$anchor": "here", "type": "string"}}, "$ref": "#here"}, "a"),
+    ({"$id": "https://a.b/c", "$defs": {"a": {"type": "string"}}, "$ref": "https://a.b/c#/$defs/a"}, "a"),
+    ({"$id": "https://a.b/c", "properties": {"a": {"$ref": "c"}}}, {"a": {"a": 1}}),
+    ({"properties": {"a": {"$ref": "#"}}, "additionalProperties": False}, {"a": {"a": {}}}),
+    ({"prefixItems": [{"type": "string"}], "items": {"type": "number"}}, ["a", 1, 2]),
+    ({"properties": {"a": {"default": {"$ref": "https://x/"}, "examples": [{"$id": "q"}]}}}, {"a": 1}),
+    ({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}, ["a", 1]),
+    ({"$schema": "https://json-schema.org/draft/2019-09/schema", "type": "string"}, "a"),
+    ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, {"type": "object"}),
+    ({"pattern": r"^(?!\.)[a-z.]+@[a-z]+$"}, "a.b@c"),
+    ({"maximum": 10**30}, 10**30),
+    ({"format": "email"}, "no address"),  # only an annotation in 2020-12
+]
+
+
+@with_validator
+@pytest.mark.parametrize(("schema", "value"), VALID)
+def test_a_valid_result_has_no_fault(schema: Any, value: Any) -> None:
+    assert OutputValidator().find_problem(tool(schema)) is None
+    assert check(schema, value) is None
+
+
+@with_validator
+def test_errors_and_tools_without_a_schema_are_not_validated() -> None:
+    checker = OutputValidator()
+    assert checker.find_fault(tool(), result()) is None
+    assert checker.find_fault(tool(), result({"degrees": "warm"})) is None
+    assert checker.find_fault(tool(WEATHER), result(is_error=True)) is None
+    assert checker.find_fault(tool(WEATHER), result({"degrees": "warm"}, is_error=True)) is None
+    assert checker.find_fault(tool({"type": "objekt"}), result(is_error=True)) is None
+
+
+# Invalid results
+
+DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#", "exclusiveMaximum": True, "maximum": 3}
+INVALID: list[tuple[Any, Any, str]] = [
+    (WEATHER, {"degrees": "warm"}, 'structuredContent.degrees: "warm" is not of type "number"'),
+    (WEATHER, {}, 'structuredContent: "degrees" is a required property'),
+    (WEATHER, {"degrees": 1, "unit": "K"}, 'structuredContent.unit: "K" is not one of "C" or "F"'),
+    (WEATHER, {"degrees": 1, "days": ["a", 2]}, 'structuredContent.days[1]: 2 is not of type "string"'),
+    (WEATHER, None, 'structuredContent: null is not of type "object"'),
+    (WEATHER, UNSET, "structuredContent: required by the tool's outputSchema, but missing"),
+    ({"properties": {"a b\n": False}}, {"a b\n": 1}, 'structuredContent["a b\\n"]: False schema does not allow 1'),
+    (DRAFT_4, 3, "structuredContent: 3 is greater than or equal to the maximum of 3"),
+    ({"maxLength": 1}, "\u2028\n\x1b", 'structuredContent: "\\u2028\\n\\u001b" is longer than 1 character'),
+]
+
+
+@with_validator
+@pytest.mark.parametrize(("schema", "value", "text"), INVALID)
+def test_a_fault_names_its_place(schema: Any, value: Any, text: str) -> None:
+    assert check(schema, value) == text
+
+
+@with_validator
+def test_values_that_are_not_json_have_a_fault() -> None:
+    for value in (HUGE, [HUGE], {"a": HUGE}, object(), float("nan")):
+        text = check({"type": "string"}, value)
+        assert text is not None
+        assert text.startswith("structuredContent: ")
+
+
+@with_validator
+def test_faults_are_short_for_any_value() -> None:
+    text = check({"type": "string"}, ["x" * 100_000])
+    assert text is not None
+    assert len(text) < 400
+
+
+# Schemas that cannot be used
+
+CHAIN: dict[str, Any] = {
+    **{f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)},
+    "d40": {"type": "number"},
+}
+UNEVALUATED: dict[str, Any] = {
+    **{f"d{i}": {"unevaluatedProperties": False, "allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(12)},
+    "d12": {"properties": {"a": True}},
+}
+BELOW: dict[str, Any] = {
+    **{f"d{i}": {"anyOf": [{"properties": {"a": {"$ref": f"#/$defs/d{i + 1}"}}}] * 2} for i in range(40)},
+    "d40": {"type": "number"},
+}
+TWICE = {"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}, "$ref": "#x"}
+INSIDE: dict[str, Any] = {"$defs": {"a": {"$id": "https://q/", "$defs": {"b": {}}}}}
+
+UNUSABLE: list[tuple[Any, str, str]] = [
+    ({"type": "objekt"}, "outputSchema.type", '"objekt" is not valid'),
+    ({"properties": {"a": {"minimum": "x"}}}, "outputSchema.properties.a.minimum", '"x" is not of type "number"'),
+    ({"pattern": "("}, "outputSchema.pattern", '"(" is not a "regex"'),
+    ({"pattern": "(((a{100}){100}){100}){10}"}, "outputSchema.pattern", 'is not a "regex"'),
+    (
+        {"$ref": "https://x.y/z"},
+        "outputSchema.$ref",
+        'refers to "https://x.y/z", which is outside it and is not fetched',
+    ),
+    ({"items": {"$ref": "file:///etc/passwd"}}, "outputSchema.items.$ref", "is not fetched"),
+    ({"allOf": [{"$ref": "other.json"}]}, "outputSchema.allOf[0].$ref", "is not fetched"),
+    ({"$id": "https://a.b/c", "$ref": "d"}, "outputSchema.$ref", "is not fetched"),
+    ({"$defs": {"unused": {"$ref": "https://x.y/z"}}}, "outputSchema", "https://x.y/z"),
+    ({"$ref": "#/$defs/a"}, "outputSchema.$ref", 'refers to "/$defs/a", which does not exist'),
+    ({"$ref": "#a"}, "outputSchema.$ref", 'refers to "a", which does not exist'),
+    (TWICE, "outputSchema.$ref", 'refers to "x", which is ambiguous'),
+    ({**INSIDE, "$ref": "#/$defs/a"}, "outputSchema.$ref.$id", "inner schemas with an $id"),
+    ({**INSIDE, "$ref": "#/$defs/a/$defs/b"}, "outputSchema.$ref.$id", "inner schemas with an $id"),
+    ({"$schema": "https://x.y/z"}, "outputSchema.$schema", '"https://x.y/z" is not a supported dialect'),
+    ({"$schema": "http://json-schema.org/draft-03/schema#"}, "outputSchema.$schema", "not a supported dialect"),
+    ({"$defs": CHAIN, "$ref": "#/$defs/d0"}, "outputSchema", "too complex"),
+    ({"$defs": BELOW, "$ref": "#/$defs/d0"}, "outputSchema", "too complex"),
+    ({"$defs": UNEVALUATED, "$ref": "#/$defs/d0"}, "outputSchema", "too complex"),
+    (nested(400, {}, "not"), "outputSchema", "nested too deeply"),
+    ({"description": "x" * 300_000}, "outputSchema", "too large: 300018 bytes"),
+]
+
+
+@with_validator
+@pytest.mark.parametrize(("schema", "path", "reason"), UNUSABLE, ids=[f"{p} {r}" for _, p, r in UNUSABLE])
+def test_an_unusable_schema_is_a_problem_and_never_accepts_everything(schema: Any, path: str, reason: str) -> None:
+    checker, start = OutputValidator(), time.process_time()
+    problem = checker.find_problem(tool(schema))
+    assert problem is not None
+    assert problem.path == path
+    assert reason in problem.reason
+    assert checker.find_fault(tool(schema), result({})) == str(problem)
+    assert time.process_time() - start < 1
+
+
+@with_validator
+def test_a_schema_that_is_not_json_is_a_problem() -> None:
+    problem = OutputValidator().find_problem(tool({"maximum": HUGE}))
+    assert problem is not None
+    assert str(problem).startswith("outputSchema: cannot be encoded as JSON: ")
+
+
+@with_validator
+def test_references_are_never_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: Any, **_options: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr("socket.socket", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
+    for reference in ("http://127.0.0.1:9/x", "file:///etc/hostname", "ftp://x/y", "//x/y", "x"):
+        assert OutputValidator().find_problem(tool({"properties": {"a": {"$ref": reference}}})) is not None
+
+
+# Values and schemas that could take long
+
+
+SELF = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}}
+TREE = {"properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}, "type": "object"}
+HEAVY: dict[str, tuple[Any, Any]] = {
+    **{
+        f"recursive {word}": (
+            {"$ref": "#/$defs/x", "$defs": {"x": {word: [SELF, {**SELF, "title": "b"}]}}},
+            nested(60, 1),
+        )
+        for word in ("allOf", "anyOf", "oneOf")
+    },
+    "catastrophic pattern": ({"pattern": "^(a+)+$"}, "a" * 5000 + "!"),
+    "pattern that goes back": ({"items": {"pattern": r"^(a*)*\1b$"}}, ["a" * 40 + "!"] * 100),
+    "many alternatives": ({"anyOf": [{"items": {"type": "string"}}, {"type": "null"}]}, list(range(100_000))),
+    "deep tree": (TREE, nested(300, 1)),
+    "hundreds of alternatives": (
+        {"type": "object", "anyOf": [{"type": "null"}] * 400},
+        {f"{number:x}": 1 for number in range(7500)},
+    ),
+    "thousands of alternatives": ({"anyOf": [{"type": "null"}] * 2000}, list(range(12_000))),
+    "many schemas for many values": ({"allOf": [{"items": {"type": "integer"}}] * 2000}, [1] * 200_000),
+}
+
+
+@with_validator
+@pytest.mark.parametrize("name", HEAVY)
+def test_validation_takes_bounded_time(name: str) -> None:
+    start = time.process_time()
+    text = check(*HEAVY[name])
+    assert text is not None
+    assert text.startswith("structuredContent")
+    assert time.process_time() - start < 2
+
+
+# Compiled schemas
+
+
+@with_validator
+def test_a_schema_is_compiled_once_and_the_most_recently_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[bytes] = []
+    real = vars(output_validation)["_compile"]
+
+    def compile_it(key: bytes) -> Any:
+        compiled.append(key)
+        return real(key)
+
+    monkeypatch.setattr(output_validation, "_compile", compile_it)
+    checker = OutputValidator(max_schemas=2)
+    one, two, three = (tool({"const": i}) for i in range(3))
+    for each in (one, one, tool({"const": 0}), two, one, three, one):
+        checker.find_problem(each)
+    assert len(compiled) == 3
+    checker.find_problem(two)  # the least recently used
+    assert len(compiled) == 4
+
+
+@with_validator
+def test_a_changed_schema_is_compiled_again() -> None:
+    checker, mine = OutputValidator(), tool({"type": "string"})
+    assert checker.find_fault(mine, result(1)) is not None
+    assert isinstance(mine.output_schema, dict)
+    mine.output_schema["type"] = "number"
+    assert checker.find_fault(mine, result(1)) is None
+
+
+@with_validator
+def test_a_problem_names_the_path_in_the_schema() -> None:
+    assert OutputValidator().find_problem(tool({"type": "x"})) == ResultProblem(
+        "outputSchema.type", "\"x\" is not valid under any of the schemas listed in the 'anyOf' keyword"
+    )

@@ -1,0 +1,221 @@
+"""Packages load only the modules that are used, and contain all promised names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import mcpspec
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {
+    **{version: f"mcpspec.v{version.replace('-', '_')}" for version in mcpspec.VERSIONS},
+    "ext/tasks": "mcpspec.ext.tasks",
+}
+STRUCT_MODULES = ("structs", "methods", "handlers")
+MODEL_MODULES = ("models", "models_methods", "models_handlers")
+
+each_package = pytest.mark.parametrize("package", PACKAGES.values())
+
+
+def loaded_after(code: str) -> set[str]:
+    """Return the modules that a fresh interpreter has loaded after running some code."""
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    folders = f"import sys; sys.path[:0] = [{str(ROOT / 'generated')!r}]\n"
+    done = subprocess.run([sys.executable, "-c", folders + script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def of_package(loaded: set[str], *names: str) -> set[str]:
+    return {name for name in loaded if any(name == part or name.startswith(f"{part}.") for part in names)}
+
+
+def last_parts(loaded: set[str], package: str) -> set[str]:
+    return {name.removeprefix(f"{package}.") for name in loaded if name.startswith(f"{package}.")}
+
+
+# Loaded modules
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import mcpspec",
+        "import mcpspec; mcpspec.VERSIONS; mcpspec.LATEST",
+        "import mcpspec\ntry: mcpspec.revision('2023-01-01')\nexcept LookupError: pass",
+    ],
+)
+def test_the_package_itself_loads_no_library_and_no_revision(code: str) -> None:
+    loaded = loaded_after(code)
+    assert of_package(loaded, "msgspec", "pydantic", "pydantic_core") == set()
+    assert of_package(loaded, "mcpspec.ext", *PACKAGES.values()) == set()
+
+
+@each_package
+def test_a_revision_itself_loads_no_library_and_no_types(package: str) -> None:
+    loaded = loaded_after(f"import {package}")
+    assert of_package(loaded, "msgspec", "pydantic", "pydantic_core") == set()
+    assert last_parts(loaded, package) == set()
+
+
+def test_a_chain_of_attributes_loads_only_the_modules_that_it_names() -> None:
+    loaded = loaded_after("import mcpspec; mcpspec.v2026_07_28.structs.Tool")
+    assert of_package(loaded, *PACKAGES.values()) == {"mcpspec.v2026_07_28", "mcpspec.v2026_07_28.structs"}
+
+
+def test_an_attribute_of_a_revision_is_its_module() -> None:
+    loaded = loaded_after("from mcpspec import v2025_11_25; v2025_11_25.models.Tool; v2025_11_25.methods.TOOLS_CALL")
+    assert last_parts(loaded, "mcpspec.v2025_11_25") == {"models", "methods", "structs"}
+
+
+@each_package
+@pytest.mark.parametrize("module", MODEL_MODULES)
+def test_modules_on_models_load_no_structs(package: str, module: str) -> None:
+    loaded = loaded_after(f"import {package}.{module}")
+    assert last_parts(loaded, package) == {module, "models"}
+    assert "mcpspec._support.structs" not in loaded
+
+
+@each_package
+@pytest.mark.parametrize("module", STRUCT_MODULES)
+def test_modules_on_structs_do_not_load_pydantic(package: str, module: str) -> None:
+    loaded = loaded_after(f"import {package}.{module}")
+    assert last_parts(loaded, package) == {module, "structs"}
+    assert of_package(loaded, "pydantic", "pydantic_core", "mcpspec._support.models") == set()
+
+
+def test_structs_decode_and_report_errors_without_pydantic() -> None:
+    loaded = loaded_after(
+        "from mcpspec.v2026_07_28 import structs as s\n"
+        "s.decode(s.encode(s.TextContent(text='x')), s.ContentBlock)\n"
+        "try: s.decode(b'{}', s.Tool)\nexcept s.DecodeError: pass"
+    )
+    assert of_package(loaded, "pydantic", "pydantic_core") == set()
+
+
+def test_models_without_pydantic_name_the_extra() -> None:
+    loaded_after(
+        "sys.modules['pydantic'] = None\n"
+        "try: from mcpspec.v2026_07_28 import models\n"
+        "except ModuleNotFoundError as error: found = str(error)\n"
+        "assert \"models needs Pydantic: pip install 'typedmcp[pydantic]'\" in found"
+    )
+
+
+# Revisions by version
+
+
+def test_versions_are_all_revisions_oldest_first() -> None:
+    assert mcpspec.VERSIONS == ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+    assert mcpspec.VERSIONS[-1] == mcpspec.LATEST
+
+
+@pytest.mark.parametrize("version", mcpspec.VERSIONS)
+def test_a_revision_is_found_by_its_version(version: str) -> None:
+    found = mcpspec.revision(version)
+    assert isinstance(found, ModuleType)
+    assert found is import_module(PACKAGES[version])
+    assert found is getattr(mcpspec, f"v{version.replace('-', '_')}")
+    assert version == found.methods.PROTOCOL_VERSION
+
+
+@pytest.mark.parametrize("version", ["2023-01-01", "", "v2024_11_05", "2024_11_05", "ext/tasks", "_support"])
+def test_an_unknown_version_is_an_error_that_lists_the_known_ones(version: str) -> None:
+    with pytest.raises(LookupError) as caught:
+        mcpspec.revision(version)
+    assert repr(version) in str(caught.value)
+    assert all(known in str(caught.value) for known in mcpspec.VERSIONS)
+
+
+@pytest.mark.parametrize("package", ["mcpspec", *PACKAGES.values()])
+@pytest.mark.parametrize("name", ["v2023_01_01", "Tool", "__wrapped__"])
+def test_an_unknown_attribute_is_an_error_that_names_it(package: str, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute '{name}'"):
+        getattr(import_module(package), name)
+
+
+@pytest.mark.parametrize(
+    ("package", "modules"),
+    [
+        ("mcpspec", {"v2024_11_05", "v2026_07_28", "ext"}),
+        ("mcpspec.ext", {"tasks"}),
+        ("mcpspec.v2026_07_28", {"structs", "models", "methods", "handlers"}),
+    ],
+)
+def test_a_package_lists_its_modules_before_they_are_loaded(package: str, modules: set[str]) -> None:
+    code = f"import {package} as package; assert {modules!r} <= set(dir(package)), dir(package)"
+    assert not of_package(loaded_after(code), *(f"{package}.{module}" for module in modules))
+
+
+def test_an_extension_is_reached_by_attributes() -> None:
+    assert "mcpspec.ext.tasks.structs" in loaded_after("import mcpspec; mcpspec.ext.tasks.structs.Task")
+
+
+# Names in the modules
+
+MODULES = [
+    "mcpspec",
+    *PACKAGES.values(),
+    *(f"{package}.{module}" for package in PACKAGES.values() for module in (*STRUCT_MODULES, *MODEL_MODULES)),
+]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_exists_once(module: str) -> None:
+    found = import_module(module)
+    assert len(set(found.__all__)) == len(found.__all__)
+    assert [name for name in found.__all__ if not hasattr(found, name)] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_can_be_imported_with_a_star(module: str) -> None:
+    namespace: dict[str, object] = {}
+    exec(f"from {module} import *", namespace)  # noqa: S102
+    assert set(import_module(module).__all__) <= namespace.keys()
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+def test_a_package_offers_its_six_modules(version: str) -> None:
+    package = import_module(PACKAGES[version])
+    assert sorted(package.__all__) == sorted((*STRUCT_MODULES, *MODEL_MODULES))
+    assert all(isinstance(getattr(package, name), ModuleType) for name in package.__all__)
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+@pytest.mark.parametrize("backend", ["structs", "models"])
+def test_every_definition_of_the_schema_is_a_public_type(version: str, backend: str) -> None:
+    schema = json.loads((ROOT / "schema" / f"{version}.json").read_text(encoding="utf-8"))
+    definitions = schema.get("$defs") or schema["definitions"]
+    types = import_module(f"{PACKAGES[version]}.{backend}")
+    assert [name for name in definitions if name not in types.__all__ or not hasattr(types, name)] == []
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+@pytest.mark.parametrize(
+    ("backend", "absent"), [("structs", ("UNSET", "UnsetType")), ("models", ("MISSING",))], ids=["structs", "models"]
+)
+def test_a_module_of_types_has_its_functions_and_its_marker_of_absence(
+    version: str, backend: str, absent: tuple[str, ...]
+) -> None:
+    types = import_module(f"{PACKAGES[version]}.{backend}")
+    functions = {"decode", "encode", "from_builtins", "to_builtins", "DecodeError"}
+    assert functions | set(absent) <= set(types.__all__)
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+def test_both_backends_have_types_of_the_same_names(version: str) -> None:
+    structs = set(import_module(f"{PACKAGES[version]}.structs").__all__)
+    models = set(import_module(f"{PACKAGES[version]}.models").__all__)
+    assert structs - models == {"UNSET", "UnsetType"}
+    assert models - structs == {"MISSING"}
+
+
+def test_the_package_is_marked_as_typed() -> None:
+    assert (Path(str(mcpspec.__file__)).parent / "py.typed").exists()

@@ -1,0 +1,211 @@
+"""Types as JSON, both ways: values are encoded, and decoded to equal values."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from tests.app.argument_strategies import validator
+from tests.app.type_cases import TYPES, Circle, Square
+from typedmcp.dialect import structs
+from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
+from typedmcp.jsonschema.explain import explain
+from typedmcp.jsonschema.values import (
+    ConversionError,
+    UnsupportedTypeError,
+    convert,
+    enc_hook,
+    encode_default,
+    from_json,
+    to_builtins,
+)
+
+ONE_WAY: Final = {"a class that Pydantic reads": "it does not say how it is written"}
+"""Types whose values have no JSON form."""
+CHANGED_BY_DECODING: Final = {"AfterValidator": "every time it is read it is doubled"}
+"""Types whose values change when they are decoded."""
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if name not in ONE_WAY])
+def test_a_value_round_trips_through_json_that_fits_its_schema(name: str) -> None:
+    hint, _, value = TYPES[name]
+    made = to_msgspec(hint)
+    built = json.loads(json.dumps(to_builtins(value)))
+    assert validator(schema_of(made))(built)
+    for back in (convert(built, made), convert(to_builtins(value), made), from_json(json.dumps(built), made)):
+        assert (repr(back) == repr(value)) is (name not in CHANGED_BY_DECODING)
+
+
+@pytest.mark.parametrize("name", ONE_WAY)
+def test_a_value_without_a_json_form_is_an_error(name: str) -> None:
+    with pytest.raises(TypeError, match="has no JSON form"):
+        to_builtins(TYPES[name][2])
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_adapting_twice_changes_nothing(name: str) -> None:
+    once = to_msgspec(TYPES[name][0])
+    assert to_msgspec(once) == once
+    assert schema_of(to_msgspec(once)) == schema_of(once)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "int", "list[int]", "datetime", "a text as a description", "enum of texts", "Literal of both", "dataclass",
+        "recursive dataclass", "generic dataclass", "dataclass with a NewType", "TypedDict", "Struct",
+        "tagged Structs", "attrs", "NamedTuple",
+    ],
+)  # fmt: skip
+def test_types_that_msgspec_accepts_stay_unchanged(name: str) -> None:
+    hint = TYPES[name][0]
+    assert to_msgspec(hint) == hint
+    assert not has_custom_types(to_msgspec(hint))
+
+
+@pytest.mark.parametrize(
+    "name", ["Path", "dataclass with a union", "model", "list of models", "enum of all kinds", "dict[int, str]"]
+)
+def test_types_that_msgspec_rejects_become_custom_types(name: str) -> None:
+    assert has_custom_types(to_msgspec(TYPES[name][0]))
+
+
+def test_types_of_the_protocol_can_be_adapted() -> None:
+    for kind in (structs.Icon, structs.Annotations, structs.ToolAnnotations):
+        assert to_msgspec(kind) is kind
+        assert schema_of(kind)["title"] == kind.__name__
+    with pytest.raises(UnsupportedTypeError, match="has no JSON form"):
+        to_msgspec(structs.ContentBlock)
+
+
+def test_classes_may_contain_each_other() -> None:
+    assert convert({"b": {"a": {"b": None}, "shape": {"side": 1}}}, to_msgspec(A)) == A(B(A(None), Square(1.0)))
+    assert {*schema_of(to_msgspec(A))["$defs"]} == {"A", "B"}
+
+
+@dataclass
+class A:
+    b: B | None
+
+
+@dataclass
+class B:
+    a: A
+    shape: Circle | Square
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("nan")], object(), lambda: 1])
+def test_a_default_without_a_json_form_is_unset(value: Any) -> None:
+    assert encode_default(value) is msgspec.UNSET
+
+
+@dataclass(frozen=True)
+class Frozen:
+    x: int
+
+
+class Lonely(msgspec.Struct, tag="lonely"):
+    x: int = 0
+
+
+class Numbered(msgspec.Struct, tag=3, array_like=True):
+    x: int = 0
+
+
+class Keeper(msgspec.Struct):
+    one: Lonely
+    more: dict[str, Lonely] = {}
+
+
+@pytest.mark.parametrize(
+    ("hint", "given", "gets", "without"),
+    [
+        (Lonely, {"type": "lonely", "x": 1}, Lonely(1), {"x": 1}),
+        (list[Lonely | None], [{"type": "lonely"}, None], [Lonely(), None], [{"x": 1}]),
+        (Numbered, [3, 1], Numbered(1), []),
+        (Keeper, {"one": {"type": "lonely"}}, Keeper(Lonely()), {"one": {}}),
+        (Keeper, {"one": {"type": "lonely"}}, Keeper(Lonely()), {"one": {"type": "lonely"}, "more": {"a": {}}}),
+    ],
+)
+def test_a_missing_tag_is_an_error(hint: Any, given: Any, gets: Any, without: Any) -> None:
+    made = to_msgspec(hint)
+    assert convert(given, made) == gets
+    fits = validator(schema_of(made))
+    assert (fits(given), fits(without)) == (True, False) or hint is Numbered
+    assert "_Never" not in json.dumps(schema_of(made))
+    with pytest.raises(ConversionError):
+        convert(without, made)
+
+
+# Keys
+
+
+class Half(enum.Enum):
+    """An enum with members that can be keys, and one that cannot."""
+
+    ONE = 1
+    TWO = "two"
+    NONE = None
+
+
+@pytest.mark.parametrize(
+    ("hint", "names", "given", "gets", "wrong"),
+    [
+        (dict[Half, int], {"enum": ["1", "two"]}, {"1": 5, "two": 6}, {Half.ONE: 5, Half.TWO: 6}, "zz"),
+        (dict[Literal[1, "a"], int], {"enum": ["1", "a"]}, {"1": 5}, {1: 5}, "2"),
+        (dict[float, int], {"pattern": r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"}, {"1.5": 5}, {1.5: 5}, "a"),
+        (dict[Annotated[int, Meta(ge=5)], int], {"pattern": "^(0|[1-9][0-9]*)$"}, {"9": 1}, {9: 1}, "-1"),
+        (dict[PurePosixPath, int], {"type": "string", "format": "path"}, {"a/b": 1}, {PurePosixPath("a/b"): 1}, None),
+    ],
+)
+def test_keys_fit_the_schema(hint: Any, names: Any, given: Any, gets: Any, wrong: str | None) -> None:
+    made = to_msgspec(hint)
+    assert schema_of(made)["propertyNames"] == names
+    assert convert(given, made) == gets
+    assert json.loads(json.dumps(to_builtins(gets))).keys() == given.keys() or hint == dict[PurePosixPath, int]
+    if wrong is not None:
+        assert not validator(schema_of(made))({wrong: 1})
+        with pytest.raises(ConversionError):
+            convert({wrong: 1}, made)
+
+
+def test_constraints_of_keys_are_enforced() -> None:
+    with pytest.raises(ConversionError) as caught:
+        convert({"9": 1, "4": 1}, to_msgspec(dict[Annotated[int, Meta(ge=5)], int]))
+    assert explain(caught.value) == 'key "4": expected int >= 5'
+
+
+@pytest.mark.parametrize("key", [None, True, (1, 2), frozenset({1}), Frozen(1)], ids=repr)
+@pytest.mark.parametrize("write", [to_builtins, msgspec.json.Encoder(enc_hook=enc_hook).encode])
+def test_a_key_without_a_text_has_no_json_form(key: Any, write: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=r"has no JSON form|str-like or number-like keys"):
+        write({key: 1})
+
+
+# Flags
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+    EXECUTE = 4
+
+
+@pytest.mark.parametrize("given", [*range(-2, 10), True, 1.5, "1"])
+def test_flags_accept_all_combinations(given: Any) -> None:
+    made = to_msgspec(Access)
+    assert schema_of(made) == {"type": "integer", "minimum": 0, "maximum": 7}
+    if type(given) is int and 0 <= given <= 7:
+        assert convert(given, made) == Access(given)
+        assert to_builtins(Access(given)) == given
+    else:
+        with pytest.raises(ConversionError):
+            convert(given, made)

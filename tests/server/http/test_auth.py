@@ -1,0 +1,885 @@
+"""Access over HTTP: hosts, origins, credentials, limits, and the options of several workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+
+import typedmcp
+from tests.server.http.asgi_driver import (
+    ACCEPT,
+    MODERN,
+    CompleteResponse,
+    OpenRequest,
+    Served,
+    ToolHandler,
+    in_loop,
+    make_served,
+    message,
+    serving,
+    verify,
+)
+from typedmcp import Auth, MemoryStore, Principal, StateSigner, UsageError
+from typedmcp.revisions.features import DIALECT, LEGACY
+
+MODERN_HEADERS = ((b"mcp-protocol-version", DIALECT.encode()), (b"mcp-method", b"tools/list"))
+LISTING = message(id=1, method="tools/list", params={"_meta": MODERN})
+BASE = ((b"accept", ACCEPT.encode()), (b"content-type", b"application/json"), *MODERN_HEADERS)
+INITIALIZE = message(
+    id=0,
+    method="initialize",
+    params={"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+)
+
+
+async def request_to(served: Served, **headers: str | None) -> CompleteResponse:
+    """Return a request with a host, and perhaps an origin."""
+    given = [(name.encode(), value.encode("latin-1")) for name, value in headers.items() if value is not None]
+    replies = [await served.post(LISTING, [*given, *BASE], bare=True) for _ in range(2)]
+    assert replies[0].status == replies[1].status
+    assert replies[0].body == replies[1].body
+    return replies[0]
+
+
+# Hosts and origins
+
+
+HOSTS: list[tuple[Sequence[str] | None, str | None, bool]] = [
+    (None, "localhost", True),
+    (None, "localhost:8000", True),
+    (None, "LocalHost:1", True),
+    (None, " localhost ", True),
+    (None, "127.0.0.1", True),
+    (None, "127.0.0.1:65535", True),
+    (None, "[::1]", True),
+    (None, "[::1]:8000", True),
+    (None, "::1", False),
+    (None, "127.0.0.2", False),
+    (None, "localhost.evil.test", False),
+    (None, "evil.test", False),
+    (None, "evil.test:8000", False),
+    (None, "localhost@evil.test", False),
+    (None, "evil.test@localhost", False),
+    (None, "localhost:8000@evil.test", False),
+    (None, "localhost:8000:8000", False),
+    (None, "localhost:evil", False),
+    (None, "localhost/", False),
+    (None, "localhost,evil.test", False),
+    (None, "evil.test localhost", False),
+    (None, "[::1]:8000.evil.test", False),
+    (None, "[::1", False),
+    (None, "*", False),
+    (None, "", False),
+    (None, None, False),
+    (["mcp.test"], "mcp.test", True),
+    (["mcp.test"], "MCP.test:443", True),
+    (["Mcp.Test"], "mcp.test", True),
+    (["mcp.test"], "localhost", False),
+    (["mcp.test"], "a.mcp.test", False),
+    (["mcp.test"], "mcp.test.", False),
+    (["mcp.test:8000"], "mcp.test:8000", True),
+    (["mcp.test:8000"], "mcp.test:8001", False),
+    (["mcp.test:8000"], "mcp.test", False),
+    (["[2001:db8::1]"], "[2001:DB8::1]:80", True),
+    (["*"], "anything.test", True),
+    (["*"], None, True),
+    ([], "localhost", False),
+]
+
+
+@pytest.mark.parametrize(("hosts", "host", "is_taken"), HOSTS, ids=repr)
+@in_loop
+async def test_only_allowed_hosts_are_served(hosts: Sequence[str] | None, host: str | None, is_taken: bool) -> None:
+    options = {} if hosts is None else {"hosts": hosts}
+    async with serving(**options) as served:
+        reply = await request_to(served, host=host)
+        assert reply.status == (200 if is_taken else 421), reply.body
+        if not is_taken:
+            text = reply.json["error"]["message"]
+            assert "hosts=[" in text
+            assert repr((host or "").strip()) in text
+            assert "id" not in reply.json
+
+
+ORIGINS: list[tuple[Mapping[str, Any], str | None, bool]] = [
+    ({}, None, True),
+    ({}, "http://localhost", True),
+    ({}, "https://localhost:3000", True),
+    ({}, "HTTP://LOCALHOST:3000", True),
+    ({}, "http://[::1]:3000", True),
+    ({}, "http://127.0.0.1:1", True),
+    ({}, "null", False),
+    ({}, "", False),
+    ({}, "*", False),
+    ({}, "localhost", False),
+    ({}, "//localhost", False),
+    ({}, "ftp://localhost", False),
+    ({}, "file://localhost", False),
+    ({}, "javascript://localhost", False),
+    ({}, "http://evil.test", False),
+    ({}, "http://localhost.evil.test", False),
+    ({}, "http://localhost@evil.test", False),
+    ({}, "http://evil.test@localhost", False),
+    ({}, "http://localhost:80@evil.test", False),
+    ({}, "http://evil.test#localhost", False),
+    ({}, "http://evil.test/://localhost", False),
+    ({}, "http://localhost/", False),
+    ({}, "http://localhost http://evil.test", False),
+    ({}, "http://localhost, http://evil.test", False),
+    ({"origins": ["https://app.test"]}, "https://app.test", True),
+    ({"origins": ["https://app.test/"]}, "https://app.test", True),
+    ({"origins": ["https://App.test"]}, "https://app.TEST", True),
+    ({"origins": ["https://app.test"]}, "http://app.test", False),
+    ({"origins": ["https://app.test"]}, "https://app.test:8443", False),
+    ({"origins": ["https://app.test"]}, "https://a.app.test", False),
+    ({"origins": ["*"]}, "https://evil.test", True),
+    ({"origins": ["*"]}, "null", True),
+    ({"origins": ["null"]}, "null", True),
+    ({"hosts": ["*"]}, "https://evil.test", False),
+    ({"hosts": ["*"], "origins": ["https://app.test"]}, "https://app.test", True),
+    ({"hosts": ["mcp.test", "localhost"]}, "https://mcp.test", True),
+]
+
+
+@pytest.mark.parametrize(("options", "origin", "is_taken"), ORIGINS, ids=repr)
+@in_loop
+async def test_only_pages_of_allowed_origins_have_access(
+    options: Mapping[str, Any], origin: str | None, is_taken: bool
+) -> None:
+    async with serving(**options) as served:
+        reply = await request_to(served, host="localhost:8000", origin=origin)
+        assert reply.status == (200 if is_taken else 403), reply.body
+        if not is_taken:
+            text = reply.json["error"]["message"]
+            assert "origins=[" in text
+            assert repr(origin) in text
+
+
+@pytest.mark.parametrize("name", ["host", "origin"])
+@in_loop
+async def test_an_accepted_host_does_not_make_other_hosts_accepted(name: str) -> None:
+    async with serving() as served:
+        for value, is_taken in (("http://localhost", True), ("http://evil.test", False), ("http://localhost", True)):
+            header = value.partition("//")[2] if name == "host" else value
+            given = {"host": "localhost", "origin": "http://localhost", name: header}
+            assert ((await request_to(served, **given)).status == 200) is is_taken
+
+
+@in_loop
+async def test_the_error_quotes_a_rejected_host_shortened_and_in_ascii() -> None:
+    async with serving() as served:
+        reply = await request_to(served, host="<script>\xff\x00" + "x" * 5000)
+        assert reply.status == 421
+        assert len(reply.body) < 500
+        assert b"\xff" not in reply.body
+        assert reply.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("header", ["host", "origin"])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/sse"), ("POST", "/messages"), ("GET", "/x")]
+)
+@in_loop
+async def test_hosts_and_origins_are_checked_on_every_path(method: str, path: str, header: str) -> None:
+    async with serving(sse_path="/sse") as served:
+        session = await served.session()
+        headers = {**session.headers, header: "http://evil.test"}
+        assert (await served.request(method, headers, path=path)).status == (421 if header == "host" else 403)
+
+
+def test_a_string_instead_of_a_list_is_rejected() -> None:
+    for option in ("hosts", "origins"):
+        with pytest.raises(UsageError, match=option):
+            typedmcp.asgi(ToolHandler(), **cast(Any, {option: "localhost"}))
+
+
+@in_loop
+async def test_other_paths_are_not_found() -> None:
+    async with serving(path="/a/b/") as served:
+        for path, status in (
+            ("/a/b", 200),
+            ("/a/b/", 200),
+            ("/a", 404),
+            ("/", 404),
+            ("/a/b/c", 404),
+            ("/A/B", 404),
+            ("/a/bx", 404),
+        ):
+            reply = await served.post(LISTING, MODERN_HEADERS, path=path)
+            assert reply.status == status
+            assert status == 200 or "/a/b" in reply.json["error"]["message"]
+
+
+@in_loop
+async def test_an_application_may_be_mounted_below_a_path() -> None:
+    async with serving() as served:
+        for root, path, status in (
+            ("/api", "/api/mcp", 200),
+            ("/api", "/mcp", 200),
+            ("", "/api/mcp", 404),
+            ("/api", "/apix/mcp", 404),
+        ):
+            assert (await served.post(LISTING, MODERN_HEADERS, path=path, root_path=root)).status == status
+
+
+# Credentials
+
+
+def auth(check: Any = verify, scopes: Sequence[str] = (), resource: str = "https://mcp.test/mcp") -> Auth:
+    return Auth(check, resource=resource, issuers=["https://issuer.test"], scopes=scopes)
+
+
+def challenge(reply: CompleteResponse) -> dict[str, str]:
+    """Return the parameters of the challenge."""
+    header = reply.headers["www-authenticate"]
+    assert re.fullmatch(r'Bearer (\w+="[^"\\]*"(, |$))+', header), header
+    return dict(re.findall(r'(\w+)="([^"]*)"', header))
+
+
+METADATA = "https://mcp.test/.well-known/oauth-protected-resource/mcp"
+
+WRONG: list[tuple[str | None, str | None]] = [
+    (None, None),
+    ("", None),
+    ("Basic YTpi", None),
+    ("Bearer", None),
+    ("Bearer ", None),
+    ("ann", None),
+    ("Bearer nobody", "invalid_token"),
+    ("bearer nobody", "invalid_token"),
+]
+REQUESTS = [
+    ("POST", "/mcp"),
+    ("GET", "/mcp"),
+    ("DELETE", "/mcp"),
+    ("PUT", "/mcp"),
+    ("GET", "/sse"),
+    ("POST", "/messages"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), REQUESTS)
+@pytest.mark.parametrize(("header", "error"), WRONG, ids=repr)
+@in_loop
+async def test_a_request_without_a_valid_token_gets_a_challenge(
+    header: str | None, error: str | None, method: str, path: str
+) -> None:
+    async with serving(auth=auth(scopes=["mcp"]), sse_path="/sse") as served:
+        headers = {} if header is None else {"authorization": header}
+        for _ in range(2):
+            reply = await served.request(method, headers, LISTING if method == "POST" else b"", path=path)
+            assert reply.status == 401
+            expected = {"resource_metadata": METADATA, "scope": "mcp", **({"error": error} if error else {})}
+            assert challenge(reply) == expected
+            assert "id" not in reply.json
+
+
+@in_loop
+async def test_a_request_like_an_earlier_one_needs_its_own_token() -> None:
+    async with serving(auth=auth()) as served:
+        served.bearer = "ann"
+        for _ in range(2):
+            assert (await served.call("who").reply()).text == "ann"
+        served.bearer = "bob"
+        assert (await served.call("who").reply()).text == "bob"
+        for token in ("nobody", None):
+            served.bearer = token
+            assert (await served.call("who").reply()).status == 401
+        twice = [(b"authorization", b"Bearer ann"), (b"authorization", b"Bearer bob"), *MODERN_HEADERS]
+        assert (await served.post(LISTING, twice)).status == 400
+
+
+@in_loop
+async def test_the_body_of_a_request_without_a_valid_token_is_not_read() -> None:
+    async with serving(auth=auth()) as served:
+        served.bearer = "ann"
+        for _ in range(2):
+            assert (await served.post(LISTING, MODERN_HEADERS)).status == 200
+            headers = [*MODERN_HEADERS, (b"authorization", b"Bearer nobody")]
+            opened = served.open("POST", headers, LISTING[:9], ends=False)
+            async with asyncio.timeout(4):
+                assert (await opened.reply()).status == 401
+
+
+@pytest.mark.parametrize("header", ["Bearer ann", "bearer ann", "BEARER  ann ", " Bearer ann"])
+@in_loop
+async def test_a_token_may_be_written_in_several_ways(header: str) -> None:
+    async with serving(auth=auth()) as served:
+        for _ in range(2):
+            assert (await served.call("who", headers={"authorization": header}).reply()).text == "ann"
+
+
+@in_loop
+async def test_a_principal_without_an_expiry_does_not_expire() -> None:
+    async with serving(auth=auth()) as served:
+        served.bearer = "ann"
+        replies = [await served.call("who").reply() for _ in range(200)]
+        assert {reply.status for reply in replies} == {200}
+
+
+@pytest.mark.parametrize(("expires", "status"), [(None, 200), (60, 200), (-1, 401), (-1e12, 401)])
+@in_loop
+async def test_an_expired_principal_is_rejected(expires: float | None, status: int) -> None:
+    def check(token: str) -> Principal:
+        return Principal(token, expires=None if expires is None else max(0.0, time.time() + expires))
+
+    async with serving(auth=auth(check)) as served:
+        served.bearer = "ann"
+        reply = await served.call("who").reply()
+        assert reply.status == status
+        assert status == 200 or challenge(reply)["error"] == "invalid_token"
+
+
+@in_loop
+async def test_a_verifier_may_be_async() -> None:
+    async def check(token: str) -> Principal | None:
+        await asyncio.sleep(0)
+        return verify(token)
+
+    async with serving(auth=auth(check)) as served:
+        served.bearer = "ann"
+        assert (await served.call("who").reply()).text == "ann"
+        served.bearer = "nobody"
+        assert (await served.call("who").reply()).status == 401
+
+
+class BrokenError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("kind", [BrokenError, ConnectionError, OSError, ValueError, asyncio.TimeoutError])
+@in_loop
+async def test_a_verifier_that_fails_rejects_the_request_without_details(kind: type[Exception], waits: bool) -> None:
+    async def check_later(token: str) -> Principal | None:
+        raise kind("a secret")
+
+    def check(token: str) -> Principal | None:
+        raise kind("a secret")
+
+    async with serving(auth=auth(check_later if waits else check)) as served:
+        served.bearer = "ann"
+        reply = await served.call("who").reply()
+        assert reply.status in (500, 503)
+        assert b"secret" not in reply.body
+        assert "www-authenticate" not in reply.headers
+        (report,) = served.reports
+        assert "secret" in report.text
+        assert "store" not in report.text
+
+
+@pytest.mark.parametrize("found", ["ann", True, {"name": "ann"}, ("ann",)])
+@in_loop
+async def test_a_value_that_is_not_a_principal_is_rejected(found: Any) -> None:
+    def check(token: str) -> Any:
+        return found
+
+    async with serving(auth=auth(check)) as served:
+        served.bearer = "ann"
+        assert (await served.call("who").reply()).status in (401, 503)
+
+
+@in_loop
+async def test_a_token_without_the_required_scopes_is_rejected() -> None:
+    async with serving(auth=auth(scopes=["read", "write"])) as served:
+        for token, status in (("ann:read,write,more", 200), ("ann:read", 403), ("ann", 403)):
+            served.bearer = token
+            for _ in range(2):
+                reply = await served.call("who").reply()
+                assert reply.status == status
+                if status == 403:
+                    assert challenge(reply) == {
+                        "error": "insufficient_scope",
+                        "scope": "read write",
+                        "resource_metadata": METADATA,
+                    }
+
+
+async def scoped(served: Served, wire: str, **arguments: Any) -> CompleteResponse:
+    """Call the tool that requires more scopes."""
+    if wire == DIALECT:
+        return await served.call("scoped", arguments).reply()
+    if served.app._has_sessions:  # pyright: ignore[reportPrivateUsage]
+        return await (await served.session(wire)).call("scoped", arguments).reply()
+    content = message(id=1, method="tools/call", params={"name": "scoped", "arguments": arguments})
+    return await served.post(content, {"mcp-protocol-version": wire})
+
+
+@pytest.mark.parametrize("sessions", [True, False])
+@pytest.mark.parametrize("wire", [*LEGACY, DIALECT])
+@in_loop
+async def test_a_handler_can_require_more_scopes(wire: str, sessions: bool) -> None:
+    async with serving(auth=auth(), sessions=sessions) as served:
+        served.bearer = "ann"
+        reply = await scoped(served, wire, scopes=["files:read", "files:write"])
+        assert (reply.status, reply.code, reply.json["id"]) == (403, -31403, 1)
+        assert challenge(reply) == {
+            "error": "insufficient_scope",
+            "scope": "files:read files:write",
+            "resource_metadata": METADATA,
+        }
+        assert reply.json["error"]["data"] == {"requiredScopes": ["files:read", "files:write"]}
+
+
+@pytest.mark.parametrize("wire", [*LEGACY[1:], DIALECT])
+@in_loop
+async def test_a_handler_that_waits_can_require_more_scopes(wire: str) -> None:
+    async with serving(auth=auth()) as served:
+        served.bearer = "ann"
+        reply = await scoped(served, wire, waits=True)
+        assert reply.status == 403
+        assert challenge(reply)["scope"] == "files:write"
+
+
+@pytest.mark.parametrize("scope", ['a"b', "a\\b", 'x", error="none', "a\r\nset-cookie: b", "ü", "a\x00"])
+@in_loop
+async def test_scopes_cannot_inject_parameters_into_the_challenge(scope: str) -> None:
+    async with serving(auth=auth()) as served:
+        served.bearer = "ann"
+        reply = await scoped(served, DIALECT, scopes=[scope])
+        assert reply.status == 403
+        assert challenge(reply)["error"] == "insufficient_scope"
+        assert "\r" not in reply.headers["www-authenticate"]
+        assert reply.headers["www-authenticate"].isascii()
+
+
+@in_loop
+async def test_without_auth_missing_scopes_have_no_challenge() -> None:
+    async with serving() as served:
+        reply = await scoped(served, DIALECT)
+        assert (reply.status, reply.code) == (403, -31403)
+        assert "www-authenticate" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], "a b", {"requiredScopes": "a b"}, {"requiredScopes": [1, None, "a"]}, {"requiredScopes": {}}]
+)
+@in_loop
+async def test_an_error_with_the_code_of_missing_scopes_may_have_any_data(data: Any) -> None:
+    class Odd(ToolHandler):
+        async def echo(self, ctx: Any, text: str = "") -> str:
+            raise typedmcp.RemoteError(-31403, "odd", data)
+
+    async with serving(Odd(), auth=auth()) as served:
+        served.bearer = "ann"
+        reply = await served.call("echo").reply()
+        assert (reply.status, reply.code) == (403, -31403)
+        assert challenge(reply)["error"] == "insufficient_scope"
+
+
+RESOURCES = [
+    ("https://mcp.test/mcp", ["/mcp", ""]),
+    ("https://mcp.test", [""]),
+    ("https://mcp.test/", [""]),
+    ("https://mcp.test/mcp/", ["/mcp/", "/mcp", ""]),
+    ("https://mcp.test:8443/a/b", ["/a/b", ""]),
+]
+
+
+@pytest.mark.parametrize(("resource", "suffixes"), RESOURCES)
+@in_loop
+async def test_the_resource_metadata_is_served_without_a_token(resource: str, suffixes: list[str]) -> None:
+    async with serving(auth=auth(resource=resource, scopes=["a", "b"])) as served:
+        for suffix in suffixes:
+            reply = await served.request("GET", path=f"/.well-known/oauth-protected-resource{suffix}")
+            assert reply.status == 200
+            assert reply.json == {
+                "resource": resource,
+                "authorization_servers": ["https://issuer.test"],
+                "bearer_methods_supported": ["header"],
+                "scopes_supported": ["a", "b"],
+            }
+            assert (await served.post(LISTING, path=f"/.well-known/oauth-protected-resource{suffix}")).status in (
+                404,
+                405,
+            )
+        url = challenge(await served.post(LISTING, MODERN_HEADERS))["resource_metadata"]
+        path = "/" + url.split("/", 3)[3]
+        assert (await served.request("GET", path=path)).status == 200
+        assert (await served.request("GET", path="/.well-known/oauth-protected-resource/x")).status == 404
+
+
+@in_loop
+async def test_without_auth_there_is_no_resource_metadata() -> None:
+    async with serving() as served:
+        assert (await served.request("GET", path="/.well-known/oauth-protected-resource")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"resource": "mcp.test/mcp"}, "resource"),
+        ({"resource": "https://mcp.test/mcp#a"}, "resource"),
+        ({"resource": "https:///mcp"}, "resource"),
+        ({"issuers": "https://issuer.test"}, "issuers"),
+        ({"issuers": []}, "issuers"),
+        ({"scopes": "a b"}, "scopes"),
+    ],
+)
+def test_wrong_options_of_auth_are_rejected(options: dict[str, Any], says: str) -> None:
+    options = {"resource": "https://mcp.test/mcp", "issuers": ["https://issuer.test"], **options}
+    with pytest.raises(UsageError, match=says):
+        Auth(verify, **options)
+
+
+@in_loop
+async def test_request_state_is_valid_for_its_principal_only() -> None:
+    async with serving(auth=auth()) as served:
+        meta: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+        served.bearer = "ann"
+        result = (await served.call("name", meta=meta).reply()).json["result"]
+        ((key, _),) = result["inputRequests"].items()
+        again = {
+            "name": "name",
+            "arguments": {},
+            "requestState": result["requestState"],
+            "inputResponses": {key: {"action": "decline"}},
+        }
+        served.bearer = "bob"
+        assert (await served.ask("tools/call", again, meta=meta).reply()).code == -32602
+        served.bearer = "ann:other"
+        assert (await served.ask("tools/call", again, meta=meta).reply()).text == "decline None"
+
+
+@in_loop
+async def test_the_list_of_tools_is_read_for_each_principal() -> None:
+    class Own(ToolHandler):
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            result = await super().list_tools(params, ctx)
+            result.tools = result.tools if ctx.principal == "ann" else []
+            return result
+
+    async with serving(Own(), auth=auth()) as served:
+        for _ in range(2):
+            served.bearer = "ann"
+            assert (await served.call("query", {"region": "eu"}).reply()).code == -32020
+            served.bearer = "bob"
+            assert (await served.call("query", {"region": "eu"}).reply()).code != -32020
+
+
+# Limits
+
+
+def post_of_size(
+    served: Served, body: bytes | Sequence[bytes], length: str | None = None, **options: Any
+) -> OpenRequest:
+    headers = [*MODERN_HEADERS, *([(b"content-length", length.encode())] if length is not None else [])]
+    return served.open("POST", headers, body, **options)
+
+
+def body_of_size(size: int) -> bytes:
+    """Return a request of this many bytes."""
+    return LISTING + b" " * (size - len(LISTING))
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "status"),
+    [
+        (1000, None, 200),
+        (1001, None, 413),
+        (1000, "1000", 200),
+        (1001, "1001", 413),
+        (500, "1001", 413),
+        (1001, "500", 413),
+        (1000, "0", 200),
+        (1001, "0", 413),
+        (1000, "9" * 18, 413),
+        (500, "9" * 19, 413),
+        (500, "9" * 5000, 413),
+        (500, "-1", 200),
+        (500, "abc", 200),
+        (500, "", 200),
+        (500, "²", 200),
+    ],
+)
+@in_loop
+async def test_the_limit_of_a_body_does_not_depend_on_the_announced_length(
+    size: int, length: str | None, status: int
+) -> None:
+    async with serving(limits=typedmcp.Limits(http_body_bytes=1000)) as served:
+        headers = [*MODERN_HEADERS, *([(b"content-length", length.encode("latin-1"))] if length is not None else [])]
+        for chunks in (body_of_size(size), [body_of_size(size)[:300], body_of_size(size)[300:]]):
+            reply = await served.post(chunks, headers)
+            assert reply.status == status
+            assert status == 200 or "1000 bytes" in reply.json["error"]["message"]
+
+
+@in_loop
+async def test_a_body_without_an_end_is_rejected_at_the_limit() -> None:
+    async with serving(limits=typedmcp.Limits(http_body_bytes=1000)) as served:
+        opened = post_of_size(served, [b"x" * 100] * 50, ends=False)
+        assert (await opened.reply()).status == 413
+        assert len(opened._chunks) > 30  # pyright: ignore[reportPrivateUsage]
+
+
+@in_loop
+async def test_a_body_that_is_announced_as_too_long_is_not_read() -> None:
+    async with serving(limits=typedmcp.Limits(http_body_bytes=1000)) as served:
+        opened = post_of_size(served, [b"x"], "1001", ends=False)
+        assert (await opened.reply()).status == 413
+        assert opened._chunks == [b"x"]  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    ("extra", "status"),
+    [
+        ([(b"x", b"y" * 500)], 200),
+        ([(b"x", b"y" * 1500)], 431),
+        ([(b"y" * 1500, b"x")], 431),
+        ([(b"x", b"y" * 100)] * 20, 431),
+        ([(f"x{number}".encode(), b"y" * 100) for number in range(20)], 431),
+        ([(b"x", b"")] * 100, 200),
+        ([(b"x", b"")] * 200, 431),
+        ([(f"x{number}".encode(), b"") for number in range(200)], 431),
+        ([(b"x", b"")] * 100_000, 431),
+    ],
+    ids=lambda value: str(len(value)) if isinstance(value, list) else None,  # pyright: ignore[reportUnknownArgumentType]
+)
+@in_loop
+async def test_headers_have_a_limit(extra: list[tuple[bytes, bytes]], status: int) -> None:
+    async with serving(limits=typedmcp.Limits(http_header_bytes=1000)) as served:
+        for _ in range(2):
+            assert (await served.post(LISTING, [*MODERN_HEADERS, *extra])).status == status
+
+
+def changed(**changes: bytes | None) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an accepted request with these changes; None removes a header."""
+    headers = {
+        **dict(BASE),
+        b"host": b"localhost",
+        b"x": b"1",
+        **{k.replace("_", "-").encode(): v for k, v in changes.items()},
+    }
+    return [(name, value) for name, value in headers.items() if value is not None]
+
+
+LOOKS: dict[str, list[tuple[bytes, bytes]]] = {
+    "good": changed(),
+    "another value": changed(x=b"2"),
+    "longer": changed(x=b"y" * 500),
+    "too long": changed(x=b"y" * 1500),
+    "too long a method": changed(mcp_method=b"y" * 1500),
+    "another host": changed(host=b"evil.example"),
+    "another origin": changed(origin=b"http://evil.example"),
+    "an origin in the place of another header": [
+        (b"origin", b"http://evil.example") if name == b"x" else (name, value) for name, value in changed()
+    ],
+    "another type": changed(content_type=b"text/plain"),
+    "nothing accepted": changed(accept=b"text/plain"),
+    "another method": changed(mcp_method=b"tools/call"),
+    "another revision": changed(mcp_protocol_version=b"2025-11-25"),
+    "no revision": changed(mcp_protocol_version=None),
+    "no method": changed(mcp_method=None),
+    "in another order": changed()[::-1],
+    "fewer": changed(x=None),
+    "more": [*changed(), (b"y", b"1")],
+    "twice": [*changed(x=None), (b"host", b"localhost")],
+    "twice in the place of another": [*changed(x=None)[:-1], (b"host", b"localhost"), changed()[-2]],
+    "long": changed(content_length=b"9" * 18),
+}
+"""Changes of the headers of an accepted request."""
+
+
+@pytest.mark.parametrize("first", LOOKS)
+@in_loop
+async def test_a_header_template_accepts_no_request_that_fails_the_checks(first: str) -> None:
+    async def status(served: Served, look: str) -> int:
+        return (await served.post(LISTING, LOOKS[look], bare=True)).status
+
+    for second in LOOKS:
+        async with serving(limits=typedmcp.Limits(http_header_bytes=1000)) as fresh:
+            expected = await status(fresh, second)
+        async with serving(limits=typedmcp.Limits(http_header_bytes=1000)) as served:
+            await status(served, first)
+            assert [await status(served, second) for _ in range(2)] == [expected] * 2, second
+
+
+@pytest.mark.parametrize(
+    "name", ["host", "origin", "content-type", "content-length", "authorization", "mcp-session-id", "last-event-id"]
+)
+@in_loop
+async def test_headers_that_must_be_unique_must_not_be_repeated(name: str) -> None:
+    async with serving() as served:
+        value = {"host": b"localhost", "origin": b"http://localhost", "content-type": b"application/json"}.get(
+            name, b"1"
+        )
+        reply = await served.post(LISTING, [*MODERN_HEADERS, (name.encode(), value), (name.encode(), value)])
+        assert reply.status == 400
+        assert name in reply.json["error"]["message"]
+
+
+@in_loop
+async def test_other_headers_may_be_repeated() -> None:
+    async with serving() as served:
+        twice = [(b"x-forwarded-for", b"1"), (b"x-forwarded-for", b"2"), (b"cookie", b"a"), (b"cookie", b"b")]
+        assert (await served.post(LISTING, [*MODERN_HEADERS, *twice])).status == 200
+
+
+@pytest.mark.parametrize("option", ["keep_alive"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_limits_must_be_positive(option: str, value: int) -> None:
+    with pytest.raises(UsageError, match=option):
+        typedmcp.asgi(ToolHandler(), **cast(Any, {option: value}))
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sse_path": "/sse", "messages_path": "/sse"},
+        {"sse_path": "/mcp"},
+        {"sse_path": "/sse", "messages_path": "/mcp"},
+    ],
+)
+def test_endpoints_must_not_share_a_path(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="path"):
+        typedmcp.asgi(ToolHandler(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"auth": "a token"}, "auth must be an Auth, which verifies the tokens of clients, not a string"),
+        ({"keep_alive": "3"}, "keep_alive must be a number of seconds, not '3'"),
+        ({"retry": "3"}, "retry must be an integer, not '3'"),
+        ({"store": "redis://localhost"}, r"store must be a Store, such as RedisStore\(url\), not a string"),
+    ],
+    ids=str,
+)
+def test_an_option_of_another_type_is_rejected(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        typedmcp.asgi(ToolHandler(), **options)
+
+
+def test_a_server_config_takes_no_further_options() -> None:
+    config = typedmcp.ServerConfig(ToolHandler())
+    with pytest.raises(TypeError, match="name"):
+        typedmcp.asgi(config, name="x")
+    with pytest.raises(typedmcp.UsageError, match=r"unknown option 'nonsense'; known: name, .*, hosts, "):
+        typedmcp.asgi(ToolHandler(), nonsense=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+class Shared(MemoryStore):
+    is_shared = True
+
+
+KEY = StateSigner(b"a key of 16 bytes")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Remove every sign that this process is one of several workers."""
+    monkeypatch.delenv("WEB_CONCURRENCY", raising=False)
+    monkeypatch.setattr(sys, "argv", ["uvicorn"])
+    return monkeypatch
+
+
+def test_workers_that_share_a_store_need_a_shared_key(alone: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"state_signer=StateSigner\(key\)"):
+        typedmcp.asgi(ToolHandler(), store=Shared())
+    typedmcp.asgi(ToolHandler(), store=Shared(), state_signer=KEY)
+
+
+SEVERAL = [
+    ("2", ["uvicorn"]),
+    ("16", ["uvicorn"]),
+    ("1", ["uvicorn", "app:app", "--workers", "2"]),
+    ("", ["uvicorn", "--workers=2"]),
+    ("", ["granian", "-w", "3"]),
+    ("", ["hypercorn", "-w3"]),
+]
+
+
+@pytest.mark.parametrize(("concurrency", "argv"), SEVERAL)
+def test_several_workers_need_a_shared_key_and_store(
+    concurrency: str, argv: list[str], alone: pytest.MonkeyPatch
+) -> None:
+    alone.setenv("WEB_CONCURRENCY", concurrency)
+    alone.setattr(sys, "argv", argv)
+    with pytest.raises(UsageError, match="StateSigner"):
+        typedmcp.asgi(ToolHandler())
+    with pytest.raises(UsageError, match="RedisStore"):
+        typedmcp.asgi(ToolHandler(), state_signer=KEY)
+    typedmcp.asgi(ToolHandler(), store=Shared(), state_signer=KEY)
+
+
+ALONE = [
+    ("1", ["uvicorn"]),
+    ("", ["uvicorn"]),
+    ("x", ["uvicorn", "--workers"]),
+    ("0", ["uvicorn", "--workers", "1"]),
+    ("1", ["pytest", "-w", "x"]),
+]
+
+
+@pytest.mark.parametrize(("concurrency", "argv"), ALONE)
+def test_one_worker_needs_neither_key_nor_store(concurrency: str, argv: list[str], alone: pytest.MonkeyPatch) -> None:
+    alone.setenv("WEB_CONCURRENCY", concurrency)
+    alone.setattr(sys, "argv", argv)
+    typedmcp.asgi(ToolHandler())
+
+
+def test_an_application_can_be_made_outside_of_a_loop() -> None:
+    served = make_served()
+
+    async def main() -> None:
+        reply = await served.post(LISTING, MODERN_HEADERS)
+        assert json.loads(reply.body)["id"] == 1
+        await served.app.close()
+
+    asyncio.run(main())
+
+
+# The store
+
+
+class Down(MemoryStore):
+    is_down = False
+
+    async def load_session(self, session: str) -> dict[str, str] | None:
+        if self.is_down:
+            raise ConnectionError("a secret")
+        return await super().load_session(session)
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+@in_loop
+async def test_an_unreachable_store_is_answered_with_503(method: str) -> None:
+    store = Down()
+    async with serving(store=store) as served:
+        session = await served.session()
+        store.is_down = True
+        content = message(id=1, method="ping") if method == "POST" else b""
+        reply = await served.request(method, session.headers, content)
+        assert reply.status == 503
+        assert "retry-after" in reply.headers
+        assert b"secret" not in reply.body
+        assert served.kinds == ["connection error"]
+        store.is_down = False
+        assert (await session.ask("ping").reply()).status == 200
+
+
+@in_loop
+async def test_initialize_gets_503_at_the_limit_of_sessions_and_can_be_repeated() -> None:
+    class Full(MemoryStore):
+        is_down = True
+
+        async def create_session(self, session: str, fields: Mapping[str, str]) -> None:
+            if self.is_down:
+                raise ConnectionError("down")
+            await super().create_session(session, fields)
+
+    store = Full()
+    async with serving(store=store) as served:
+        assert (await served.post(INITIALIZE)).status == 503
+        store.is_down = False
+        assert (await served.post(INITIALIZE)).status == 200

@@ -1,0 +1,515 @@
+"""The application under real servers and in frameworks, each in a process and on a port of its own.
+
+The applications are at the end of this file, as factories that the servers import.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.paths import ROOT
+from tests.server.http.asgi_driver import ACCEPT, MODERN, ToolHandler, in_loop, message, messages
+from typedmcp.protocol.sse import EventParser, ServerSentEvent
+from typedmcp.revisions.features import DIALECT
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="servers are ended by signals")
+
+
+HERE = "tests.server.http.test_servers"
+PATIENCE = 20.0
+
+UVICORN = ["-m", "uvicorn", "--port", "{port}", "--timeout-graceful-shutdown", "0", "--factory"]
+GRANIAN = ["-m", "granian", "--interface", "asgi", "--port", "{port}", "--factory", "--workers-kill-timeout", "1"]
+COMMANDS: dict[str, list[str]] = {
+    "uvicorn h11": [*UVICORN, "--http", "h11", f"{HERE}:plain"],
+    "uvicorn httptools": [*UVICORN, "--http", "httptools", f"{HERE}:plain"],
+    "granian": [*GRANIAN, f"{HERE}:plain"],
+    "hypercorn": ["-m", "hypercorn", "--bind", "127.0.0.1:{port}", "--graceful-timeout", "0", f"{HERE}:plain()"],
+    "serve": ["-c", f"from {HERE} import serve; serve({{port}})"],
+}
+NO_LIFESPAN = "no lifespan"
+MOUNTED: dict[str, tuple[list[str], list[str]]] = {
+    "Starlette": ([*UVICORN, f"{HERE}:in_starlette"], ["/mcp", "/below/mcp", "/below/mcp/"]),
+    "FastAPI": ([*UVICORN, f"{HERE}:in_fastapi"], ["/mcp", "/below/mcp"]),
+    "FastAPI below a path": ([*UVICORN, "--root-path", "/api", f"{HERE}:in_fastapi"], ["/mcp", "/below/mcp"]),
+    "uvicorn below a path": ([*UVICORN, "--root-path", "/api", f"{HERE}:plain"], ["/mcp"]),
+    NO_LIFESPAN: ([*UVICORN, "--lifespan", "off", f"{HERE}:plain"], ["/mcp"]),
+}
+
+
+# Servers
+
+
+class RunningServer:
+    """A running server."""
+
+    def __init__(self, name: str, arguments: list[str], log: Path) -> None:
+        self.name = name
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self.log = log
+        self._log_before = 0
+        self._is_ending = False
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
+        environment.pop("WEB_CONCURRENCY", None)
+        command = [sys.executable, *(argument.replace("{port}", str(self.port)) for argument in arguments)]
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+        self._wait_until_it_listens()
+
+    def _wait_until_it_listens(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            assert self.process.poll() is None, self.log_text
+            assert time.monotonic() < deadline, self.log_text
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+
+    @property
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def stop(self) -> None:
+        """Ask the server to shut down."""
+        self._log_before = len(self.log_text)
+        self._is_ending = True
+        self.process.send_signal(signal.SIGTERM)
+
+    def end(self) -> None:
+        """Shut the server down within a time. Its log must have no errors or warnings."""
+        try:
+            if self.process.poll() is None and not self._is_ending:
+                self.stop()
+            self.process.wait(PATIENCE)
+        finally:
+            self.process.kill()
+            self.process.wait()
+        before, after = self.log_text[: self._log_before], self.log_text[self._log_before :]
+        assert not any(word in before for word in ("Traceback", "ERROR", "Warning", "Exception")), self.log_text
+        # Servers that cancel open requests log a traceback for them.
+        assert not any(word in after for word in ("never retrieved", "never awaited", "destroyed", "Warning")), (
+            self.log_text
+        )
+
+
+@pytest.fixture(scope="module", params=COMMANDS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[RunningServer]:
+    """Run one server of each kind."""
+    running = RunningServer(request.param, COMMANDS[request.param], tmp_path_factory.mktemp("server") / "log")
+    yield running
+    running.end()
+
+
+# A client
+
+
+class StreamingConnection:
+    """A connection for requests one after the other, whose responses can be read in pieces."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._host = host
+        self._parser = EventParser()
+        self._events: list[ServerSentEvent] = []
+        self._left: int | None = 0
+        self._is_chunked = False
+        self.status = 0
+        self.headers: dict[str, str] = {}
+
+    async def send(self, method: str, headers: dict[str, str], body: bytes | None = b"", path: str = "/mcp") -> None:
+        """Send a request, and read the head of the response."""
+        given = {"host": self._host, "accept": ACCEPT, "content-type": "application/json", **headers}
+        if body is not None:
+            given.setdefault("content-length", str(len(body)))
+        head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+        self._writer.write(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + (body or b""))
+        await self._read_head(method)
+
+    async def _read_head(self, method: str) -> None:
+        status, *lines = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
+        self.status = int(status.split()[1])
+        self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        self._parser, self._events = EventParser(), []
+        self._is_chunked = self.headers.get("transfer-encoding") == "chunked"
+        length = self.headers.get("content-length")
+        self._left = None if self._is_chunked else int(length or 0)
+        if method == "HEAD" or self.status == 204:
+            self._left = 0
+
+    async def piece(self) -> bytes:
+        """Return the next piece of the body, empty at its end."""
+        if not self._is_chunked:
+            assert self._left is not None
+            data = await self._reader.readexactly(self._left)
+            self._left = 0
+            return data
+        if self._left == 0:
+            return b""
+        size = int(await self._reader.readuntil(b"\r\n"), 16)
+        data = (await self._reader.readexactly(size + 2))[:-2]
+        if not size:
+            self._left = 0
+        return data
+
+    async def body(self) -> bytes:
+        """Return the rest of the body."""
+        parts: list[bytes] = []
+        while piece := await self.piece():
+            parts.append(piece)
+        return b"".join(parts)
+
+    async def event(self) -> ServerSentEvent:
+        """Return the next event."""
+        while not self._events:
+            piece = await self.piece()
+            assert piece, "the stream ended"
+            self._events += self._parser.feed(piece)
+        return self._events.pop(0)
+
+    async def next_message(self) -> Any:
+        """Return the next message."""
+        while not (event := await self.event()).data:
+            pass
+        assert isinstance(event.data, bytes)
+        return json.loads(event.data)
+
+    async def rest(self) -> list[Any]:
+        """Return all further messages."""
+        events = [*self._events, *self._parser.feed(await self.body())]
+        return messages(events)
+
+    async def read_to_close(self) -> None:
+        """Read until the server ends the response, or the connection."""
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await self.body()
+
+    async def call(self, name: str, *, id: Any = 1, path: str = "/mcp", meta: Any = None, **arguments: Any) -> None:
+        """Send a call on the newest revision."""
+        params: dict[str, Any] = {"name": name, "arguments": arguments, "_meta": {**MODERN, **(meta or {})}}
+        headers = {"mcp-protocol-version": DIALECT, "mcp-method": "tools/call", "mcp-name": name}
+        await self.send("POST", headers, message(id=id, method="tools/call", params=params), path)
+
+    async def listen(self, path: str = "/mcp") -> None:
+        """Open a subscription."""
+        params = {"notifications": {"toolsListChanged": True}, "_meta": MODERN}
+        headers = {"mcp-protocol-version": DIALECT, "mcp-method": "subscriptions/listen"}
+        await self.send("POST", headers, message(id="l", method="subscriptions/listen", params=params), path)
+
+    async def text(self) -> str:
+        """Return the text of a tool's result in a JSON response."""
+        answer = json.loads(await self.body())
+        return str(answer["result"]["content"][0]["text"])
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._writer.transport.abort()
+
+
+@asynccontextmanager
+async def connections(port: int, count: int = 2) -> AsyncGenerator[list[StreamingConnection]]:
+    """Open connections, and close them at the end."""
+    made = [
+        StreamingConnection(*await asyncio.open_connection("127.0.0.1", port), f"127.0.0.1:{port}")
+        for _ in range(count)
+    ]
+    try:
+        yield made
+    finally:
+        for each in made:
+            each.close()
+
+
+async def begin_session(connection: StreamingConnection) -> dict[str, str]:
+    """Begin a session, and return the headers for its requests."""
+    client: dict[str, Any] = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    params = {**client, "protocolVersion": "2025-11-25"}
+    await connection.send("POST", {}, message(id=0, method="initialize", params=params))
+    assert connection.status == 200, await connection.body()
+    headers = {"mcp-session-id": connection.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
+    assert json.loads(await connection.body())["result"]["protocolVersion"] == "2025-11-25"
+    await connection.send("POST", headers, message(method="notifications/initialized"))
+    assert (connection.status, await connection.body()) == (202, b"")
+    return headers
+
+
+def calling(name: str, id: Any = 1, **arguments: Any) -> bytes:
+    return message(id=id, method="tools/call", params={"name": name, "arguments": arguments})
+
+
+# Requests
+
+
+@in_loop
+async def _requests(port: int, path: str) -> None:
+    async with connections(port, 1) as (connection,):
+        for _ in range(3):
+            await connection.call("echo", path=path, text="ü")
+            assert (connection.status, await connection.text()) == (200, "ü")
+        await connection.call("report", path=path, meta={"progressToken": 1})
+        assert connection.headers["content-type"] == "text/event-stream"
+        assert connection.headers["x-accel-buffering"] == "no"
+        assert [each.get("method") for each in await connection.rest()] == [*["notifications/progress"] * 2, None]
+        await connection.call("turn", path=path)
+        assert await connection.text() == "turned"
+
+
+def test_requests_are_answered_in_order_on_one_connection(server: RunningServer) -> None:
+    _requests(server.port, "/mcp")
+
+
+REFUSED: list[tuple[str, dict[str, str], bytes, str, int]] = [
+    ("POST", {}, b"{", "/mcp", 400),
+    ("POST", {"mcp-session-id": "x"}, message(id=1, method="ping"), "/mcp", 404),
+    ("POST", {"content-type": "text/plain"}, b"{}", "/mcp", 415),
+    ("POST", {"accept": "text/html"}, b"{}", "/mcp", 406),
+    ("POST", {"origin": "http://evil.test"}, b"{}", "/mcp", 403),
+    ("POST", {"host": "evil.test"}, b"{}", "/mcp", 421),
+    ("PUT", {}, b"{}", "/mcp", 405),
+    ("HEAD", {}, b"", "/mcp", 405),
+    ("OPTIONS", {}, b"", "/mcp", 405),
+    ("GET", {}, b"", "/x", 404),
+    ("DELETE", {}, b"", "/mcp", 400),
+]
+
+
+@pytest.mark.parametrize(("method", "headers", "body", "path", "status"), REFUSED)
+def test_a_rejected_request_does_not_close_the_connection(
+    method: str, headers: dict[str, str], body: bytes, path: str, status: int, server: RunningServer
+) -> None:
+    @in_loop
+    async def main() -> None:
+        async with connections(server.port, 1) as (connection,):
+            await connection.send(method, headers, body, path)
+            assert connection.status == status
+            await connection.body()
+            await connection.call("echo")
+            assert await connection.text() == "echo"
+
+    main()
+
+
+def test_a_body_that_is_too_long_is_rejected_before_it_is_sent(server: RunningServer) -> None:
+    @in_loop
+    async def main() -> None:
+        async with connections(server.port) as (one, other):
+            await one.send("POST", {"content-length": "99999999"}, b"{")
+            assert one.status == 413
+            await other.call("echo", text="x" * 1_000_000)
+            assert await other.text() == "x" * 1_000_000
+
+    main()
+
+
+def test_a_call_is_cancelled_when_the_client_disconnects(server: RunningServer) -> None:
+    @in_loop
+    async def main() -> None:
+        async with connections(server.port) as (one, other):
+            before = await handler_endings(other)
+            waiting = asyncio.ensure_future(one.call("wait"))
+            await entered(other)
+            one.close()
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await waiting
+            while (after := await handler_endings(other)) == before:
+                await asyncio.sleep(0.01)
+            assert after == [*before, "cancelled"]
+
+    main()
+
+
+async def handler_endings(connection: StreamingConnection) -> list[str]:
+    """Return how the calls that waited have ended."""
+    await connection.call("handler_endings")
+    return [each for each in (await connection.text()).split() if each]
+
+
+async def entered(connection: StreamingConnection) -> None:
+    """Wait until a handler waits."""
+    await connection.call("reached")
+    assert await connection.text() == "reached"
+
+
+def test_a_listener_gets_changes_until_it_disconnects(server: RunningServer) -> None:
+    @in_loop
+    async def main() -> None:
+        async with connections(server.port, 3) as (one, two, other):
+            for each in (one, two):
+                await each.listen()
+                assert (await each.next_message())["method"] == "notifications/subscriptions/acknowledged"
+            await other.call("change")
+            assert await other.text() == "changed"
+            for each in (one, two):
+                assert (await each.next_message())["method"] == "notifications/tools/list_changed"
+            one.close()
+            await other.call("change")
+            await other.text()
+            assert (await two.next_message())["method"] == "notifications/tools/list_changed"
+
+    main()
+
+
+def test_a_session_continues_on_other_connections(server: RunningServer) -> None:
+    @in_loop
+    async def main() -> None:
+        async with connections(server.port, 4) as (one, two, three, other):
+            headers = await begin_session(one)
+            await two.send("GET", {**headers, "accept": "text/event-stream"})
+            assert two.status == 200
+            first = await two.event()
+            assert first.id
+            await other.call("change")
+            await other.text()
+            assert (await two.next_message())["method"] == "notifications/tools/list_changed"
+            await one.send("POST", headers, calling("wait"))
+            primed = await one.event()
+            one.close()
+            await three.send("GET", {**headers, "accept": "text/event-stream", "last-event-id": str(primed.id)})
+            assert three.status == 200
+            await other.call("release")
+            await other.text()
+            assert (await three.next_message())["result"]["content"][0]["text"] == "waited"
+            assert await three.rest() == []
+            await other.send("DELETE", headers)
+            assert (other.status, await other.body()) == (204, b"")
+            assert await two.rest() == []
+            await other.send("POST", headers, calling("echo"))
+            assert other.status == 404
+
+    main()
+
+
+def test_the_two_endpoints_of_2024_11_05_are_served(server: RunningServer) -> None:
+    @in_loop
+    async def main() -> None:
+        async with connections(server.port) as (one, other):
+            await one.send("GET", {"accept": "text/event-stream"}, path="/sse")
+            endpoint = await one.event()
+            assert isinstance(endpoint.data, bytes)
+            await other.send("POST", {}, message(id=1, method="ping"), endpoint.data.decode())
+            assert (other.status, await other.body()) == (202, b"")
+            assert await one.next_message() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+    main()
+
+
+def test_a_server_that_shuts_down_ends_its_streams(server: RunningServer) -> None:
+    """This is the last test of each server, since it shuts the server down."""
+    if server.name == "hypercorn" and sys.version_info >= (3, 12):
+        pytest.skip("from Python 3.12 on, hypercorn waits for all that is open before it tells the application")
+
+    @in_loop
+    async def main() -> None:
+        async with connections(server.port, 4) as (one, two, session, sse):
+            for each in (one, two):
+                await each.listen()
+                await each.next_message()
+            headers = await begin_session(session)
+            await session.send("GET", {**headers, "accept": "text/event-stream"})
+            await session.event()
+            await sse.send("GET", {"accept": "text/event-stream"}, path="/sse")
+            await sse.event()
+            begun = time.monotonic()
+            server.stop()
+            for each in (one, two):
+                if server.name == "granian":  # waits for open connections until it is killed
+                    await each.read_to_close()
+                    continue
+                cancelled, answer = await each.rest()
+                assert cancelled["method"] == "notifications/cancelled"
+                assert (answer["id"], answer["result"]["resultType"]) == ("l", "complete")
+            await session.read_to_close()
+            while server.process.poll() is None:
+                await asyncio.sleep(0.01)
+            assert time.monotonic() - begun < 10
+
+    main()
+
+
+@pytest.mark.parametrize("name", MOUNTED)
+def test_a_mounted_application_is_served(name: str, tmp_path: Path) -> None:
+    arguments, paths = MOUNTED[name]
+    running = RunningServer(name, arguments, tmp_path / "log")
+    try:
+        for path in paths:
+            _requests(running.port, path)
+
+        @in_loop
+        async def main() -> None:
+            async with connections(running.port) as (one, other):
+                await one.listen(paths[-1])
+                assert (await one.next_message())["method"] == "notifications/subscriptions/acknowledged"
+                await other.call("change", path=paths[0])
+                await other.text()
+                assert (await one.next_message())["method"] == "notifications/tools/list_changed"
+                running.stop()
+                if name == NO_LIFESPAN:  # then the server does not wait for the last messages
+                    await one.read_to_close()
+                    return
+                assert (await one.rest())[-1]["result"]["resultType"] == "complete"
+
+        main()
+    finally:
+        running.end()
+
+
+# The applications
+
+
+class ServedHandler(ToolHandler):
+    async def release(self, ctx: Any) -> str:
+        self.go.set()
+        self.go = asyncio.Event()
+        return "released"
+
+    async def handler_endings(self, ctx: Any) -> str:
+        return " ".join(self.ended)
+
+    async def reached(self, ctx: Any) -> str:
+        await self.entered.wait()
+        self.entered.clear()
+        return "reached"
+
+
+def plain() -> Any:
+    return typedmcp.asgi(ServedHandler(), sse_path="/sse", grace=1)
+
+
+def serve(port: int) -> None:
+    typedmcp.serve(ServedHandler(), "http", port=port, sse_path="/sse", grace=1)
+
+
+def in_starlette() -> Any:
+    from starlette.applications import Starlette
+    from starlette.routing import Mount, Route
+
+    app = plain()
+    return Starlette(routes=[Route("/mcp", app), Mount("/below", app)], lifespan=app.lifespan)
+
+
+def in_fastapi() -> Any:
+    from fastapi import FastAPI
+    from starlette.routing import Route
+
+    app = plain()
+    web = FastAPI(lifespan=app.lifespan)
+    web.router.routes.append(Route("/mcp", app))
+    web.mount("/below", app)
+    return web

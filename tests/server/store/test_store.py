@@ -1,0 +1,924 @@
+"""The behaviour of every store: one suite, run against each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from tests.helpers import run
+from tests.redis_server import RedisServer, shared_redis
+from typedmcp import UsageError
+from typedmcp.server.store import MessageCallback, Store, StoredEvent, StreamNotFoundError, TooManySessionsError
+from typedmcp.server.store.memory import MemoryStore
+from typedmcp.server.store.redis import RedisStore
+
+__all__ = ["shared_redis"]
+
+HOSTILE = "line\r\nline\n\0 \u2028 \ud800 \U0001f600 $3\r\nfoo\r\n"
+RAW = bytes(range(256)) + HOSTILE.encode("utf-8", "surrogatepass")
+FIELDS = {"revision": "2025-06-18", "client": HOSTILE, "empty": ""}
+
+
+@dataclass
+class Worker:
+    """An open store, and the messages that it has received."""
+
+    store: Store
+    messages: asyncio.Queue[tuple[int | None, bytes]] = field(default_factory=lambda: asyncio.Queue())
+
+    def on_message(self, number: int | None, message: bytes) -> None:
+        self.messages.put_nowait((number, message))
+
+
+class Clock:
+    """A clock that runs, and can be set forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+class World:
+    """Workers that share a state. In memory there is one worker under several names."""
+
+    def __init__(self, server: RedisServer | None) -> None:
+        self._server = server
+        self._prefix = f"{secrets.token_hex(4)}:"
+        self._clock = Clock()
+
+    def store(self, **options: Any) -> Store:
+        if self._server is None:
+            options.pop("lease", None)
+            return MemoryStore(clock=self._clock, **options)
+        options.setdefault("lease", 5.0)
+        return RedisStore(self._server.url, prefix=self._prefix, **options)
+
+    def advance(self, seconds: float) -> None:
+        """Advance the time for sessions and streams, but not for the leases of workers."""
+        if self._server is None:
+            self._clock.ahead += seconds
+        else:
+            self._server.advance(self._prefix, seconds)
+
+    @asynccontextmanager
+    async def worker(self, **options: Any) -> AsyncGenerator[Worker]:
+        worker = Worker(self.store(**options))
+        await worker.store.open(worker.on_message)
+        try:
+            yield worker
+        finally:
+            await worker.store.close()
+
+    @asynccontextmanager
+    async def workers(self, **options: Any) -> AsyncGenerator[tuple[Worker, Worker]]:
+        """Open two workers, or one that is used twice."""
+        async with self.worker(**options) as one:
+            if self._server is None:
+                yield one, one
+                return
+            async with self.worker(**options) as other:
+                yield one, other
+
+
+@pytest.fixture(params=["memory", "redis"])
+def world(request: pytest.FixtureRequest) -> World:
+    return World(None if request.param == "memory" else request.getfixturevalue("shared_redis"))
+
+
+async def collect(store: Store, stream: str, after: int = 0, session: str = "s") -> list[StoredEvent]:
+    """Return all events of a stream, up to its last one."""
+    found: list[StoredEvent] = []
+    batches = 0
+    async for events in store.follow_stream(session, stream, after):
+        assert events or not batches, "only the first one may be empty"
+        batches += 1
+        found.extend(events)
+    assert batches, "the first one comes at once"
+    return found
+
+
+def numbered(*data: bytes, first: int = 1) -> list[StoredEvent]:
+    return [StoredEvent(number, each) for number, each in enumerate(data, first)]
+
+
+async def following(store: Store, stream: str, after: int = 0) -> asyncio.Task[list[StoredEvent]]:
+    """Follow a stream in a task, and give it time to begin to wait."""
+    task = asyncio.ensure_future(collect(store, stream, after))
+    await asyncio.sleep(0.01)
+    return task
+
+
+# Sessions
+
+
+def test_a_session_is_visible_to_every_worker(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            await one.store.create_session("s", FIELDS)
+            assert await other.store.load_session("s") == FIELDS
+            assert await other.store.load_session("t") is None
+
+    run(main())
+
+
+def test_a_session_may_have_no_fields(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            await worker.store.create_session("s", {})
+            assert await worker.store.load_session("s") == {}
+            assert await worker.store.update_session("s", {"a": None})
+            assert await worker.store.load_session("s") == {}
+
+    run(main())
+
+
+def test_loaded_fields_are_a_copy(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            given = dict(FIELDS)
+            await worker.store.create_session("s", given)
+            given.clear()
+            loaded = await worker.store.load_session("s")
+            assert loaded == FIELDS
+            assert loaded is not None
+            loaded.clear()
+            assert await worker.store.load_session("s") == FIELDS
+
+    run(main())
+
+
+def test_fields_can_be_set_and_deleted(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            await worker.store.create_session("s", {"a": "1", "b": "2"})
+            assert await worker.store.update_session("s", {"a": None, "b": "3", "c": HOSTILE, "d": None})
+            assert await worker.store.load_session("s") == {"b": "3", "c": HOSTILE}
+            assert await worker.store.update_session("s", {})
+            assert not await worker.store.update_session("t", {"a": "1"})
+            assert await worker.store.load_session("t") is None
+
+    run(main())
+
+
+def test_concurrent_updates_of_different_fields_are_all_kept(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            await one.store.create_session("s", {})
+            stores = (one.store, other.store)
+            names = [str(number) for number in range(40)]
+            changes = [stores[at % 2].update_session("s", {name: name}) for at, name in enumerate(names)]
+            assert all(await asyncio.gather(*changes))
+            assert await one.store.load_session("s") == {name: name for name in names}
+
+    run(main())
+
+
+def test_a_session_can_be_deleted_once(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            await one.store.create_session("s", FIELDS)
+            assert await other.store.delete_session("s")
+            assert not await one.store.delete_session("s")
+            assert await one.store.load_session("s") is None
+            assert not await one.store.update_session("s", {"a": "1"})
+
+    run(main())
+
+
+def test_an_unused_session_expires_and_its_followers_get_an_error(world: World) -> None:
+    async def main() -> None:
+        async with world.worker(ttl=0.5, lease=0.6) as worker:
+            await worker.store.create_session("s", FIELDS)
+            await worker.store.create_stream("s", "a", b"final_event")
+            with pytest.raises(StreamNotFoundError):  # found by a sweep, since nothing else happens
+                await collect(worker.store, "a")
+            assert await worker.store.load_session("s") is None
+            assert not await worker.store.update_session("s", {"a": "1"})
+            assert not await worker.store.delete_session("s")
+            with pytest.raises(StreamNotFoundError):
+                await worker.store.append_events("s", "a", [b"1"])
+
+    run(main())
+
+
+@pytest.mark.parametrize("use", ["load", "change", "append"])
+def test_a_session_in_use_does_not_expire(world: World, use: str) -> None:
+    async def main() -> None:
+        async with world.worker(ttl=100) as worker:
+            store = worker.store
+            uses: dict[str, Callable[[], Any]] = {
+                "load": lambda: store.load_session("s"),
+                "change": lambda: store.update_session("s", {"a": "1"}),
+                "append": lambda: store.append_events("s", "a", [b"1"]),
+            }
+            await store.create_session("s", FIELDS)
+            await store.create_stream("s", "a", b"final_event")
+            for _ in range(3):
+                world.advance(60)
+                assert await uses[use]()
+            assert await store.append_events("s", "a", [b"1"])  # the stream stays with its session
+            world.advance(101)
+            assert not await uses["change"]()
+
+    run(main())
+
+
+def test_sessions_beyond_the_limit_are_rejected(world: World) -> None:
+    async def main() -> None:
+        async with world.workers(sessions=3) as (one, other):
+            for name in "abc":
+                await one.store.create_session(name, {})
+            with pytest.raises(TooManySessionsError):
+                await other.store.create_session("d", {})
+            assert await one.store.load_session("d") is None
+            await one.store.delete_session("b")
+            await other.store.create_session("d", {})
+
+    run(main())
+
+
+def test_ended_sessions_do_not_count_toward_the_limit(world: World) -> None:
+    async def main() -> None:
+        async with world.worker(sessions=300) as worker:
+            await asyncio.gather(*(worker.store.create_session(str(number), {}) for number in range(300)))
+            world.advance(1801)
+            await asyncio.gather(*(worker.store.create_session(f"new {number}", {}) for number in range(300)))
+
+    run(main())
+
+
+# Streams
+
+
+def test_events_are_numbered_from_one(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            await worker.store.create_session("s", {})
+            await worker.store.create_stream("s", "a", b"final_event")
+            assert await worker.store.append_events("s", "a", []) == 0
+            assert await worker.store.append_events("s", "a", [RAW]) == 1
+            assert await worker.store.append_events("s", "a", [b"", b"3"]) == 3
+            assert await worker.store.append_events("s", "a", []) == 3
+            assert await worker.store.append_events("s", "a", [b"4"], last=True) == 4
+            assert await collect(worker.store, "a") == numbered(RAW, b"", b"3", b"4")
+            assert await collect(worker.store, "a", 2) == numbered(b"3", b"4", first=3)
+            assert await collect(worker.store, "a", 4) == []
+
+    run(main())
+
+
+def test_a_stream_may_end_without_a_further_event(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            await worker.store.create_session("s", {})
+            await worker.store.create_stream("s", "a", b"final_event")
+            assert await worker.store.append_events("s", "a", [], last=True) == 0
+            assert await collect(worker.store, "a") == []
+
+    run(main())
+
+
+def test_followers_on_any_worker_get_stored_and_new_events(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            await one.store.create_session("s", {})
+            await one.store.create_stream("s", "a", b"final_event")
+            await one.store.append_events("s", "a", [b"1", b"2"])
+            tasks = [await following(store, "a", after) for store in (one.store, other.store) for after in (0, 1)]
+            for number in range(3, 50):
+                assert await one.store.append_events("s", "a", [b"%d" % number]) == number
+            await one.store.append_events("s", "a", [b"50"], last=True)
+            whole = numbered(*(b"%d" % number for number in range(1, 51)))
+            assert [await task for task in tasks] == [whole, whole[1:], whole, whole[1:]]
+
+    run(main())
+
+
+def test_an_event_reaches_followers_without_delay(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            await one.store.create_session("s", {})
+            await one.store.create_stream("s", "a", b"final_event")
+            follower = aiter(other.store.follow_stream("s", "a", 0))
+            assert await asyncio.wait_for(anext(follower), 1) == []
+            for number in range(1, 20):
+                coming = asyncio.ensure_future(anext(follower))
+                await asyncio.sleep(0.002 if number % 2 else 0)
+                await one.store.append_events("s", "a", [b"x"])
+                assert await asyncio.wait_for(coming, 1) == [StoredEvent(number, b"x")]
+            await one.store.append_events("s", "a", [], last=True)
+            assert await anext(follower, None) is None
+
+    run(main())
+
+
+def test_a_cancelled_follower_does_not_disturb_others(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            await worker.store.create_session("s", {})
+            await worker.store.create_stream("s", "a", b"final_event")
+            tasks = [await following(worker.store, "a") for _ in range(3)]
+            tasks[1].cancel()
+            await worker.store.append_events("s", "a", [b"1"], last=True)
+            assert await tasks[0] == await tasks[2] == numbered(b"1")
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[1]
+
+    run(main())
+
+
+def test_streams_are_independent(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            for session in "st":
+                await worker.store.create_session(session, {})
+                for stream in "ab":
+                    await worker.store.create_stream(session, stream, b"final_event")
+                    await worker.store.append_events(session, stream, [(session + stream).encode()], last=True)
+            for session in "st":
+                for stream in "ab":
+                    found = await collect(worker.store, stream, session=session)
+                    assert found == numbered((session + stream).encode())
+
+    run(main())
+
+
+@pytest.mark.parametrize("limits", [{"events": 3}, {"event_bytes": 30}, {"events": 3, "event_bytes": 1000}])
+def test_followers_get_an_error_instead_of_a_gap_after_dropped_events(world: World, limits: dict[str, int]) -> None:
+    async def main() -> None:
+        async with world.worker(**limits) as worker:
+            await worker.store.create_session("s", {})
+            await worker.store.create_stream("s", "a", b"final_event")
+            data = [b"%010d" % number for number in range(1, 8)]
+            assert await worker.store.append_events("s", "a", data[:5]) == 5
+            assert await worker.store.append_events("s", "a", data[5:], last=True) == 7
+            for after in range(4):
+                with pytest.raises(StreamNotFoundError):
+                    await collect(worker.store, "a", after)
+            assert await collect(worker.store, "a", 4) == numbered(*data[4:], first=5)
+
+    run(main())
+
+
+def test_the_newest_event_is_kept_whatever_its_size(world: World) -> None:
+    async def main() -> None:
+        async with world.worker(event_bytes=10) as worker:
+            await worker.store.create_session("s", {})
+            await worker.store.create_stream("s", "a", b"final_event")
+            await worker.store.append_events("s", "a", [b"1", b"2" * 100])
+            assert await worker.store.append_events("s", "a", [b"3" * 10_000_000], last=True) == 3
+            assert await collect(worker.store, "a", 2) == [StoredEvent(3, b"3" * 10_000_000)]
+            with pytest.raises(StreamNotFoundError):
+                await collect(worker.store, "a", 1)
+
+    run(main())
+
+
+def test_a_follower_that_is_too_slow_gets_an_error(world: World) -> None:
+    async def main() -> None:
+        async with world.worker(events=2) as worker:
+            await worker.store.create_session("s", {})
+            await worker.store.create_stream("s", "a", b"final_event")
+            await worker.store.append_events("s", "a", [b"1"])
+            follower = aiter(worker.store.follow_stream("s", "a", 0))
+            assert await anext(follower) == numbered(b"1")
+            await worker.store.append_events("s", "a", [b"2", b"3", b"4"])
+            with pytest.raises(StreamNotFoundError):
+                await anext(follower)
+
+    run(main())
+
+
+def test_an_ended_stream_rejects_events(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            await worker.store.create_session("s", {})
+            await worker.store.create_stream("s", "a", b"final_event")
+            await worker.store.append_events("s", "a", [b"1"], last=True)
+            for last in (False, True):
+                with pytest.raises(StreamNotFoundError):
+                    await worker.store.append_events("s", "a", [b"2"], last=last)
+            assert await collect(worker.store, "a") == numbered(b"1")
+
+    run(main())
+
+
+def test_missing_sessions_and_streams_raise_stream_not_found(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            store = worker.store
+            with pytest.raises(StreamNotFoundError):
+                await store.create_stream("s", "a", b"final_event")
+            with pytest.raises(StreamNotFoundError):
+                await collect(store, "a")
+            await store.create_session("s", {})
+            with pytest.raises(StreamNotFoundError):
+                await store.append_events("s", "a", [b"1"])
+            with pytest.raises(StreamNotFoundError):
+                await collect(store, "a")
+            await store.create_stream("s", "a", b"final_event")
+            for after in (-1, 1, 1 << 70):  # numbers that this stream never had
+                with pytest.raises(StreamNotFoundError):
+                    await collect(store, "a", after)
+
+    run(main())
+
+
+def test_deleting_a_session_deletes_its_streams(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            await one.store.create_session("s", {})
+            for name in "abc":
+                await one.store.create_stream("s", name, b"final_event")
+            await one.store.append_events("s", "c", [b"1"], last=True)
+            tasks = [await following(store, name) for store in (one.store, other.store) for name in "ab"]
+            await other.store.delete_session("s")
+            for task in tasks:
+                with pytest.raises(StreamNotFoundError):
+                    await task
+            with pytest.raises(StreamNotFoundError):
+                await one.store.append_events("s", "a", [b"1"])
+            await one.store.create_session("s", {})
+            for name in "abc":
+                with pytest.raises(StreamNotFoundError):
+                    await collect(one.store, name)
+
+    run(main())
+
+
+def test_an_ended_stream_is_kept_for_a_time(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            await worker.store.create_session("s", {})
+            await worker.store.create_stream("s", "a", b"final_event")
+            await worker.store.append_events("s", "a", [b"1"], last=True)
+            world.advance(100)
+            assert await collect(worker.store, "a") == numbered(b"1")
+            world.advance(201)
+            with pytest.raises(StreamNotFoundError):
+                await collect(worker.store, "a")
+            assert await worker.store.load_session("s") == {}
+
+    run(main())
+
+
+def test_open_streams_of_a_closing_worker_get_their_final_events(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as other, world.worker() as one:
+            store = one.store if one.store.is_shared else other.store
+            await store.create_session("s", {})
+            for name in "abc":
+                await store.create_stream("s", name, b"will of " + name.encode())
+            await store.append_events("s", "a", [b"1"])
+            await store.append_events("s", "c", [b"1"], last=True)
+            tasks = [await following(other.store, name) for name in "abc"]
+            await store.close()
+            assert await tasks[0] == numbered(b"1", b"will of a")
+            assert await tasks[1] == numbered(b"will of b")
+            assert await tasks[2] == numbered(b"1")
+            assert await collect(other.store, "b") == numbered(b"will of b")
+
+    run(main())
+
+
+# Messages between workers
+
+
+def test_a_message_reaches_one_worker(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            for number in range(20):
+                await one.store.send(other.store.worker, b"%d" % number)
+            await one.store.send("nobody", b"lost")
+            await one.store.send(other.store.worker, RAW)
+            received = [await other.messages.get() for _ in range(21)]
+            assert received == [*((None, b"%d" % number) for number in range(20)), (None, RAW)]
+            await one.store.send(one.store.worker, b"myself")
+            assert await one.messages.get() == (None, b"myself")
+            assert one.messages.empty()
+            assert other.messages.empty()
+
+    run(main())
+
+
+def test_published_messages_reach_all_workers_in_the_same_order(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            stores = (one.store, other.store)
+            sent = await asyncio.gather(*(stores[at % 2].publish(b"%d" % at) for at in range(100)))
+            numbers = {number: b"%d" % at for at, number in enumerate(sent)}
+            assert len(numbers) == 100
+            for worker in {id(one): one, id(other): other}.values():
+                received = [await worker.messages.get() for _ in range(100)]
+                assert received == sorted(numbers.items())
+                assert worker.messages.empty()
+
+    run(main())
+
+
+def test_sent_and_published_messages_arrive_in_the_order_of_sending(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            for number in range(30):
+                message = b"%d" % number
+                await (one.store.publish(message) if number % 3 else one.store.send(other.store.worker, message))
+            assert [(await other.messages.get())[1] for _ in range(30)] == [b"%d" % number for number in range(30)]
+
+    run(main())
+
+
+def test_published_messages_can_be_fetched_later(world: World) -> None:
+    async def main() -> None:
+        async with world.workers(backlog=5) as (one, other):
+            assert await one.store.messages_after(0) == []
+            numbers = [await one.store.publish(b"%d" % at) for at in range(5)]
+            whole = [StoredEvent(number, b"%d" % at) for at, number in enumerate(numbers)]
+            assert await other.store.messages_after(0) == whole
+            numbers.append(await other.store.publish(RAW))
+            whole.append(StoredEvent(numbers[-1], RAW))
+            assert await one.store.messages_after(0) is None
+            for at, number in enumerate(numbers):
+                assert await one.store.messages_after(number) == whole[at + 1 :]
+            await one.store.publish(b"7")
+            assert await one.store.messages_after(numbers[0]) is None
+            assert await one.store.messages_after(numbers[2]) is not None
+            for unknown in (-1, numbers[-1] + (1 << 52), 1 << 70):
+                assert await one.store.messages_after(unknown) is None
+
+    run(main())
+
+
+def test_a_worker_gets_no_messages_from_before_it_opened(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as one:
+            await one.store.publish(b"early")
+            async with world.worker() as other:
+                await other.store.publish(b"late")
+                assert (await other.messages.get())[1] == b"late"
+
+    run(main())
+
+
+def test_a_message_that_cannot_be_handled_is_logged_and_the_next_is_delivered(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        received: asyncio.Queue[bytes] = asyncio.Queue()
+
+        def on_message(number: int | None, message: bytes) -> None:
+            received.put_nowait(message)
+            raise RuntimeError("deaf")
+
+        store = world.store()
+        await store.open(on_message)
+        await store.publish(b"1")
+        await store.send(store.worker, b"2")
+        assert [await received.get(), await received.get()] == [b"1", b"2"]
+        await store.close()
+
+    with caplog.at_level(logging.ERROR, "typedmcp"):
+        run(main())
+    assert [record.name for record in caplog.records] == ["typedmcp"] * 2
+
+
+def test_workers_have_short_unique_names(world: World) -> None:
+    names = [world.store().worker for _ in range(100)]
+    assert len(set(names)) == 100
+    assert all(name.isalnum() and len(name) <= 12 for name in names)
+
+
+@pytest.mark.parametrize("name", ["ttl", "sessions", "events", "event_bytes", "keep", "backlog"])
+def test_limits_must_be_positive(world: World, name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} must be positive"):
+        world.store(**cast(Any, {name: 0}))
+
+
+# Random operations
+
+
+LIMITS: dict[str, Any] = {"ttl": 1000, "keep": 500, "sessions": 2, "events": 4, "event_bytes": 30, "backlog": 3}
+
+
+@dataclass
+class ModelStream:
+    events: list[bytes] = field(default_factory=lambda: list[bytes]())
+    ended: float | None = None
+
+    def after(self, number: int) -> list[StoredEvent]:
+        """A stream with all its events; the kept ones are the newest within the limits, and at least one."""
+        kept = len(self.events)
+        while kept > 1 and (kept > LIMITS["events"] or sum(map(len, self.events[-kept:])) > LIMITS["event_bytes"]):
+            kept -= 1
+        if not len(self.events) - kept <= number <= len(self.events):
+            raise StreamNotFoundError
+        return numbered(*self.events[number:], first=number + 1)
+
+
+@dataclass
+class ModelSession:
+    fields: dict[str, str]
+    used: float
+    streams: dict[str, ModelStream] = field(default_factory=lambda: dict[str, ModelStream]())
+
+
+class Model:
+    """A store that keeps everything, and decides by the clock what has expired."""
+
+    worker = "model"
+    is_shared = False
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.sessions: dict[str, ModelSession] = {}
+        self.messages: list[bytes] = []
+
+    async def open(self, on_message: MessageCallback) -> None:
+        self.on_message = on_message
+
+    async def close(self) -> None:
+        pass
+
+    def alive(self) -> dict[str, ModelSession]:
+        now = self.clock()
+        return {name: session for name, session in self.sessions.items() if session.used + LIMITS["ttl"] > now}
+
+    def used(self, name: str) -> ModelSession:
+        if name not in self.alive():
+            raise StreamNotFoundError
+        self.sessions[name].used = self.clock()
+        return self.sessions[name]
+
+    def stream(self, session: str, name: str) -> ModelStream:
+        found = self.alive()[session].streams.get(name) if session in self.alive() else None
+        if found is None or (found.ended is not None and found.ended + LIMITS["keep"] <= self.clock()):
+            raise StreamNotFoundError
+        return found
+
+    async def create_session(self, session: str, fields: Mapping[str, str]) -> None:
+        self.sessions.pop(session, None)
+        if len(self.alive()) >= LIMITS["sessions"]:
+            raise TooManySessionsError
+        self.sessions[session] = ModelSession(dict(fields), self.clock())
+
+    async def load_session(self, session: str) -> dict[str, str] | None:
+        return dict(self.used(session).fields) if session in self.alive() else None
+
+    async def update_session(self, session: str, fields: Mapping[str, str | None]) -> bool:
+        if session not in self.alive():
+            return False
+        found = self.used(session)
+        whole = {**found.fields, **fields}
+        found.fields = {name: value for name, value in whole.items() if value is not None}
+        return True
+
+    async def delete_session(self, session: str) -> bool:
+        was_there = session in self.alive()
+        self.sessions.pop(session, None)
+        return was_there
+
+    async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
+        self.used(session).streams[stream] = ModelStream()
+
+    async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
+        self.used(session)
+        found = self.stream(session, stream)
+        if found.ended is not None:
+            raise StreamNotFoundError
+        found.events.extend(events)
+        found.ended = self.clock() if last else None
+        return len(found.events)
+
+    async def follow_stream(self, session: str, stream: str, after: int) -> AsyncIterator[Sequence[StoredEvent]]:
+        found = self.stream(session, stream)
+        yield found.after(after)
+        if found.ended is None:
+            await asyncio.Event().wait()
+
+    async def send(self, worker: str, message: bytes) -> None:
+        self.on_message(None, message)
+
+    async def publish(self, message: bytes) -> int:
+        self.messages.append(message)
+        self.on_message(len(self.messages), message)
+        return len(self.messages)
+
+    async def messages_after(self, after: int) -> list[StoredEvent] | None:
+        if not len(self.messages) - LIMITS["backlog"] <= after <= len(self.messages):
+            return None
+        return numbered(*self.messages[after:], first=after + 1)
+
+
+class StoresBehaveAlike(RuleBasedStateMachine):
+    """Random operations on two stores, with the same results. The first one only waits when it has to."""
+
+    names = st.sampled_from("ab")
+    data = st.lists(st.binary(max_size=12), max_size=3)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.clock = Clock()
+        self.one, self.other = map(Worker, self.stores())
+        self.numbers: list[tuple[int, int]] = [(0, 0)]
+        for worker in (self.one, self.other):
+            self.runner.run(worker.store.open(worker.on_message))
+
+    def stores(self) -> tuple[Store, Store]:
+        return Model(self.clock), MemoryStore(clock=self.clock, **LIMITS)
+
+    def age(self, seconds: float) -> None:
+        self.clock.ahead += seconds
+
+    def teardown(self) -> None:
+        for worker in (self.one, self.other):
+            self.runner.run(worker.store.close())
+        self.runner.close()
+
+    def compare(self, operation: Callable[[Store], Coroutine[Any, Any, Any]]) -> Any:
+        async def answer(store: Store) -> Any:
+            try:
+                return await operation(store)
+            except (StreamNotFoundError, TooManySessionsError) as error:
+                return type(error)
+
+        expected = self.runner.run(answer(self.one.store))
+        assert self.runner.run(answer(self.other.store)) == expected
+        return expected
+
+    @rule(session=names, fields=st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2))
+    def create_session(self, session: str, fields: dict[str, str]) -> None:
+        self.compare(lambda store: store.create_session(session, fields))
+
+    @rule(session=names)
+    def load_session(self, session: str) -> None:
+        self.compare(lambda store: store.load_session(session))
+
+    @rule(session=names, fields=st.dictionaries(st.text(max_size=1), st.none() | st.text(max_size=3), max_size=3))
+    def update_session(self, session: str, fields: dict[str, str | None]) -> None:
+        self.compare(lambda store: store.update_session(session, fields))
+
+    @rule(session=names)
+    def delete_session(self, session: str) -> None:
+        self.compare(lambda store: store.delete_session(session))
+
+    @rule(session=names, stream=names)
+    def create_stream(self, session: str, stream: str) -> None:
+        self.compare(lambda store: store.create_stream(session, stream, b"final_event"))
+
+    @rule(session=names, stream=names, events=data, last=st.booleans())
+    def append_events(self, session: str, stream: str, events: list[bytes], last: bool) -> None:
+        self.compare(lambda store: store.append_events(session, stream, events, last=last))
+
+    @rule(session=names, stream=names, after=st.integers(-1, 8))
+    def follow_stream(self, session: str, stream: str, after: int) -> None:
+        async def first(store: Store) -> Any:
+            events = aiter(store.follow_stream(session, stream, after))
+            coming = asyncio.ensure_future(anext(events, None))
+            if store is self.one.store:
+                await asyncio.sleep(0)  # enough for an operation that does not wait
+                coming.cancel()
+            try:
+                return await coming
+            except asyncio.CancelledError:
+                return "waits"
+
+        async def alike() -> None:
+            expected = await attempt(first(self.one.store))
+            if expected != "waits":
+                assert await attempt(first(self.other.store)) == expected
+
+        async def attempt(coming: Coroutine[Any, Any, Any]) -> Any:
+            try:
+                return await coming
+            except StreamNotFoundError:
+                return StreamNotFoundError
+
+        self.runner.run(alike())
+
+    @rule(message=st.binary(max_size=5))
+    def publish(self, message: bytes) -> None:
+        numbers = [self.runner.run(worker.store.publish(message)) for worker in (self.one, self.other)]
+        self.numbers.append((numbers[0], numbers[1]))
+        for worker, number in zip((self.one, self.other), numbers, strict=True):
+            assert self.runner.run(worker.messages.get()) == (number, message)
+
+    @rule(at=st.integers(0, 10))
+    def published(self, at: int) -> None:
+        after = self.numbers[at % len(self.numbers)]
+        answers = [
+            self.runner.run(worker.store.messages_after(number))
+            for worker, number in zip((self.one, self.other), after, strict=True)
+        ]
+        texts = [None if answer is None else [event.data for event in answer] for answer in answers]
+        assert texts[0] == texts[1]
+
+    @rule()
+    def advance(self) -> None:
+        self.age(300)  # no sum of these is near a limit, so the duration of a step does not matter
+
+
+def check(machine: type[RuleBasedStateMachine], examples: int) -> None:
+    """Run a state machine, in the same way each time."""
+    case: Any = cast(Any, machine).TestCase
+    case.settings = settings(
+        max_examples=examples,
+        stateful_step_count=40,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],  # shrinking a case takes longer than reading it
+        suppress_health_check=[*cast(Any, HealthCheck)],
+    )
+    case("runTest").runTest()
+
+
+def test_the_memory_store_behaves_like_its_model() -> None:
+    check(StoresBehaveAlike, 30)
+
+
+@pytest.mark.long
+def test_the_memory_store_behaves_like_its_model_in_long_runs() -> None:
+    check(StoresBehaveAlike, 400)
+
+
+# The store in memory
+
+
+def objects(store: MemoryStore) -> Sequence[int]:
+    """Return the numbers of sessions and of ended streams in memory."""
+    private: Any = store
+    return len(private._sessions), len(private._ended)
+
+
+def test_a_sweep_drops_sessions_in_the_order_of_their_use() -> None:
+    async def main() -> None:
+        clock = Clock()
+        store = MemoryStore(ttl=10, keep=5, sessions=3, clock=clock)
+        for name in "abc":
+            await store.create_session(name, {})
+        await store.create_stream("a", "x", b"")
+        await store.append_events("a", "x", [b"1"], last=True)
+        clock.ahead = 9.0
+        assert await store.load_session("a") == {}
+        clock.ahead = 10.5
+        await store.create_session("d", {})
+        assert objects(store) == (2, 0)
+        assert [await store.load_session(name) for name in "abcd"] == [{}, None, None, {}]
+        with pytest.raises(StreamNotFoundError):
+            await store.append_events("a", "x", [b"2"])
+        await store.delete_session("a")
+        await store.delete_session("d")
+        assert objects(store) == (0, 0)
+        await store.close()
+
+    run(main())
+
+
+def test_an_idle_store_sweeps_by_itself_and_then_stops() -> None:
+    async def main() -> None:
+        store = MemoryStore(ttl=0.05, keep=0.02)
+        for number in range(10):
+            await store.create_session(str(number), {})
+            await store.create_stream(str(number), "a", b"")
+            await store.append_events(str(number), "a", [b"1"], last=True)
+        while objects(store) != (0, 0):
+            await asyncio.sleep(0.01)
+        while any(not handle.cancelled() for handle in timers(store)):
+            await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def timers(store: MemoryStore) -> list[asyncio.TimerHandle]:
+    """Return the timer of a store, if it has one."""
+    private: Any = store
+    return [] if private._sweep_timer is None else [private._sweep_timer]
+
+
+def test_ended_streams_beyond_the_limit_of_bytes_are_dropped() -> None:
+    async def main() -> None:
+        store = MemoryStore(ended_bytes=100)
+        await store.open(lambda _number, _news: None)
+        await store.create_session("s", {})
+        for name in "abc":
+            await store.create_stream("s", name, b"final_event")
+            await store.append_events("s", name, [b"x" * 40], last=True)
+        with pytest.raises(StreamNotFoundError):
+            await collect(store, "a")
+        assert await collect(store, "c") == numbered(b"x" * 40)
+        await store.close()
+
+    run(main())

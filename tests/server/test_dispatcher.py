@@ -1,0 +1,147 @@
+"""The fast path of the dispatcher: what it takes, and that it sends what the slow path sends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.helpers import CLIENT, DIALECT, LEGACY, call, frame
+from typedmcp import Limits, ServerConfig, memory_pair
+from typedmcp.dialect import structs
+from typedmcp.server.connection import ServerConnection
+from typedmcp.server.dispatcher import Dispatcher
+
+
+class Tools:
+    def call_tool(self, params: Any, _ctx: Any) -> structs.CallToolResult:
+        raise NotImplementedError
+
+
+class Recorder(Dispatcher):
+    """A dispatcher that keeps the responses of the slow path."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        super().__init__(config)
+        self.sent: list[bytes] = []
+
+    def send_response(self, sink: Any, line: bytes, code: int | None = None) -> None:
+        self.sent.append(line)
+
+
+def dispatcher_for(revision: str, **options: Any) -> Recorder:
+    """Return a dispatcher that is ready for requests of a revision."""
+    dispatcher = Recorder(ServerConfig(Tools(), name="s", version="100%", **options))
+    if revision in LEGACY:
+        dispatcher.dispatch(frame(id=0, method="initialize", params={**CLIENT, "protocolVersion": revision}))
+        dispatcher.dispatch(frame(method="notifications/initialized"))
+    dispatcher.sent.clear()
+    return dispatcher
+
+
+def result(text: str = "hello", meta: Mapping[str, Any] | None = None) -> structs.CallToolResult:
+    made = structs.CallToolResult(result_type="complete", content=[structs.TextContent(text=text)])
+    if meta is not None:
+        made.meta = structs.from_builtins(dict(meta), structs.ResultMetaObject)
+    return made
+
+
+@pytest.mark.parametrize("revision", [DIALECT, *LEGACY])
+@pytest.mark.parametrize("id", [7, "seven"])
+@pytest.mark.parametrize("made", [result(), result("%d\u2028"), result(meta={"a": 1})], ids=["plain", "odd", "meta"])
+def test_the_fast_path_sends_what_the_slow_path_sends(revision: str, id: Any, made: structs.CallToolResult) -> None:
+    dispatcher = dispatcher_for(revision)
+    line = call(revision, id, name="x", arguments={})
+    for _ in range(2):  # the slow path compiles the converters
+        slow = dispatcher.decode_request(line)
+        assert slow is not None
+        dispatcher.ensure_registered(slow)
+        dispatcher.respond(slow, made)
+    fast = dispatcher.decode_request(line)
+    assert fast is not None
+    encoded = dispatcher.encode_result(fast, made)
+    assert encoded is not None
+    assert json.loads(encoded) == json.loads(dispatcher.sent[-1])
+    assert fast.is_answered
+    assert dispatcher.in_flight == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"nonsense",
+        b"[]",
+        frame(id=1, method="x/y"),
+        frame(id=1, method="tools/call", params={"name": "x"}),
+        frame(id=None, method="tools/call"),
+        frame(method="notifications/cancelled", params={"requestId": 1}),
+        frame(id=1, result={}),
+        call(DIALECT, 1, name=3),
+        call(DIALECT, 1, name="x", requestState="s"),
+        call(DIALECT, 1, name="x", inputResponses={}),
+    ],
+)
+def test_messages_that_need_a_second_look_leave_the_fast_path(line: bytes) -> None:
+    assert dispatcher_for(DIALECT).decode_request(line) is None
+
+
+def test_requests_beyond_the_limit_and_with_an_id_in_flight_leave_the_fast_path() -> None:
+    dispatcher = dispatcher_for(DIALECT, limits=Limits(requests_in_flight=2))
+    ctx = dispatcher.decode_request(call(DIALECT, 1, name="x"))
+    assert ctx is not None
+    dispatcher.ensure_registered(ctx)
+    assert dispatcher.decode_request(call(DIALECT, 1, name="x")) is None
+    other = dispatcher.decode_request(call(DIALECT, 2, name="x"))
+    assert other is not None
+    dispatcher.ensure_registered(other)
+    assert dispatcher.decode_request(call(DIALECT, 3, name="x")) is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        None,
+        {},
+        structs.ListToolsResult(result_type="complete", tools=[], cache_scope="public", ttl_ms=0),
+        result("null"),
+        structs.CallToolResult(result_type="complete", content=[], structured_content=msgspec.Raw(b'{"a":\n1}')),
+        structs.CallToolResult(result_type="complete", content=[], structured_content={"a": float("nan")}),
+    ],
+    ids=["None", "a dict", "another result", "the text null", "encoded lines", "NaN"],
+)
+def test_results_that_need_a_second_look_leave_the_fast_path(made: Any) -> None:
+    dispatcher = dispatcher_for(DIALECT)
+    warm = dispatcher.decode_request(call(DIALECT, 1, name="x"))
+    assert warm is not None
+    dispatcher.ensure_registered(warm)
+    dispatcher.respond(warm, result())
+    ctx = dispatcher.decode_request(call(DIALECT, 2, name="x"))
+    assert ctx is not None
+    assert dispatcher.encode_result(ctx, made) is None
+    assert not ctx.is_answered
+
+
+def test_a_registered_request_leaves_the_fast_path() -> None:
+    dispatcher = dispatcher_for(DIALECT)
+    ctx = dispatcher.decode_request(call(DIALECT, 1, name="x"))
+    assert ctx is not None
+    dispatcher.ensure_registered(ctx)
+    assert dispatcher.encode_result(ctx, result()) is None
+
+
+def test_a_connection_that_is_stopped_before_it_runs_closes_its_transport() -> None:
+    async def main() -> None:
+        near, far = memory_pair()
+        connection = ServerConnection(ServerConfig(Tools()), far)
+        running = asyncio.ensure_future(connection.run())
+        await asyncio.sleep(0)
+        connection.stop()
+        await running
+        assert await near.read() == b""
+
+    asyncio.run(main())

@@ -1,0 +1,478 @@
+"""Handler objects: how their methods are called, and how their results and failures are sent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import threading
+from collections.abc import Awaitable
+from typing import Any, TypeAlias
+
+import msgspec
+import pytest
+
+import typedmcp
+from mcpspec.v2026_07_28 import models
+from tests.server.scripted import DIALECT, EVERYTHING, LEGACY, SUPPORTED, Client, Json, run, served
+from typedmcp.dialect import handlers, structs
+from typedmcp.server.handlers import functions_of
+
+Context: TypeAlias = typedmcp.Context
+each_revision = pytest.mark.parametrize("revision", SUPPORTED)
+
+
+def text(value: str) -> structs.CallToolResult:
+    return structs.CallToolResult(content=[structs.TextContent(text=value)], result_type="complete")
+
+
+async def text_from(client: Client, name: str = "x") -> str:
+    result = await client.call(name)
+    found: str = result["content"][0]["text"]
+    return found
+
+
+# Kinds of handlers
+
+
+class Plain:
+    def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        return text(f"plain {threading.current_thread() is threading.main_thread()}")
+
+
+class Async:
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        return text("async")
+
+
+class Waiting:
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        await asyncio.sleep(0)
+        return text("waited")
+
+
+class Threaded:
+    @typedmcp.in_thread
+    def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        return text(f"plain {threading.current_thread() is threading.main_thread()}")
+
+
+class GivesFuture:
+    def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> Awaitable[structs.CallToolResult]:
+        future: asyncio.Future[structs.CallToolResult] = asyncio.get_running_loop().create_future()
+        future.get_loop().call_soon(future.set_result, text("future"))
+        return future
+
+
+class Stub(handlers.ServerStub[Context]):
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        return text("stub")
+
+
+@each_revision
+@pytest.mark.parametrize(
+    ("handler", "says"),
+    [
+        (Plain, "plain True"), (Async, "async"), (Waiting, "waited"), (Threaded, "plain False"),
+        (GivesFuture, "future"), (Stub, "stub"),
+    ],
+)  # fmt: skip
+def test_any_object_with_some_of_the_methods_is_a_handler(handler: type, says: str, revision: str) -> None:
+    async def main() -> None:
+        async with served(handler()) as client:
+            await client.open(revision)
+            assert await text_from(client) == says
+
+    run(main)
+
+
+def test_capabilities_follow_from_the_implemented_methods() -> None:
+    for handler in (Plain(), Stub()):
+        made = typedmcp.ServerConfig(handler).capabilities
+        assert structs.to_builtins(made) == {"tools": {"listChanged": True}, "logging": {}}
+
+
+@each_revision
+def test_a_method_that_the_handler_lacks_is_not_found(revision: str) -> None:
+    async def main() -> None:
+        async with served(Stub()) as client:
+            await client.open(revision)
+            for method, params in (("prompts/list", {}), ("resources/read", {"uri": "a:b"})):
+                error = await client.error(method, params)
+                assert (error["code"], error["message"]) == (-32601, f"method not found: {method}")
+
+    run(main)
+
+
+def test_an_object_without_methods_is_rejected_with_the_possible_methods() -> None:
+    with pytest.raises(typedmcp.UsageError, match=r"object implements none of: .*call_tool"):
+        typedmcp.ServerConfig(object())
+
+
+def test_an_async_method_cannot_be_marked_for_a_thread() -> None:
+    with pytest.raises(typedmcp.UsageError, match="is async"):
+        typedmcp.in_thread(Async.call_tool)
+
+
+def test_the_names_of_handler_methods_are_those_of_the_protocol() -> None:
+    assert set(functions_of(Stub())) == {"call_tool"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"revisions": ["1999-01-01"]}, {"grace": -1}, {"state_signer": lambda: typedmcp.StateSigner(b"short")}],
+    ids=["revisions", "grace", "state_signer"],
+)
+def test_invalid_options_are_rejected_before_serving(options: dict[str, Any]) -> None:
+    async def main() -> None:
+        made: dict[str, Any] = {name: value() if callable(value) else value for name, value in options.items()}
+        _mine, theirs = typedmcp.memory_pair()
+        await typedmcp.serve_async(Stub(), theirs, **made)
+
+    with pytest.raises((typedmcp.UsageError, ValueError)):
+        asyncio.run(main())
+
+
+# Results and failures
+
+
+class Returns:
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> Any:
+        if isinstance(self.result, BaseException):
+            raise self.result
+        return self.result
+
+
+class Mine(structs.CallToolResult):
+    """A result of a user's own class."""
+
+
+NAN = structs.CallToolResult(content=[], structured_content={"x": float("nan")}, result_type="complete")
+NO_JSON = structs.ResultMetaObject()
+NO_JSON["x"] = object()
+STRANGE = structs.CallToolResult(content=[], meta=NO_JSON, result_type="complete")
+
+
+@each_revision
+@pytest.mark.parametrize(
+    ("result", "reported"),
+    [
+        (None, "returned NoneType, expected InputRequiredResult or CallToolResult"),
+        ({"content": []}, "returned dict, expected"),
+        (structs.ListToolsResult(tools=[], ttl_ms=0, cache_scope="public", result_type="complete"), "ListToolsResult"),
+        (STRANGE, "object"),
+        (RuntimeError("secret"), "secret"),
+        (asyncio.CancelledError(), "CancelledError"),
+    ],
+    ids=["None", "a dict", "another result", "no JSON", "an exception", "a cancellation of nobody's"],
+)
+def test_a_broken_result_is_an_internal_error_for_the_client_and_a_diagnostic_for_the_operator(
+    result: Any, reported: str, revision: str
+) -> None:
+    async def main() -> None:
+        async with served(Returns(result)) as client:
+            await client.open(revision)
+            error = await client.error("tools/call", {"name": "x", "arguments": {}})
+            assert error == {"code": -32603, "message": "internal error in tools/call"}
+            (report,) = client.of_kind(typedmcp.DiagnosticKind.INTERNAL_ERROR)
+            assert reported in report.text
+            assert (report.method, report.error is not None) == ("tools/call", True)
+            assert (await client.error("tools/call", {"name": "x", "arguments": {}}))["code"] == -32603
+
+    run(main)
+
+
+LARGE_NAN = structs.CallToolResult(
+    content=[structs.TextContent(text="wind " * 50_000)],
+    structured_content={"x": [{"y": float("nan")}]},
+    result_type="complete",
+)
+
+
+@pytest.mark.parametrize("revision", [DIALECT, "2025-11-25", "2025-06-18"])
+@pytest.mark.parametrize("result", [NAN, LARGE_NAN], ids=["small", "large"])
+def test_nan_is_never_sent_as_null(result: Any, revision: str) -> None:
+    async def main() -> None:
+        async with served(Returns(result)) as client:
+            await client.open(revision)
+            assert (await client.error("tools/call", {"name": "x", "arguments": {}}))["code"] == -32603
+            assert "NaN" in client.of_kind(typedmcp.DiagnosticKind.INTERNAL_ERROR)[0].text
+
+    run(main)
+
+
+@each_revision
+def test_null_in_a_result_is_sent(revision: str) -> None:
+    async def main() -> None:
+        block = structs.TextContent(text="x", meta={"a": None})
+        result = structs.CallToolResult(content=[block], meta={"n": None}, result_type="complete")  # type: ignore[arg-type]
+        async with served(Returns(result)) as client:
+            await client.open(revision)
+            assert (await client.call("x"))["_meta"]["n"] is None
+
+    run(main)
+
+
+@each_revision
+def test_a_result_of_a_subclass_is_sent_as_its_base_class(revision: str) -> None:
+    async def main() -> None:
+        async with served(Returns(Mine(content=[], result_type="complete"))) as client:
+            await client.open(revision)
+            assert (await client.call("x"))["content"] == []
+
+    run(main)
+
+
+@each_revision
+def test_a_result_object_can_be_returned_twice(revision: str) -> None:
+    """The server's name is added to a copy."""
+
+    async def main() -> None:
+        shared = text("x")
+        async with served(Returns(shared)) as client:
+            await client.open(revision)
+            assert await client.call("x") == await client.call("x")
+            assert shared == text("x")
+
+    run(main)
+
+
+@each_revision
+def test_a_remote_error_of_a_handler_is_sent_unchanged(revision: str) -> None:
+    async def main() -> None:
+        async with served(Returns(typedmcp.RemoteError(7, "seven", {"a": 1}))) as client:
+            await client.open(revision)
+            error = await client.error("tools/call", {"name": "x", "arguments": {}})
+            assert error == {"code": 7, "message": "seven", "data": {"a": 1}}
+            assert client.of_kind(typedmcp.DiagnosticKind.INTERNAL_ERROR) == []
+
+    run(main)
+
+
+# Fallback and forwarding
+
+
+class Fallback:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, Any]] = []
+
+    async def fallback(self, method: str, params: Json, ctx: Context) -> Any:
+        self.seen.append((method, params))
+        if ctx.id is None:
+            return None
+        return msgspec.Raw(b'{"verbatim": [1,  2.0, null]}') if method == "x/raw" else {"echo": params}
+
+
+@each_revision
+def test_a_fallback_gets_known_and_unknown_methods_with_their_parameters(revision: str) -> None:
+    async def main() -> None:
+        handler = Fallback()
+        async with served(handler) as client:
+            await client.open(revision)
+            for method in ("x/unknown", "tools/call", "tasks/get"):
+                result = await client.result(method, {"a": [1, None], "name": "n", "taskId": "t"})
+                assert result["echo"]["a"] == [1, None]
+            client.send(
+                {"method": "x/told", "params": {"b": 1, **({"_meta": client.meta()} if client.is_modern else {})}}
+            )
+            await client.settled()
+            assert [method for method, _ in handler.seen] == ["x/unknown", "tools/call", "tasks/get", "x/told"]
+
+    run(main)
+
+
+@each_revision
+def test_a_raw_result_is_sent_unchanged_and_the_context_has_the_raw_message(revision: str) -> None:
+    lines: list[bytes] = []
+
+    class Forwarding(Fallback):
+        async def fallback(self, method: str, params: Json, ctx: Context) -> Any:
+            lines.append(ctx.raw)
+            return await super().fallback(method, params, ctx)
+
+    async def main() -> None:
+        async with served(Forwarding()) as client:
+            await client.open(revision)
+            meta = json.dumps(client.meta()) if client.is_modern else "{}"
+            line = b'{"id": "q",  "jsonrpc":"2.0","method":"x/raw","params":{"_meta": %s, "n": 1.0}}' % meta.encode()
+            client.send_bytes(line + b"\n")
+            answer = await client.receive()
+            assert answer == {"jsonrpc": "2.0", "id": "q", "result": {"verbatim": [1, 2.0, None]}}
+            assert lines == [line]
+
+    run(main)
+
+
+# One handler does not disturb another
+
+var: contextvars.ContextVar[str] = contextvars.ContextVar("var", default="clean")
+
+
+class Polluting:
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        before = var.get()
+        var.set(params.name)
+        if params.name == "slow":
+            await asyncio.sleep(0.01)
+        return text(f"{before} {var.get()}")
+
+
+@each_revision
+def test_context_variables_of_a_handler_are_invisible_to_the_next(revision: str) -> None:
+    async def main() -> None:
+        async with served(Polluting()) as client:
+            await client.open(revision)
+            names = ("a", "slow", "b", "slow", "c")
+            ids = [client.start("tools/call", {"name": name, "arguments": {}}) for name in names]
+            texts = [(await client.answer_to(id))["result"]["content"][0]["text"] for id in ids]
+            assert texts == [f"clean {name}" for name in names]
+
+    run(main)
+
+
+class UsesTasks:
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        before = asyncio.current_task()
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            task = group.create_task(asyncio.sleep(0, "inner"))
+        assert asyncio.current_task() is before
+        try:
+            async with asyncio.timeout(0.001):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return text(f"{task.result()} timed out")
+        return text("not reached")
+
+
+@each_revision
+def test_handlers_can_use_timeouts_and_task_groups_from_their_first_step(revision: str) -> None:
+    async def main() -> None:
+        async with served(UsesTasks()) as client:
+            await client.open(revision)
+            ids = [client.start("tools/call", {"name": "x", "arguments": {}}) for _ in range(5)]
+            for id in ids:
+                assert (await client.answer_to(id))["result"]["content"][0]["text"] == "inner timed out"
+
+    run(main)
+
+
+class TellsFromThread:
+    @typedmcp.in_thread
+    def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        for step in range(1, 4):
+            ctx.progress(step, 3)
+        ctx.log("error", "from a thread")
+        ctx.changes.tools_changed()
+        return text("told")
+
+
+@each_revision
+def test_a_handler_in_a_thread_can_send_progress_logs_and_changes(revision: str) -> None:
+    async def main() -> None:
+        async with served(TellsFromThread()) as client:
+            await client.open(revision)
+            meta = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
+            await client.call("x", meta=meta if revision == DIALECT else {"progressToken": "t"})
+            await client.settled()
+            methods = [message["method"] for message in client.unread()]
+            assert methods[:4] == ["notifications/progress"] * 3 + ["notifications/message"]
+            assert methods[4:] == ([] if revision == DIALECT else ["notifications/tools/list_changed"])
+
+    run(main)
+
+
+def test_requests_beyond_the_limit_are_rejected_and_the_others_served() -> None:
+    gate = asyncio.Event()
+
+    class Gated:
+        async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+            await gate.wait()
+            return text("open")
+
+    async def main() -> None:
+        async with served(Gated(), limits=typedmcp.Limits(requests_in_flight=3)) as client:
+            ids = [client.start("tools/call", {"name": "x", "arguments": {}}) for _ in range(5)]
+            for id in ids[3:]:
+                error = (await client.answer_to(id))["error"]
+                assert (error["code"], error["message"]) == (-32603, "more than 3 requests in flight")
+            gate.set()
+            for id in ids[:3]:
+                assert "result" in await client.answer_to(id)
+
+    run(main)
+
+
+@pytest.mark.parametrize("revision", [*LEGACY, DIALECT])
+def test_methods_that_cannot_request_input_raise(revision: str) -> None:
+    class Asks:
+        async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> structs.ListToolsResult:
+            await ctx.list_roots()
+            raise AssertionError
+
+    async def main() -> None:
+        async with served(Asks()) as client:
+            await client.open(revision, **EVERYTHING)
+            assert (await client.error("tools/list"))["code"] == -32603
+            assert (
+                "tools/list cannot ask the client for input"
+                in client.of_kind(typedmcp.DiagnosticKind.INTERNAL_ERROR)[0].text
+            )
+
+    run(main)
+
+
+# On Pydantic
+
+
+class Models:
+    async def call_tool(self, params: models.CallToolRequestParams, ctx: Context) -> Any:
+        assert type(params) is models.CallToolRequestParams
+        assert params.meta.protocol_version == ctx.revision
+        if params.name == "ask":
+            answer = await ctx.elicit("who?", {"type": "object", "properties": {"n": {"type": "string"}}})
+            return models.CallToolResult(content=[models.TextContent(text=str(answer.content))], result_type="complete")
+        content: list[Any] = [models.TextContent(text=str(params.arguments))]
+        return models.CallToolResult(content=content, result_type="complete")
+
+    async def list_tools(self, params: models.PaginatedRequestParams, ctx: Context) -> models.ListToolsResult:
+        tool = models.Tool(name="t", title="T", input_schema=models.ToolInputSchema())
+        return models.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="public", result_type="complete")
+
+
+@each_revision
+def test_with_the_pydantic_codec_handlers_take_and_return_models(revision: str) -> None:
+    async def main() -> None:
+        async with served(Models(), codec="pydantic") as client:
+            await client.open(revision, **EVERYTHING)
+            result = await client.result("tools/call", {"name": "x", "arguments": {"a": 1}})
+            assert result["content"] == [{"type": "text", "text": "{'a': 1}"}]
+            assert ("resultType" in result) == (revision == DIALECT)
+            (tool,) = (await client.result("tools/list"))["tools"]
+            assert ("title" in tool) == (revision >= "2025-06-18")
+            error = await client.error("tools/call", {"name": 1})
+            assert (error["code"], error["message"]) == (-32602, "params.name: expected string, got 1")
+
+    run(main)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", DIALECT])
+def test_input_requests_work_with_the_pydantic_codec(revision: str) -> None:
+    async def main() -> None:
+        accept = {"action": "accept", "content": {"n": "Ada"}}
+        async with served(Models(), codec="pydantic") as client:
+            await client.open(revision, **EVERYTHING)
+            id = client.start("tools/call", {"name": "ask", "arguments": {}})
+            if client.is_modern:
+                first = (await client.answer_to(id))["result"]
+                (key,) = first["inputRequests"]
+                retry: Json = {"name": "ask", "arguments": {}, "requestState": first["requestState"]}
+                id = client.start("tools/call", {**retry, "inputResponses": {key: accept}})
+            else:
+                question = await client.receive()
+                client.send({"id": question["id"], "result": accept})
+            assert (await client.answer_to(id))["result"]["content"][0]["text"] == "{'n': 'Ada'}"
+
+    run(main)

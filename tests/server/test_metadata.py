@@ -1,0 +1,71 @@
+"""The metadata of requests: decoded by revision, and cached by its bytes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from typedmcp.errors import DecodeError, UnsupportedVersionError
+from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION
+from typedmcp.revisions.features import DIALECT, FEATURES
+from typedmcp.server.metadata import MetadataCache, RequestMetadata, copy_meta
+
+MODERN = {VERSION: DIALECT, CAPABILITIES: {}, CLIENT_INFO: {"name": "c", "version": "1"}}
+
+
+def encoded(**members: object) -> bytes:
+    return msgspec.json.encode({**MODERN, **members})
+
+
+def check_version(revision: str) -> None:
+    if revision != DIALECT:
+        raise UnsupportedVersionError(revision, [DIALECT])
+
+
+def test_modern_metadata_has_revision_features_client_and_log_level() -> None:
+    metadata = MetadataCache(check_version).get(encoded(**{LOG_LEVEL: "error"}))
+    assert (metadata.revision, metadata.features) == (DIALECT, FEATURES[DIALECT])
+    assert metadata.client_info is not None
+    assert (metadata.client_info.name, metadata.log_level) == ("c", "error")
+
+
+def test_equal_bytes_are_decoded_once() -> None:
+    cache = MetadataCache(check_version)
+    assert cache.get(encoded()) is cache.get(encoded())
+    long = encoded(x="y" * 5000)
+    assert cache.get(long) is not cache.get(long)
+
+
+def test_the_cache_is_bounded() -> None:
+    cache = MetadataCache(check_version)
+    for number in range(1000):
+        cache.get(encoded(number=number))
+    assert len(cache.known) <= 256
+
+
+def test_a_revision_that_is_not_served_is_rejected_even_if_its_metadata_is_unknown() -> None:
+    with pytest.raises(UnsupportedVersionError):
+        MetadataCache(check_version).get(msgspec.json.encode({VERSION: "2031-01-01", CAPABILITIES: 3}))
+
+
+def test_wrong_metadata_is_a_decode_error() -> None:
+    with pytest.raises(DecodeError):
+        MetadataCache(check_version).get(encoded(**{CAPABILITIES: 3}))
+
+
+def test_the_metadata_of_a_session_is_merged_with_that_of_its_requests() -> None:
+    cache = MetadataCache(check_version)
+    session = RequestMetadata("2025-06-18", cache.get(encoded()).meta)
+    cache.open_session(session)
+    cache.set_log_level("debug")
+    merged = cache.get(b'{"traceparent":"00-1"}')
+    assert (merged.revision, merged.log_level) == ("2025-06-18", "debug")
+    assert merged.meta["traceparent"] == "00-1"
+    assert cache.get(encoded()).revision == DIALECT
+
+
+def test_a_copy_of_the_metadata_can_be_changed() -> None:
+    metadata = MetadataCache(check_version).get(encoded())
+    copy = copy_meta(metadata)
+    copy["extra"] = 1
+    assert "extra" not in metadata.meta

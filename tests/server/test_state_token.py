@@ -1,0 +1,64 @@
+"""Signed state: what it is bound to, and for how long it is valid."""
+
+from __future__ import annotations
+
+import pytest
+
+from typedmcp import StateSigner, UsageError
+from typedmcp.errors import InvalidParamsError
+from typedmcp.server.state_token import state_binding
+
+KEY = b"a key of 16 bytes"
+BINDING = state_binding("tools/call", {"name": "x"}, "ada")
+
+
+def test_a_signed_state_is_verified_until_its_ttl_has_passed() -> None:
+    signer = StateSigner(KEY, ttl=10)
+    token = signer.sign({"a": [1, None]}, BINDING, now=100.0)
+    assert signer.verify(token, BINDING, now=110.0) == {"a": [1, None]}
+    with pytest.raises(InvalidParamsError, match="it has expired"):
+        signer.verify(token, BINDING, now=110.5)
+
+
+def test_signers_with_one_key_verify_the_states_of_each_other() -> None:
+    token = StateSigner(KEY).sign("state", BINDING, now=0.0)
+    assert StateSigner(KEY).verify(token, BINDING, now=0.0) == "state"
+    with pytest.raises(InvalidParamsError, match="another key"):
+        StateSigner().verify(token, BINDING, now=0.0)
+
+
+@pytest.mark.parametrize("text", ["", "ü", "AAAA", "not base64!"])
+def test_a_text_that_is_no_signed_state_is_rejected(text: str) -> None:
+    with pytest.raises(InvalidParamsError, match="requestState: "):
+        StateSigner(KEY).verify(text, BINDING, now=0.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "principal"),
+    [
+        ("prompts/get", {"name": "x"}, "ada"),
+        ("tools/call", {"name": "y"}, "ada"),
+        ("tools/call", {"name": "x"}, None),
+    ],
+)
+def test_a_state_is_bound_to_method_parameters_and_principal(
+    method: str, params: dict[str, str], principal: str | None
+) -> None:
+    signer = StateSigner(KEY)
+    token = signer.sign(None, BINDING, now=0.0)
+    with pytest.raises(InvalidParamsError, match="another request"):
+        signer.verify(token, state_binding(method, params, principal), now=0.0)
+
+
+def test_the_binding_ignores_what_differs_between_attempts() -> None:
+    repeated = {"requestState": "s", "inputResponses": {}, "_meta": {"a": 1}, "name": "x"}
+    assert state_binding("tools/call", repeated, "ada") == BINDING
+
+
+def test_a_short_key_a_string_and_a_ttl_of_zero_are_rejected() -> None:
+    with pytest.raises(UsageError, match="at least 16 bytes, not 5"):
+        StateSigner(b"short")
+    with pytest.raises(UsageError, match="key must be bytes, not a string"):
+        StateSigner("a key of 16 bytes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UsageError, match="ttl must be positive"):
+        StateSigner(ttl=0)

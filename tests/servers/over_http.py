@@ -1,0 +1,121 @@
+"""A server over HTTP that shows what it keeps: `over_http.py [BODY_LIMIT]` prints its address once it listens.
+
+`/held` returns the number of objects and the memory of the process, after a garbage collection. `/changed` notifies all
+listeners that the tools have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+import typedmcp
+from typedmcp.dialect import handlers, structs
+from typedmcp.errors import MissingCapabilityError
+
+PROPERTIES = {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}}
+SCHEMA = structs.from_builtins({"type": "object", "properties": PROPERTIES}, structs.ToolInputSchema)
+
+
+TOOLS = ("echo", "other", "many", "large", "asks", "fails")
+
+
+class Handler(handlers.ServerStub[typedmcp.Context]):
+    """Tools that return their own name, or as many texts as the call wants."""
+
+    def __init__(self) -> None:
+        self.progress_count = 0
+
+    async def list_tools(
+        self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
+    ) -> structs.ListToolsResult:
+        tools = [structs.Tool(name=name, input_schema=SCHEMA) for name in TOOLS]
+        return structs.ListToolsResult(tools=tools, result_type="complete", ttl_ms=60_000, cache_scope="public")
+
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
+        arguments = params.arguments or {}
+        if params.name == "asks":
+            raise MissingCapabilityError({"sampling": {}})
+        if params.name == "fails":
+            raise RuntimeError("a secret that is nobody's business")
+        if params.name == "many":
+            for number in range(1, int(arguments["n"]) + 1):
+                self.progress_count += 1
+                await ctx.progress(number, message="x" * 1000)
+        text = f"I am {params.name}"
+        if params.name == "large":
+            await asyncio.sleep(0)
+            text = "x" * int(arguments["n"])
+        return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
+
+    async def list_resources(
+        self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
+    ) -> structs.ListResourcesResult:
+        return structs.ListResourcesResult(resources=[], result_type="complete", ttl_ms=60_000, cache_scope="public")
+
+
+def status(name: str) -> int:
+    """Return a number of bytes from the status that the system has of this process."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) << 10
+
+
+def print_diagnostic(report: typedmcp.Diagnostic) -> None:
+    """Print diagnostics about the server. Diagnostics about clients are expected."""
+    if report.kind is typedmcp.DiagnosticKind.CONNECTION_ERROR:
+        print(report, file=sys.stderr, flush=True)
+
+
+class App:
+    """The application under test, with two paths that show its state."""
+
+    def __init__(self, body_limit: int) -> None:
+        self.handler = Handler()
+        limits = typedmcp.Limits(http_body_bytes=body_limit)
+        self.config = typedmcp.ServerConfig(
+            self.handler, name="over-http", version="1", on_diagnostic=print_diagnostic, limits=limits
+        )
+        self.app: Any = typedmcp.asgi(self.config, sse_path="/sse")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope.get("path")
+        if path == "/held":
+            await self.answer(send, await self.held())
+        elif path == "/changed":
+            self.config.changes.tools_changed()
+            await self.answer(send, {})
+        else:
+            await self.app(scope, receive, send)
+
+    async def held(self) -> dict[str, int]:
+        for _ in range(3):
+            gc.collect()
+            await asyncio.sleep(0)
+        memory = {"memory": status("VmRSS"), "most": status("VmHWM")}
+        return {"objects": len(gc.get_objects()), "progress": self.handler.progress_count, **memory}
+
+    async def answer(self, send: Any, value: dict[str, int]) -> None:
+        body = json.dumps(value).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def main() -> None:
+    limit = int(sys.argv[1]) if len(sys.argv) > 1 else 4 << 20
+    with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+        options: dict[str, Any] = {"log_level": "warning", "access_log": False, "ws": "none"}
+        config = uvicorn.Config(App(limit), http="httptools", timeout_graceful_shutdown=2, **options)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

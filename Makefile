@@ -21,7 +21,7 @@ help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 generate: $(DEPS) ## Compile schema/ into generated/mcpspec, and leave a ready .venv
-	$(RUN) -m codegen generate
+	$(RUN) -m mcpspec_codegen generate
 	@$(SYNC) && touch $(PROJECT)
 
 test: $(PROJECT) ## Run all tests that are not marked `long`: two to three minutes on two cores (ARGS="…" goes to pytest)
@@ -36,19 +36,19 @@ check: $(PROJECT) ## Lint, formats, import contracts, types (mypy and pyright, s
 	$(VENV)/bin/lint-imports --no-logo
 	$(RUN) -m mypy
 	$(RUN) -m pyright
-	$(RUN) -m codegen check
+	$(RUN) -m mcpspec_codegen check
 
 bump: $(PROJECT) ## Import a schema: VERSION=2026-07-28 FROM=<path or https URL> [COMMIT=…] [REPIN=1]
 	@$(call needs,VERSION FROM)
-	$(RUN) -m codegen bump $(VERSION) $(FROM) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
+	$(RUN) -m mcpspec_codegen bump $(VERSION) $(FROM) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
 
 diff: $(PROJECT) ## Print the changes between two pinned versions: OLD=2025-11-25 NEW=2026-07-28
 	@$(call needs,OLD NEW)
-	@$(RUN) -m codegen diff $(OLD) $(NEW)
+	@$(RUN) -m mcpspec_codegen diff $(OLD) $(NEW)
 
 schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose: FROM=<folder>
 	@$(call needs,FROM)
-	$(RUN) -m codegen schema-check $(FROM)
+	$(RUN) -m mcpspec_codegen schema-check $(FROM)
 
 dist-check: $(PROJECT) ## Build wheel and sdist, and test the wheel in an empty environment
 	$(RUN) tools/dist_check.py $(UV)
@@ -92,11 +92,11 @@ clean: ## Remove the environments, caches and pages of the other targets
 
 # Dependencies are installed first: an editable install without generated/ would lack `mcpspec`.
 $(PROJECT): $(DEPS)
-	@test -d generated/mcpspec || $(RUN) -m codegen generate
+	@test -d generated/mcpspec || $(RUN) -m mcpspec_codegen generate
 	@$(SYNC) && touch $@
 
-$(DEPS): pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
-	@$(SYNC) --no-install-project && touch $@
+$(DEPS): pyproject.toml codegen/pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
+	@$(SYNC) --no-install-project --no-install-package mcpspec && touch $@
 
 # The contenders have an environment of their own, with the same versions of shared packages.
 $(BENCH): $(PROJECT)

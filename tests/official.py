@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from codegen import errata
-from codegen.nodes import definitions_key
+from mcpspec_codegen import errata
+from mcpspec_codegen.nodes import definitions_key
 from tests.paths import SCHEMA
 
 __all__ = ["EXAMPLES_VERSION", "examples", "folder", "patched_schema"]

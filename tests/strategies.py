@@ -9,10 +9,10 @@ from typing import Any, cast
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVariableType]
 
-from codegen.merge import merge_all_of
-from codegen.nodes import map_children, ref_name
-from codegen.normalise import canonicalise, replace_json_values
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
+from mcpspec_codegen.merge import merge_all_of
+from mcpspec_codegen.nodes import map_children, ref_name
+from mcpspec_codegen.normalise import canonicalise, replace_json_values
 from tests import official
 
 __all__ = ["definitions", "fuzzed", "instances", "narrow"]

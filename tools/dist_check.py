@@ -17,7 +17,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("mcpspec", "typedmcp")
+PACKAGES = {"mcpspec": ROOT / "generated", "typedmcp": ROOT}
+"""The distributions that are tried, and the folder of each."""
 
 WITHOUT_PYDANTIC = """
 import importlib.util, sys
@@ -54,22 +55,20 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
     return done.stdout
 
 
-def check_files(wheel: Path, sdist: Path) -> None:
-    """Check that both archives have every package file, including the typing markers."""
+def check_files(package: Path, wheel: Path, sdist: Path) -> None:
+    """Check that both archives have every file of the package, including the typing marker."""
     expected = {
-        path.relative_to(ROOT / folder).as_posix()
-        for folder in ("generated", "runtime")
-        for path in (ROOT / folder).rglob("*")
+        path.relative_to(package.parent).as_posix()
+        for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {f"{package}/py.typed" for package in PACKAGES} <= expected
-    in_wheel = {
-        name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(PACKAGES) and ".dist-info" not in name
-    }
+    assert f"{package.name}/py.typed" in expected
+    in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info" not in name}
     assert in_wheel == expected, in_wheel ^ expected
     with tarfile.open(sdist) as archive:
-        in_sdist = {name.split("/", 2)[-1] for name in archive.getnames()}
-    assert expected <= in_sdist, expected - in_sdist
+        in_sdist = set(archive.getnames())
+    missing = {name for name in expected if not any(path.endswith(f"/{name}") for path in in_sdist)}
+    assert not missing, missing
 
 
 def check_missing_extra(command: Path) -> None:
@@ -96,22 +95,26 @@ def verify_types(python: Path, package: str) -> None:
 def main(uv: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        run(uv, "build", "--quiet", "--out-dir", folder / "dist", ROOT)
-        (wheel,) = (folder / "dist").glob("*.whl")
-        (sdist,) = (folder / "dist").glob("*.tar.gz")
-        check_files(wheel, sdist)
-        print(f"built {wheel.name} ({wheel.stat().st_size >> 10} KiB) and {sdist.name}")
+        dist = folder / "dist"
+        for name, project in PACKAGES.items():
+            run(uv, "build", "--quiet", "--out-dir", dist, project)
+            (wheel,) = dist.glob(f"{name}-*.whl")
+            (sdist,) = dist.glob(f"{name}-*.tar.gz")
+            check_files(ROOT / ("generated" if name == "mcpspec" else "runtime") / name, wheel, sdist)
+            print(f"built {wheel.name} ({wheel.stat().st_size >> 10} KiB) and {sdist.name}")
         python = folder / "venv" / "bin" / "python"
         run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")
-        run(uv, "pip", "install", "--quiet", "--python", python, wheel)
+        run(uv, "pip", "install", "--quiet", "--python", python, "--find-links", dist, wheel)
         print(run(python, "-W", "error", "-c", WITHOUT_PYDANTIC, cwd=folder), end="")
         check_missing_extra(python.with_name("typedmcp"))
-        run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[pydantic]")
+        run(uv, "pip", "install", "--quiet", "--python", python, "--find-links", dist, f"{wheel}[pydantic]")
         print(run(python, "-W", "error", "-c", WITH_PYDANTIC, cwd=folder), end="")
-        run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[cli]")
+        run(uv, "pip", "install", "--quiet", "--python", python, "--find-links", dist, f"{wheel}[cli]")
         run(python.with_name("typedmcp"), "diff", "2025-06-18", "2025-11-25")
         print(run(python.with_name("typedmcp"), "--version").strip(), "works as a command")
-        run(uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[http]")  # a class derives from uvicorn's
+        run(
+            uv, "pip", "install", "--quiet", "--python", python, "--find-links", dist, f"{wheel}[http]"
+        )  # a class derives from uvicorn's
         for package in PACKAGES:
             verify_types(python, package)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from mcpspec._support.lazy import lazy_modules, load_revision
+from mcpspec.support.lazy import lazy_modules, load_revision
 
 if TYPE_CHECKING:
     from . import ext as ext

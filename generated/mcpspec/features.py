@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from mcpspec._support.features import Features
+from mcpspec.support.features import Features
 
 FEATURES: Final[Mapping[str, Features]] = MappingProxyType(
     {

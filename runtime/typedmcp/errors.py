@@ -32,8 +32,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from mcpspec._support.errors import DecodeError
 from mcpspec.features import FEATURES
+from mcpspec.support.errors import DecodeError
 
 __all__ = [
     "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",

@@ -20,7 +20,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
-from mcpspec._support.methods import Method
+from mcpspec.support.methods import Method
 from typedmcp import client as async_client
 from typedmcp import dialect
 from typedmcp.client import CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVariableType]
 from jsonschema import Draft202012Validator, FormatChecker
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 
 __all__ = ["mutations", "valid_arguments", "validator"]
 

@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
 import typedmcp
-from mcpspec._support.error_text import format_path_part
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.error_text import format_path_part
+from mcpspec.support.objects import is_array, is_object
 from tests.app.argument_strategies import mutations, valid_arguments, validator
 from tests.app.function_cases import FUNCTIONS, Case, received
 from tests.app.type_cases import (

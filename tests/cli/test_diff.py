@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from codegen.diff import describe_changes as schema_changes
-from codegen.pipeline import load_interface as schema_interface
 from mcpspec import VERSIONS
+from mcpspec_codegen.diff import describe_changes as schema_changes
+from mcpspec_codegen.pipeline import load_interface as schema_interface
 from tests.cli.command import typedmcp
 from tests.paths import SCHEMA
 from typedmcp.cli.commands.diff import compare_tables, render_changes

@@ -41,7 +41,7 @@ def test_cacheable_methods_are_those_with_a_time_to_live_in_the_dialect() -> Non
 
 
 def fields(result: Any) -> list[str]:
-    from mcpspec._support.objects import spread_union
+    from mcpspec.support.objects import spread_union
 
     return [name for kind in spread_union(result) for name in kind.__struct_fields__]
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from mcpspec._support.objects import is_array, is_object, spread_union
+from mcpspec.support.objects import is_array, is_object, spread_union
 from tests.strategies import fuzzed, instances
 from typedmcp.client.result_decoder import MAX_PROBLEMS, ResultProblem, result_decoder
 from typedmcp.dialect import methods, structs

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from codegen.__main__ import main
+from mcpspec_codegen.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "schema"
@@ -167,7 +167,7 @@ def outcome(types, name, value):
     return {"encoded": json.loads(types.encode(decoded))}
 
 types = getattr(revision(LATEST), sys.argv[1])
-from mcpspec._support.errors import DecodeError
+from mcpspec.support.errors import DecodeError
 print(json.dumps([outcome(types, name, value) for name, value in json.loads(sys.argv[2])]))
 """
 

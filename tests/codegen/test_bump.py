@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from codegen.bump import _entry  # pyright: ignore[reportPrivateUsage]
-from codegen.diff import describe_changes
-from codegen.pipeline import load_interface
-from codegen.source import format_interface
+from mcpspec_codegen.bump import _entry  # pyright: ignore[reportPrivateUsage]
+from mcpspec_codegen.diff import describe_changes
+from mcpspec_codegen.pipeline import load_interface
+from mcpspec_codegen.source import format_interface
 from tests.codegen.helpers import (
     NEWEST,
     PREVIOUS,

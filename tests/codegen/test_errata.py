@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from codegen import errata
-from codegen.errors import SchemaError
+from mcpspec_codegen import errata
+from mcpspec_codegen.errors import SchemaError
 from tests.codegen.helpers import (
     NEWEST,
     SCHEMA,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from codegen.names import name_attribute, name_constant, to_pascal, to_snake
+from mcpspec_codegen.names import name_attribute, name_constant, to_pascal, to_snake
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.output import compare, write
+from mcpspec_codegen.output import compare, write
 from tests.codegen.helpers import (
     GENERATED,
     NEWEST,
@@ -31,7 +31,7 @@ def test_the_output_does_not_depend_on_the_order_of_hashes(tmp_path: Path) -> No
     schema = schema_folder(tmp_path / "schema")
     runs = [
         subprocess.Popen(
-            [sys.executable, "-m", "codegen", "--schema", schema, "--output", tmp_path / seed, "generate"],
+            [sys.executable, "-m", "mcpspec_codegen", "--schema", schema, "--output", tmp_path / seed, "generate"],
             cwd=ROOT,
             env={**os.environ, "PYTHONHASHSEED": seed},
             stdout=subprocess.DEVNULL,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from codegen.bump import find_differences
-from codegen.source import format_interface, strip
+from mcpspec_codegen.bump import find_differences
+from mcpspec_codegen.source import format_interface, strip
 from tests.codegen.helpers import (
     NEWEST,
     SCHEMA,

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspec._support.objects import is_array
+from mcpspec.support.objects import is_array
 from tests.paths import ROOT
 
 __all__ = ["PAGE", "VECTORS", "replace", "sections"]

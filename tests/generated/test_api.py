@@ -16,7 +16,7 @@ import pytest
 from pydantic import MISSING
 
 import mcpspec
-from mcpspec._support.structs import OpenObject, member
+from mcpspec.support.structs import OpenObject, member
 from mcpspec.v2026_07_28 import models, structs
 
 Types: TypeAlias = Any

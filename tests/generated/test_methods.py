@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import mcpspec
-from mcpspec._support.methods import Method
+from mcpspec.support.methods import Method
 from tests.generated.vectors import minimal_value
 
 ROOT = Path(__file__).resolve().parents[2]

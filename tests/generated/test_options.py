@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from mcpspec._support.objects import Member, Shape, UnionOptions
+from mcpspec.support.objects import Member, Shape, UnionOptions
 from mcpspec.v2024_11_05 import structs
 from mcpspec.v2026_07_28 import models as models_of_newest
 from mcpspec.v2026_07_28 import structs as structs_of_newest

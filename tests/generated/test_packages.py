@@ -80,7 +80,7 @@ def test_an_attribute_of_a_revision_is_its_module() -> None:
 def test_modules_on_models_load_no_structs(package: str, module: str) -> None:
     loaded = loaded_after(f"import {package}.{module}")
     assert last_parts(loaded, package) == {module, "models"}
-    assert "mcpspec._support.structs" not in loaded
+    assert "mcpspec.support.structs" not in loaded
 
 
 @each_package
@@ -88,7 +88,7 @@ def test_modules_on_models_load_no_structs(package: str, module: str) -> None:
 def test_modules_on_structs_do_not_load_pydantic(package: str, module: str) -> None:
     loaded = loaded_after(f"import {package}.{module}")
     assert last_parts(loaded, package) == {module, "structs"}
-    assert of_package(loaded, "pydantic", "pydantic_core", "mcpspec._support.models") == set()
+    assert of_package(loaded, "pydantic", "pydantic_core", "mcpspec.support.models") == set()
 
 
 def test_structs_decode_and_report_errors_without_pydantic() -> None:
@@ -126,7 +126,7 @@ def test_a_revision_is_found_by_its_version(version: str) -> None:
     assert version == found.methods.PROTOCOL_VERSION
 
 
-@pytest.mark.parametrize("version", ["2023-01-01", "", "v2024_11_05", "2024_11_05", "ext/tasks", "_support"])
+@pytest.mark.parametrize("version", ["2023-01-01", "", "v2024_11_05", "2024_11_05", "ext/tasks", "support"])
 def test_an_unknown_version_is_an_error_that_lists_the_known_ones(version: str) -> None:
     with pytest.raises(LookupError) as caught:
         mcpspec.revision(version)

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import typedmcp
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from tests.interop import install
 from tests.interop.servers.started import (
     MODERN,

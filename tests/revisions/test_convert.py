@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 import typedmcp
-from mcpspec._support.objects import spread_union
+from mcpspec.support.objects import spread_union
 from tests import official
 from tests.strategies import fuzzed, instances
 from typedmcp.dialect import methods, structs

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import typedmcp
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp.revisions.features import DIALECT, LEGACY, SUPPORTED
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport

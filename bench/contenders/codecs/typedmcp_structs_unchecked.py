@@ -12,7 +12,7 @@ import msgspec
 import mcpspec
 from bench.contenders.codecs import CodecContender, find_message_type
 from bench.corpus import Message
-from mcpspec._support.structs import OpenObject, dec_hook, encode
+from mcpspec.support.structs import OpenObject, dec_hook, encode
 
 
 def _keep_open_object(kind: Any, value: Any) -> Any:

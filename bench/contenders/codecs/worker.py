@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.contenders.codecs import CodecContender
 from bench.corpus import Message, make_message
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 
 RUNS, MIN_RUNS = 10, 3
 """Timings of an operation. Slow operations are timed less often, but at least `MIN_RUNS` times."""

@@ -6,7 +6,7 @@ import sys
 import msgspec
 
 import mcpspec
-from mcpspec._support.structs import dec_hook
+from mcpspec.support.structs import dec_hook
 
 REVISION = sys.argv[1]
 structs = mcpspec.revision(REVISION).structs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcpspec._support.lazy import lazy_modules
+from mcpspec.support.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from . import handlers as handlers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from mcpspec._support.structs import (
+from mcpspec.support.structs import (
     ConstantStruct,
     DecodeError,
     OpenObject,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
-from mcpspec._support.models import (
+from mcpspec.support.models import (
     DecodeError,
     Model,
     constant,

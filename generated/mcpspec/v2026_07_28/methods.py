@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec._support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Direction, Kind, Method
 
 from . import structs
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Generic, Protocol
 
-from mcpspec._support.handlers import ContextT, MaybeAwaitable, UnimplementedMethodError
+from mcpspec.support.handlers import ContextT, MaybeAwaitable, UnimplementedMethodError
 
 from . import models
 

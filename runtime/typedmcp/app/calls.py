@@ -6,7 +6,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from mcpspec._support.handlers import MaybeAwaitable
+from mcpspec.support.handlers import MaybeAwaitable
 from typedmcp.app.options import CallNext, Middleware
 from typedmcp.errors import UsageError
 from typedmcp.server.context import Context

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from mcpspec._support.structs import may_contain_non_finite, reject_non_finite
+from mcpspec.support.structs import may_contain_non_finite, reject_non_finite
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.values import enc_hook, to_builtins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import SEQUENCE_TYPES, to_block_of

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from mcpspec._support.objects import is_array
+from mcpspec.support.objects import is_array
 from typedmcp import dialect
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_text, file_contents

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, cast
 
 import msgspec
 
-from mcpspec._support.handlers import MaybeAwaitable
+from mcpspec.support.handlers import MaybeAwaitable
 from typedmcp import dialect
 from typedmcp.app.calls import RequestHandler, await_if_needed, check_middleware, run_middleware
 from typedmcp.app.catalog import Catalog, Feature, MountedItem, add_prefix, paginate, remove_prefix

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
-from mcpspec._support.error_text import format_path_part
+from mcpspec.support.error_text import format_path_part
 from typedmcp.app.docstrings import ParsedDocstring, parse_docstring
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec

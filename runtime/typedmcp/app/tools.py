@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.handlers import MaybeAwaitable
+from mcpspec.support.handlers import MaybeAwaitable
 from typedmcp import dialect
 from typedmcp.app.calls import call_function, is_async, is_generator, is_pending, resolve
 from typedmcp.app.options import ToolOptions, check_errors, convert_metadata

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 from typedmcp.cli.input import open_standard_input
 from typedmcp.cli.schemas import describe_type, find_alternatives, list_required
 from typedmcp.cli.status import CommandExit, suggest_names

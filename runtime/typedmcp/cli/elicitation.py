@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mcpspec._support.objects import is_array
+from mcpspec.support.objects import is_array
 from typedmcp import dialect
 from typedmcp.cli.notifications import NotificationDisplay
 from typedmcp.cli.output import escape_controls

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp.cli.server_process import ServerProcess
 from typedmcp.errors import INTERNAL_ERROR
 from typedmcp.protocol.framing import Framer

@@ -12,12 +12,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpspec import revision
-from mcpspec._support import structs as support
-from mcpspec._support.error_text import KINDS
-from mcpspec._support.errors import DecodeError
-from mcpspec._support.methods import Method
-from mcpspec._support.objects import spread_union
-from mcpspec._support.structs import OpenObject
+from mcpspec.support import structs as support
+from mcpspec.support.error_text import KINDS
+from mcpspec.support.errors import DecodeError
+from mcpspec.support.methods import Method
+from mcpspec.support.objects import spread_union
+from mcpspec.support.structs import OpenObject
 
 __all__ = ["RevisionTables", "read_tables"]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 
 __all__ = ["describe_type", "find_alternatives", "list_required"]
 

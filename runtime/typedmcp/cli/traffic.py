@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from mcpspec import LATEST, VERSIONS, revision
-from mcpspec._support.methods import Method
-from mcpspec._support.objects import is_array, is_object
-from mcpspec._support.structs import from_builtins
+from mcpspec.support.methods import Method
+from mcpspec.support.objects import is_array, is_object
+from mcpspec.support.structs import from_builtins
 from typedmcp.errors import DecodeError
 
 __all__ = ["MalformedLineError", "TrafficChecker", "TrafficFault", "decode_line"]

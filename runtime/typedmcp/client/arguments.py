@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.values import to_builtins
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.revisions.results import CACHEABLE_METHODS, STALE_METHODS
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from mcpspec._support.objects import is_object
-from mcpspec._support.structs import from_builtins, to_builtins
+from mcpspec.support.objects import is_object
+from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import (
     INTERNAL_ERROR,

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
-from mcpspec._support.methods import Method
-from mcpspec._support.structs import decode, from_builtins
+from mcpspec.support.methods import Method
+from mcpspec.support.structs import decode, from_builtins
 from typedmcp import dialect
 from typedmcp.client.cache import CacheKey, ResponseCache, cache_key
 from typedmcp.client.callbacks import Callbacks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.methods import Method
+from mcpspec.support.methods import Method
 from typedmcp import dialect
 from typedmcp.client.cache import ResponseCache
 from typedmcp.client.callbacks import Callbacks

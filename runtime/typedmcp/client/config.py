@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias, Unpack, cast
 
 import msgspec
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 from typedmcp.client.client import Client, connect
 from typedmcp.client.options import URL_OPTIONS, ConnectOptions
 from typedmcp.client.targets import Target, is_url

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.client.cache import ResponseCache
 from typedmcp.client.callbacks import Callbacks, to_remote_error

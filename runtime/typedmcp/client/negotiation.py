@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from mcpspec._support.objects import is_array, is_object
-from mcpspec._support.structs import decode, from_builtins, to_builtins
+from mcpspec.support.objects import is_array, is_object
+from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.client.callbacks import Callbacks
 from typedmcp.client.session import ClientSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import UNSET, Raw
 
-from mcpspec._support.methods import Method
-from mcpspec._support.structs import from_builtins, to_builtins
+from mcpspec.support.methods import Method
+from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.revisions.convert import with_meta

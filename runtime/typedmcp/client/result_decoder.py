@@ -22,8 +22,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_orig
 import msgspec
 from msgspec import MsgspecError, Raw, UnsetType
 
-from mcpspec._support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
-from mcpspec._support.structs import OpenObject, dec_hook, decode
+from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
+from mcpspec.support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
 from typedmcp.revisions.convert import Converter, DroppedFields

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mcpspec._support.objects import is_array
+from mcpspec.support.objects import is_array
 from typedmcp.errors import UsageError
 
 __all__ = ["TEXT_MEMBERS", "text_of"]

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
 from typedmcp.client.text import text_of
 from typedmcp.errors import ProtocolError, ToolError, UsageError

@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 
 __all__ = ["TypeMetadata", "find_violation", "is_applicable", "read_metadata", "schema_keywords"]
 

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args, ge
 import msgspec
 from msgspec import Meta
 
-from mcpspec._support.error_text import describe_mismatch, format_value
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.error_text import describe_mismatch, format_value
+from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.constraints import find_violation, schema_keywords
 from typedmcp.jsonschema.definitions import REFERENCE, JsonSchema
 from typedmcp.jsonschema.explain import explain, explain_key

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 
 __all__ = ["REFERENCE", "JsonSchema", "collect_definitions", "object_schema", "resolve_root"]
 

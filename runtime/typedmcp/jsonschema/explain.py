@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, NewType, Union, g
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.error_text import (
+from mcpspec.support.error_text import (
     KINDS,
     clip,
     describe_mismatch,
@@ -23,7 +23,7 @@ from mcpspec._support.error_text import (
     format_path_part,
     format_value,
 )
-from mcpspec._support.objects import is_array, is_object, spread_union
+from mcpspec.support.objects import is_array, is_object, spread_union
 from typedmcp.jsonschema import records
 from typedmcp.jsonschema.records import is_record
 from typedmcp.jsonschema.values import REJECTED, ConversionError, convert, dec_hook

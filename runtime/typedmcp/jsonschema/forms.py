@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, InvalidParamsError, UsageError
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NewType, cast, get_args, get_origin
 
 import msgspec
 
-from mcpspec._support.error_text import format_path_part
+from mcpspec.support.error_text import format_path_part
 from typedmcp.jsonschema import records
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.custom_types import CustomType, SchemaOf, custom_type, type_name

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin
 
-from mcpspec._support.error_text import format_path_part, format_value
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.error_text import format_path_part, format_value
+from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.definitions import JsonSchema
 
 __all__ = ["META_SCHEMAS", "SchemaCost", "SchemaPath", "SchemaRejectedError", "estimate_cost", "format_path"]

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mcpspec._support.error_text import clip, escape_unprintable, format_value
+from mcpspec.support.error_text import clip, escape_unprintable, format_value
 from typedmcp.jsonschema.definitions import JsonSchema
 from typedmcp.jsonschema.schema_cost import (
     META_SCHEMAS,

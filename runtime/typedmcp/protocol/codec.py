@@ -16,10 +16,10 @@ from typing import Any, Literal, TypeAlias, Union, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from mcpspec._support.methods import Method
-from mcpspec._support.objects import is_object, spread_union
-from mcpspec._support.structs import dec_hook, from_builtins, may_contain_non_finite
 from mcpspec.features import NAME_PARAMS
+from mcpspec.support.methods import Method
+from mcpspec.support.objects import is_object, spread_union
+from mcpspec.support.structs import dec_hook, from_builtins, may_contain_non_finite
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.protocol.backends import models, models_methods, to_struct

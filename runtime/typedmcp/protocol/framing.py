@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from mcpspec._support.error_text import KINDS
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.error_text import KINDS
+from mcpspec.support.objects import is_array, is_object
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR
 from typedmcp.limits import DEFAULT_LIMITS
 

@@ -13,7 +13,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 
 __all__ = [
     "EVENT_ID", "METHOD", "NAME", "PARAM", "SESSION", "VERSION", "HeaderParam", "Scalar",

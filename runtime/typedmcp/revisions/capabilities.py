@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpspec._support.structs import from_builtins
+from mcpspec.support.structs import from_builtins
 from typedmcp.errors import DecodeError
 from typedmcp.revisions.features import methods_of, structs_of
 

@@ -16,8 +16,8 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from mcpspec._support.objects import spread_union
-from mcpspec._support.structs import OpenObject, from_builtins, to_builtins
+from mcpspec.support.objects import spread_union
+from mcpspec.support.structs import OpenObject, from_builtins, to_builtins
 
 __all__ = ["Converter", "ConverterCompiler", "DroppedFields", "Rule", "strip_optional", "with_meta"]
 

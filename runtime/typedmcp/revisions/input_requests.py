@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec._support.objects import is_array, is_object
-from mcpspec._support.structs import decode, from_builtins, to_builtins
+from mcpspec.support.objects import is_array, is_object
+from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import methods_of, structs_of

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
-from mcpspec._support.objects import spread_union
-from mcpspec._support.structs import OpenObject
+from mcpspec.support.objects import spread_union
+from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
 from typedmcp.revisions.convert import ConverterCompiler, DroppedFields, Rule
 from typedmcp.revisions.features import DIALECT, structs_of

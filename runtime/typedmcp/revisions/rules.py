@@ -16,8 +16,8 @@ from typing import Any, Final, get_type_hints
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_array, is_object, spread_union
-from mcpspec._support.structs import to_builtins
+from mcpspec.support.objects import is_array, is_object, spread_union
+from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.revisions.convert import ConverterCompiler, DroppedFields, Rule, strip_optional
 from typedmcp.revisions.features import structs_of

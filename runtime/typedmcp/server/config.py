@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits

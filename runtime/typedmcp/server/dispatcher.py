@@ -20,9 +20,9 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.errors import UnimplementedMethodError
-from mcpspec._support.objects import LARGE_TEXT, is_object
-from mcpspec._support.structs import may_contain_non_finite
+from mcpspec.support.errors import UnimplementedMethodError
+from mcpspec.support.objects import LARGE_TEXT, is_object
+from mcpspec.support.structs import may_contain_non_finite
 from typedmcp import dialect
 from typedmcp.errors import (
     INTERNAL_ERROR,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpspec._support.structs import from_builtins, to_builtins
+from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INVALID_REQUEST, RemoteError, UnsupportedVersionError
 from typedmcp.protocol.framing import Frame

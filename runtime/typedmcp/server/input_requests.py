@@ -15,8 +15,8 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_object
-from mcpspec._support.structs import to_builtins
+from mcpspec.support.objects import is_object
+from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import (
     INTERNAL_ERROR,

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from mcpspec._support.structs import to_builtins
+from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.protocol.meta import VERSION
 from typedmcp.revisions.features import DIALECT, FEATURES, Features, structs_of

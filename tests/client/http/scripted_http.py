@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp.client import Client, connect, connection
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from mcpspec._support.objects import is_object
+from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.cli.features import JSON_NAMES, Feature, Kind, list_features
 from typedmcp.cli.notifications import NotificationDisplay

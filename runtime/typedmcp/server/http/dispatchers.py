@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from mcpspec._support.structs import from_builtins, to_builtins
+from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INVALID_REQUEST, MethodNotFoundError, RemoteError
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind

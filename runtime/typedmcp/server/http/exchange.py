@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 
-from mcpspec._support.objects import is_array, is_object
+from mcpspec.support.objects import is_array, is_object
 from typedmcp.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,

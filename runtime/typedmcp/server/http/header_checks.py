@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeAlias
 
-from mcpspec._support.objects import is_object
-from mcpspec._support.structs import to_builtins
 from mcpspec.features import NAME_PARAMS
+from mcpspec.support.objects import is_object
+from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import HeaderMismatchError, UnsupportedVersionError
 from typedmcp.protocol import headers as mcp_headers

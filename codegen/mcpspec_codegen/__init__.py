@@ -1,0 +1,1 @@
+"""Compiles the official MCP schemas into the Python package `mcpspec`. Run as `mcpspec-codegen`."""

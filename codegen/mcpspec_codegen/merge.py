@@ -1,0 +1,87 @@
+"""Merge the parts of `allOf` into one object.
+
+Supports only the forms that MCP's schemas use: parts that are objects, or unions of objects, which are multiplied out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.nodes import Schema, map_children, pointer_text, ref_name
+
+__all__ = ["merge_all_of"]
+
+
+def merge_all_of(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
+    """Return the definitions without `allOf`."""
+    merger = _Merger(defs, file)
+    return {name: merger.inside(node, name) for name, node in defs.items()}
+
+
+class _Merger:
+    def __init__(self, defs: dict[str, Schema], file: str) -> None:
+        self.defs = defs
+        self.file = file
+
+    def inside(self, node: Any, place: str) -> Any:
+        if isinstance(node, bool):
+            return node
+        node = map_children(node, lambda child: self.inside(child, place))
+        if "allOf" not in node:
+            return node
+        rest = {key: value for key, value in node.items() if key != "allOf"}
+        parts = [*node["allOf"], rest] if rest else node["allOf"]
+        branches = self._multiply([self._resolve(part) for part in parts], place)
+        return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+    def _resolve(self, part: Schema) -> Schema:
+        while "$ref" in part:
+            part = self.inside(self.defs[ref_name(part["$ref"])], ref_name(part["$ref"]))
+        return part
+
+    def _multiply(self, parts: list[Schema], place: str) -> list[Schema]:
+        branches: list[Schema] = [{}]
+        for part in parts:
+            options = [self._resolve(option) for option in part["anyOf"]] if "anyOf" in part else [part]
+            branches = [self._both(branch, option, place) for branch in branches for option in options]
+        return branches
+
+    def _both(self, left: Schema, right: Schema, place: str) -> Schema:
+        """Return the object schema that combines both."""
+        if not left:
+            return right
+        merged = {**left, **right}
+        for key in left.keys() & right.keys():
+            merged[key] = self._keyword(key, left[key], right[key], place)
+        # The result is open only if every part with members is: a base type is open for the sake of its subtypes.
+        if any("properties" in part and "additionalProperties" not in part for part in (left, right)):
+            merged.pop("additionalProperties", None)
+        return merged
+
+    def _keyword(self, key: str, left: Any, right: Any, place: str) -> Any:
+        if left == right:
+            return left
+        if key == "properties":
+            return {
+                **left,
+                **right,
+                **{name: self._member(left[name], right[name], place) for name in left.keys() & right.keys()},
+            }
+        if key == "required":
+            return [*left, *(name for name in right if name not in left)]
+        raise SchemaError(self.file, pointer_text(("$defs", place)), f"the parts of `allOf` differ in `{key}`")
+
+    def _member(self, left: Schema, right: Schema, place: str) -> Schema:
+        if not left or left == right:
+            return right
+        if not right:
+            return left
+        if not {"properties", "anyOf"}.isdisjoint(left.keys() | right.keys()):
+            branches = self._multiply([self._resolve(left), self._resolve(right)], place)
+            return branches[0] if len(branches) == 1 else {"anyOf": branches}
+        if left.items() <= right.items():
+            return right
+        if right.items() <= left.items():
+            return left
+        raise SchemaError(self.file, pointer_text(("$defs", place)), "the parts of `allOf` give one property two types")

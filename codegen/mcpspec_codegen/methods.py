@@ -1,0 +1,177 @@
+"""The method table, read off a normalised schema.
+
+Three rules: the unions `ClientRequest`, `ServerNotification`, … give the sender of a message; the message's
+`method` constant and `params` give name and parameters; the result of `XRequest` is that of `XResultResponse`,
+else `XResult`, else `EmptyResult`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mcpspec_codegen import names
+from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.messages import (
+    CLIENT,
+    INPUT_REQUEST,
+    NOTIFICATION,
+    REQUEST,
+    SERVER,
+    list_direct_members,
+    name_alternatives,
+)
+from mcpspec_codegen.nodes import Schema, ref_name
+from mcpspec_codegen.unions import list_members
+
+__all__ = ["MethodDefinition", "check_constants", "read_error_codes", "read_methods"]
+
+_INPUT = "input"
+_METHOD = re.compile(r"[\w./:$-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class MethodDefinition:
+    """A method of a revision. Types are names of definitions."""
+
+    name: str
+    sender: str
+    """`client`, `server` or `both`."""
+    kind: str
+    message: str
+    params: str | None
+    params_required: bool
+    result: str | None
+
+    @property
+    def constant(self) -> str:
+        return names.name_constant(self.name)
+
+    @property
+    def handler(self) -> str:
+        return names.to_snake(_base(self.message))
+
+    @property
+    def group(self) -> str:
+        """The capability that the method belongs to: the first part of its name, or `core`."""
+        first, slash, _ = self.name.removeprefix("notifications/").partition("/")
+        return first if slash and first not in (CLIENT.lower(), SERVER.lower()) else "core"
+
+    def is_sent_by(self, side: str) -> bool:
+        return self.sender in (side, "both")
+
+
+def read_methods(document: Schema, directions: dict[str, list[str]], file: str) -> list[MethodDefinition]:
+    """Read the methods of a schema, sorted by name.
+
+    `directions` lists the messages of each sender for a schema without direction unions, such as that of an extension.
+    """
+    defs = document["$defs"]
+    found: dict[str, MethodDefinition] = {}
+    for side in (CLIENT, SERVER):
+        for message, kind in _messages(defs, side, directions.get(side, [])):
+            method = _method(defs, message, kind, side.lower(), file)
+            known = found.get(method.name)
+            if known is not None and known.message != message:
+                raise SchemaError(file, f"/$defs/{message}", f"a second message for the method {method.name!r}")
+            found[method.name] = replace(method, sender="both") if known else method
+    _check_handlers(found, file)
+    return [found[name] for name in sorted(found)]
+
+
+def _messages(defs: dict[str, Schema], side: str, extra: list[str]) -> list[tuple[str, str]]:
+    messages = [
+        (name, kind.lower())
+        for kind in (REQUEST, NOTIFICATION)
+        if side + kind in defs
+        for name in _members(defs, side + kind)
+    ]
+    messages += [(name, (REQUEST if name.endswith(REQUEST) else NOTIFICATION).lower()) for name in extra]
+    if side == SERVER and SERVER + REQUEST not in defs and INPUT_REQUEST in defs:
+        messages += [(name, _INPUT) for name in _members(defs, INPUT_REQUEST)]
+    return messages
+
+
+def _members(defs: dict[str, Schema], union: str) -> list[str]:
+    """List the messages of a union and of the unions in it. Other types are listed, too, to be rejected by name."""
+    found: list[str] = []
+    for name in list_direct_members(defs, union):
+        spread = [ref_name(member["$ref"]) for member in list_members({"$ref": name}, defs) if "$ref" in member]
+        found += spread or [name]
+    return found
+
+
+def _method(defs: dict[str, Schema], message: str, kind: str, sender: str, file: str) -> MethodDefinition:
+    node = defs.get(message, {})
+    properties = node.get("properties", {})
+    name = properties.get("method", {}).get("const")
+    if not isinstance(name, str):
+        raise SchemaError(file, f"/$defs/{message}", "expected a message with a `method` that is a constant string")
+    if not (_METHOD.fullmatch(name) and names.name_constant(name).isidentifier()):
+        raise SchemaError(file, f"/$defs/{message}", f"the method {name!r} has no Python name")
+    params: Any = properties.get("params")
+    return MethodDefinition(
+        name=name,
+        sender=sender,
+        kind=kind,
+        message=message,
+        params=None if params is None else ref_name(params.get("$ref", "")) or "dict[str, Any]",
+        params_required="params" in node.get("required", []),
+        result=None if kind == NOTIFICATION.lower() else _result(defs, _base(message), file),
+    )
+
+
+def _base(message: str) -> str:
+    return message.removesuffix(REQUEST).removesuffix(NOTIFICATION)
+
+
+def _result(defs: dict[str, Schema], base: str, file: str) -> str:
+    response = defs.get(f"{base}ResultResponse", {}).get("properties", {}).get("result", {})
+    candidates = [name_alternatives(base), ref_name(response.get("$ref", "")), f"{base}Result", "EmptyResult"]
+    for name in candidates:
+        if name in defs:
+            return name
+    raise SchemaError(
+        file, f"/$defs/{base}{REQUEST}", f"no result: neither `{base}Result` nor `EmptyResult` is defined"
+    )
+
+
+def _check_handlers(found: dict[str, MethodDefinition], file: str) -> None:
+    """Raise `SchemaError` if two methods would have the same name on a handler."""
+    for side in (CLIENT.lower(), SERVER.lower()):
+        seen: dict[str, str] = {}
+        for method in found.values():
+            if method.is_sent_by(side) and (other := seen.setdefault(method.handler, method.name)) != method.name:
+                reason = f"{other!r} and {method.name!r} would both be handled by `{method.handler}`"
+                raise SchemaError(file, f"/$defs/{method.message}", reason)
+
+
+_TABLES = frozenset(f"{side}_{kind}S" for side in ("CLIENT", "SERVER") for kind in ("REQUEST", "NOTIFICATION"))
+
+
+def check_constants(methods: list[MethodDefinition], codes: dict[str, int], file: str) -> None:
+    """Raise `SchemaError` if two constants of a `methods` module would have the same name."""
+    taken = dict.fromkeys({*codes, *_TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID"}, "another constant")
+    for method in methods:
+        if (other := taken.setdefault(method.constant, repr(method.name))) != repr(method.name):
+            reason = f"{method.name!r} and {other} would both be named `{method.constant}`"
+            raise SchemaError(file, f"/$defs/{method.message}", reason)
+
+
+def read_error_codes(document: Schema, known: dict[str, int]) -> dict[str, int]:
+    """Collect JSON-RPC error codes by constant name: the known ones, and those in the schema."""
+    codes = dict(known)
+    for name, node in document["$defs"].items():
+        code = node.get("properties", {}).get("code", {}).get("const")
+        if isinstance(code, int) and code not in codes.values():
+            owner = node["x"].get("origin", [name])[0]
+            codes[_code_name(owner)] = code
+    return codes
+
+
+def _code_name(definition: str) -> str:
+    """Name an error code: `HeaderMismatchError` → `HEADER_MISMATCH`; a single word keeps its `_ERROR`."""
+    name = names.name_constant(definition)
+    short = name.removesuffix("_ERROR")
+    return short if "_" in short else name

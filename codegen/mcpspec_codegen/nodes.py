@@ -1,0 +1,209 @@
+"""Walk and check JSON Schema: some keywords contain schemas, others contain values.
+
+MCP has *properties* named `type`, `title`, `description`, `enum`, …, so a walk has to distinguish a
+schema from a map of properties. All other modules walk with these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from mcpspec_codegen.errors import SchemaError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+__all__ = [
+    "ANNOTATIONS",
+    "BOUNDS",
+    "Pointer",
+    "Schema",
+    "check",
+    "children",
+    "definitions_key",
+    "is_schema",
+    "map_children",
+    "pointer_text",
+    "ref_name",
+    "resolve_pointer",
+    "type_names",
+]
+
+Schema: TypeAlias = dict[str, Any]
+Pointer: TypeAlias = tuple[str | int, ...]
+
+ANNOTATIONS = frozenset({"description", "title", "examples", "$comment"})
+"""Keywords with upstream's prose and examples, which are not part of the interface."""
+
+_MAPS = frozenset({"properties", "$defs", "definitions"})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf"})
+_SINGLE = frozenset({"items", "additionalProperties", "propertyNames", "not"})
+_VALUES = frozenset(
+    {
+        "$schema", "$id", "$ref", "type", "const", "enum", "format", "required", "default",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+        "minLength", "maxLength", "minItems", "maxItems",
+    }
+)  # fmt: skip
+_TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
+
+
+def is_schema(node: object) -> TypeIs[Schema]:
+    """Return whether a node is a schema, and not a boolean in place of one."""
+    return isinstance(node, dict)
+
+
+def type_names(node: Schema) -> list[str]:
+    """List the types that a schema names: none, one or several."""
+    types: str | list[str] = node.get("type", [])
+    return [types] if isinstance(types, str) else types
+
+
+def children(node: Schema) -> Iterator[tuple[Pointer, Any]]:
+    """Yield the schemas directly below a schema, each with its pointer from there."""
+    for key, value in node.items():
+        if key in _MAPS:
+            yield from (((key, name), child) for name, child in value.items())
+        elif key in _LISTS:
+            yield from (((key, index), child) for index, child in enumerate(value))
+        elif key in _SINGLE:
+            yield (key,), value
+
+
+def map_children(node: Schema, change: Callable[[Any], Any]) -> Schema:
+    """Return a copy of a schema with `change` applied to each schema directly below it."""
+    copy: Schema = {}
+    for key, value in node.items():
+        if key in _MAPS:
+            copy[key] = {name: change(child) for name, child in value.items()}
+        elif key in _LISTS:
+            copy[key] = [change(child) for child in value]
+        else:
+            copy[key] = change(value) if key in _SINGLE else value
+    return copy
+
+
+def definitions_key(document: Schema) -> str:
+    """Return the keyword of a document's definitions, which differs between draft-07 and 2020-12."""
+    return "definitions" if "definitions" in document else "$defs"
+
+
+def ref_name(ref: str) -> str:
+    """Return the name of the definition that a local reference leads to."""
+    return ref.rpartition("/")[2]
+
+
+def pointer_text(pointer: Pointer) -> str:
+    """Return a pointer as text (RFC 6901)."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
+
+
+def resolve_pointer(document: Any, text: str) -> tuple[Any, Any]:
+    """Return the container of the value that a JSON pointer leads to, and the key of the value in it.
+
+    Raises `LookupError` if there is no such value.
+    """
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+    holder: Any = document
+    for part in parts[:-1]:
+        holder = holder[_key(holder, part)]
+    key = _key(holder, parts[-1])
+    holder[key]
+    return holder, key
+
+
+def _key(holder: object, part: str) -> str | int:
+    return int(part) if isinstance(holder, list) else part
+
+
+def check(document: Any, file: str) -> None:
+    """Raise `SchemaError` unless the compiler knows everything in a document."""
+    if not is_schema(document):
+        raise SchemaError(file, "", "expected a JSON object")
+    definitions: object = document.get(definitions_key(document))
+    if not is_schema(definitions) or not definitions:
+        raise SchemaError(file, "", "expected a schema with `$defs` or `definitions`")
+    _check_node(document, (), set(definitions), definitions_key(document), file)
+
+
+def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) -> None:
+    def fail(reason: str, *below: str | int) -> SchemaError:
+        return SchemaError(file, pointer_text((*at, *below)), reason)
+
+    if isinstance(node, bool):
+        if at[-1:] == ("additionalProperties",):
+            return
+        raise fail("a boolean schema is supported under `additionalProperties` only")
+    if not is_schema(node):
+        raise fail(f"expected a schema, got {type(node).__name__}")
+    for keyword, value in node.items():
+        if keyword not in ANNOTATIONS | _VALUES:
+            _check_shape(keyword, value, fail)
+    _check_values(node, names, key, fail)
+    _check_combinations(node, at, fail)
+    for below, child in children(node):
+        _check_node(child, (*at, *below), names, key, file)
+
+
+Fail: TypeAlias = Callable[..., SchemaError]
+
+
+def _check_shape(keyword: str, value: object, fail: Fail) -> None:
+    """Raise an error unless a keyword is one that contains schemas, and contains a map, a list or one of them."""
+    if keyword not in _MAPS | _LISTS | _SINGLE or keyword == "oneOf":
+        raise fail(f"unknown keyword `{keyword}`", keyword)
+    if not isinstance(value, dict if keyword in _MAPS else list if keyword in _LISTS else dict | bool):
+        raise fail(f"`{keyword}` has the wrong type", keyword)
+    if keyword in _LISTS and not value:
+        raise fail(f"`{keyword}` is empty; expected at least one schema", keyword)
+
+
+def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
+    """Raise an error if a keyword has a value of the wrong type."""
+    ref, prefix = node.get("$ref"), f"#/{key}/"
+    if ref is not None and not (isinstance(ref, str) and ref.startswith(prefix) and ref.removeprefix(prefix) in names):
+        raise fail(f"`$ref` leads to no definition: {ref!r}", "$ref")
+    types: object = node.get("type", "string")
+    if not _are_names([types] if isinstance(types, str) else types) or any(t not in _TYPES for t in type_names(node)):
+        raise fail(f"unknown type {types!r}", "type")
+    required: object = node.get("required", [])
+    if not _are_names(required):
+        raise fail("`required` must be a list of names", "required")
+    enum: object = node.get("enum", [node.get("const")])
+    if not (isinstance(enum, list) and enum):
+        raise fail("`enum` must be a non-empty list", "enum")
+    if any(isinstance(value, bool | float | list | dict) for value in cast("list[object]", enum)):
+        raise fail("a constant must be a string, an integer or null", "enum" if "enum" in node else "const")
+    for keyword in BOUNDS & node.keys():
+        if isinstance(node[keyword], bool) or not isinstance(node[keyword], int | float):
+            raise fail(f"`{keyword}` must be a number", keyword)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in cast("list[object]", value))
+
+
+BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) | {
+    "minLength", "maxLength", "minItems", "maxItems",
+}  # fmt: skip
+"""Keywords that limit a value."""
+
+_IGNORED = ANNOTATIONS | {"$schema", "$id", "default", "format"}
+
+
+def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
+    """Raise an error for combinations in which the compiler would ignore one keyword."""
+    keywords = node.keys() - _IGNORED
+    if "$ref" in keywords and len(keywords) > 1:
+        raise fail(f"`{min(keywords - {'$ref'})}` beside `$ref` is not supported", "$ref")
+    if "anyOf" in keywords and keywords - {"anyOf", "type", "$defs", "definitions"}:
+        raise fail(f"`{min(keywords - {'anyOf', 'type'})}` beside `anyOf` is not supported", "anyOf")
+    if "not" in keywords and at[-1:] != ("additionalProperties",):
+        raise fail("`not` is supported as `additionalProperties: {not: {}}` only", "not")
+    if unknown := [name for name in node.get("required", []) if name not in node.get("properties", {})]:
+        raise fail(f"`required` names an unknown property: {unknown[0]!r}", "required")
+    others: object = node.get("additionalProperties", {})
+    others = {key: value for key, value in others.items() if key not in _IGNORED} if is_schema(others) else others
+    if node.get("properties") and others not in (True, False, {}, {"not": {}}):
+        raise fail("a type for `additionalProperties` beside `properties` is not supported", "additionalProperties")

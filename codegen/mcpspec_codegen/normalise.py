@@ -1,0 +1,220 @@
+"""Normalise a schema: from upstream's spelling to the form that both backends compile.
+
+A chain of pure steps over plain dicts. The result is a JSON Schema document, too. Its definitions are
+flat (a property is a reference, a scalar, or a list, map or union of these), and each has a member `x`:
+
+- `kind`: `record` (an object), `open` (an object that keeps undeclared members), `union` (decoded by
+  trying its members) or `alias` (everything else);
+- `tag`: the constant property by which unions recognise a record, `[name, value]`;
+- `names`: property → attribute name; `constants`: property → value; `closed`: no other members allowed;
+- `origin`: the `[definition, property]` at which an inline type occurs.
+"""
+
+from __future__ import annotations
+
+import copy
+import keyword
+import re
+from typing import Any
+
+from mcpspec_codegen import names
+from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.inline import hoist_objects
+from mcpspec_codegen.merge import merge_all_of
+from mcpspec_codegen.messages import add_alternatives, inherit_envelope, reference_single_members
+from mcpspec_codegen.nodes import (
+    ANNOTATIONS,
+    Schema,
+    children,
+    definitions_key,
+    map_children,
+    pointer_text,
+    ref_name,
+    type_names,
+)
+from mcpspec_codegen.unions import mark_unions
+
+__all__ = ["canonicalise", "normalise", "replace_json_values"]
+
+_META = "_meta"
+
+
+def normalise(schema: Schema, file: str, alternatives: dict[str, list[str]] | None = None) -> Schema:
+    """Return the flat form of a checked schema. Raises `SchemaError` if it cannot be compiled.
+
+    `alternatives` are further results that a request may have: method → definitions.
+    """
+    defs = canonicalise(schema)
+    defs = add_alternatives(defs, alternatives or {})
+    defs = replace_json_values(defs, file)
+    defs = merge_all_of(defs, file)
+    defs = reference_single_members(defs)
+    defs = inherit_envelope(defs)
+    defs = hoist_objects(defs, file)
+    mark_kinds(defs)
+    mark_unions(defs, file)
+    mark_members(defs, file)
+    check_names(defs, file)
+    return {"$defs": defs}
+
+
+_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
+_RESERVED = frozenset(
+    {
+        "Any", "ClassVar", "Literal", "TypeAlias", "TYPE_CHECKING", "TypeAliasType", "TypingAnnotated",
+        "ClosedModel", "ConstantStruct", "DecodeError", "Field", "MISSING", "Meta", "Model", "OpenObject",
+        "Struct", "UNSET", "UnsetType",
+    }
+)  # fmt: skip
+"""Names that the generated modules import. `Annotated` is imported, too, but may be a definition."""
+
+
+def check_names(defs: dict[str, Schema], file: str) -> None:
+    """Raise `SchemaError` for a definition whose name cannot be that of a class."""
+    for name in defs:
+        if not _NAME.fullmatch(name):
+            raise SchemaError(
+                file,
+                pointer_text(("$defs", name)),
+                "expected the name of a definition in Pascal case, such as `ToolResult`",
+            )
+        if name in _RESERVED or keyword.iskeyword(name):
+            raise SchemaError(file, pointer_text(("$defs", name)), f"`{name}` is a reserved name")
+
+
+def canonicalise(schema: Schema) -> dict[str, Schema]:
+    """Return the definitions in one spelling for all drafts. Formats are removed, since they do not change the type."""
+    return {name: _canonicalise_node(node) for name, node in schema[definitions_key(schema)].items()}
+
+
+def _canonicalise_node(node: Any) -> Any:
+    if isinstance(node, bool):
+        return {} if node else False
+    node = map_children({key: value for key, value in node.items() if key not in _DROPPED}, _canonicalise_node)
+    if "$ref" in node:
+        return {"$ref": "#/$defs/" + ref_name(node["$ref"])}
+    if node.get("additionalProperties") == {"not": {}}:
+        node["additionalProperties"] = False
+    if node.get("propertyNames", {}) in ({"type": "string"}, {}):
+        node.pop("propertyNames", None)
+    if "anyOf" in node and all("const" in member for member in node["anyOf"]):
+        node["enum"] = [member["const"] for member in node.pop("anyOf")]
+    if "anyOf" in node and (plain := _nullable(node["anyOf"])) is not None:
+        node = plain
+    if node.get("properties") == {}:
+        del node["properties"]
+    if node.get("type") == "object" and not node.keys() & {"properties", "additionalProperties", "allOf", "anyOf"}:
+        node["additionalProperties"] = {}
+    return node
+
+
+def _nullable(members: list[Schema]) -> Schema | None:
+    """Convert `anyOf` of a scalar and null to one scalar that may be null, since bounds do not apply to null."""
+    null = {"type": "null"}
+    others = [member for member in members if member != null]
+    if len(others) != 1 or len(members) != 2 or others[0].get("type") not in ("string", "integer", "number", "boolean"):
+        return None
+    if "enum" in others[0] or "const" in others[0]:
+        return None
+    return {**others[0], "type": [others[0]["type"], "null"]}
+
+
+_DROPPED = ANNOTATIONS | {"$schema", "$id", "format", "default"}
+
+
+def replace_json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
+    """Replace the definitions that describe any JSON value by recursion.
+
+    Raises `SchemaError` for any other recursion, which has no exact type in msgspec.
+    """
+    defs = dict(defs)
+    for name in list(defs):
+        if name not in (cycle := _reachable(defs, name)):
+            continue
+        if any("properties" in node for member in cycle for node in _nodes(defs[member])):
+            raise SchemaError(
+                file, f"/$defs/{name}", "a definition may be recursive only if it describes any JSON value"
+            )
+        defs[name] = _any_json(defs[name], name, file)
+    return defs
+
+
+def _any_json(node: Schema, name: str, file: str) -> Schema:
+    if node.get("type") == "object":
+        return {"type": "object", "additionalProperties": {}}
+    if node.get("type") == "array":
+        return {"type": "array", "items": {}}
+    scalars = {kind for member in node.get("anyOf", []) for kind in type_names(member)}
+    if not {"string", "boolean", "number", "null"} <= scalars:
+        raise SchemaError(
+            file, f"/$defs/{name}", "a recursive definition that excludes some JSON values is not supported"
+        )
+    return {}
+
+
+def _nodes(node: Any) -> list[Schema]:
+    if isinstance(node, bool):
+        return []
+    return [node, *(below for _, child in children(node) for below in _nodes(child))]
+
+
+def _refs(node: Any) -> list[str]:
+    return [ref_name(below["$ref"]) for below in _nodes(node) if "$ref" in below]
+
+
+def _reachable(defs: dict[str, Schema], start: str) -> set[str]:
+    seen: set[str] = set()
+    todo = _refs(defs[start])
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += _refs(defs[name])
+    return seen
+
+
+def mark_kinds(defs: dict[str, Schema]) -> None:
+    """Mark each definition as record, open object or alias."""
+    meta = {
+        ref_name(node["properties"][_META]["$ref"])
+        for node in defs.values()
+        if "$ref" in node.get("properties", {}).get(_META, {})
+    }
+    for name, node in defs.items():
+        extra = node.setdefault("x", {})
+        if node.get("additionalProperties") is False:
+            extra.update(kind="record", closed=True)
+        elif "properties" in node:
+            is_open = "additionalProperties" in node or name in meta or _describes_schema(node)
+            extra["kind"] = "open" if is_open else "record"
+        else:
+            extra["kind"] = "alias"
+
+
+def _describes_schema(node: Schema) -> bool:
+    """Return whether the values of a definition are JSON Schemas, which may have any keyword."""
+    properties = node["properties"]
+    return "const" in properties.get("type", {}) and "properties" in properties
+
+
+def mark_members(defs: dict[str, Schema], file: str) -> None:
+    """Name the attributes of every object, and collect its constants."""
+    for name, node in defs.items():
+        extra = node["x"]
+        if extra["kind"] not in ("record", "open"):
+            continue
+        properties = node.setdefault("properties", {})
+        in_dict = extra["kind"] == "open"
+        extra["names"] = {key: names.name_attribute(key, in_dict=in_dict) for key in properties}
+        by_name: dict[str, str] = {}
+        for key, attribute in extra["names"].items():
+            if not attribute.isidentifier() or attribute in by_name:
+                other = by_name.get(attribute)
+                reason = (
+                    f"`{other}` and `{key}` would both be named `{attribute}`"
+                    if other
+                    else f"`{key}` has no Python name"
+                )
+                raise SchemaError(file, f"/$defs/{name}/properties", reason)
+            by_name[attribute] = key
+        extra["constants"] = {key: copy.copy(child["const"]) for key, child in properties.items() if "const" in child}

@@ -1,0 +1,236 @@
+"""The Pydantic side of the generated types: bases, untagged unions, decoding and encoding."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
+from typing import Annotated as TypingAnnotated
+
+from pydantic import MISSING, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import core_schema, from_json, to_json, to_jsonable_python
+
+from mcpspec.support.errors import DecodeError
+from mcpspec.support.explain import TypeAccess, decode_error, explain
+from mcpspec.support.objects import (
+    LARGE_TEXT,
+    Constant,
+    Member,
+    Shape,
+    UnionOptions,
+    is_object,
+    is_surely_finite,
+    spread_union,
+    strip_absent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from pydantic import GetCoreSchemaHandler
+    from typing_extensions import TypeForm
+
+__all__ = [
+    "ClosedModel", "DecodeError", "Model",
+    "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "to_builtins", "untagged",
+]  # fmt: skip
+
+T = TypeVar("T")
+
+
+def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
+    """Return the default of a constant member: constructors fill it in, validation still requires it."""
+    return cast(T, Constant(value, optional, name))
+
+
+if TYPE_CHECKING:
+    _Base = BaseModel
+else:
+
+    class _ModelMeta(type(BaseModel)):
+        """Metaclass that turns `constant(…)` into a field, and accepts attribute names in constructors."""
+
+        def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+            constants = {key: value for key, value in namespace.items() if isinstance(value, Constant)}
+            for key, value in constants.items():
+                if value.optional:
+                    namespace[key] = MISSING
+                else:
+                    del namespace[key]
+            cls = super().__new__(mcs, name, bases, namespace, **config)
+            cls.__constants__ = {}
+            for base in reversed(bases):
+                cls.__constants__ |= getattr(base, "__constants__", {})
+            cls.__constants__ |= {value.name or key: value.value for key, value in constants.items()}
+            return cls
+
+        def __call__(cls, **members: Any) -> Any:
+            names = _wire_names(cls)
+            named = {names.get(key, key): value for key, value in members.items()}
+            return super().__call__(**{**cls.__constants__, **named})
+
+    class _Base(BaseModel, metaclass=_ModelMeta):
+        pass
+
+
+@cache
+def _wire_names(cls: type[BaseModel]) -> dict[str, str]:
+    """Map attributes to names on the wire, if they differ."""
+    _complete(cls)
+    return {name: field.alias for name, field in cls.model_fields.items() if field.alias is not None}
+
+
+def _complete(cls: type[BaseModel]) -> None:
+    if not cls.__pydantic_complete__:
+        cls.model_rebuild()
+
+
+class Model(_Base):
+    """Base of all objects. Undeclared members are kept in `model_extra`.
+
+    Construct it with attribute names; validation expects names on the wire.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="allow",
+        strict=True,
+        defer_build=True,
+        serialize_by_alias=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+    )
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Yield the members that are present."""
+        return ((name, value) for name, value in super().__repr_args__() if value is not MISSING)
+
+
+class ClosedModel(Model):
+    """Base of objects that reject undeclared members."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+class _Untagged:
+    """Marker of a union without a tag, whose members are tried, best fit first."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        @cache
+        def options() -> tuple[UnionOptions[Any], bool]:
+            found = spread_union(source)
+            return UnionOptions(found, _shape), all(_shape(option) is not None for option in found)
+
+        def choose(value: Any, union: Callable[[Any], Any]) -> Any:
+            if not is_object(value):
+                return union(value)
+            objects, are_all = options()
+            error: ValidationError | None = None
+            for option in objects.rank(value):
+                try:
+                    return option.__pydantic_validator__.validate_python(value)
+                except ValidationError as caught:
+                    error = error or caught
+            if are_all and error is not None:
+                raise error  # `union` would try all members again, at every level of nested unions
+            return union(value)
+
+        return core_schema.no_info_wrap_validator_function(choose, handler(source))
+
+
+untagged: Final = _Untagged()
+
+
+@cache
+def _shape(kind: Any) -> Shape | None:
+    """Return the members of a model; None for other types."""
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return None
+    _complete(kind)
+    members = [
+        Member(field.alias or name, _hint(field.annotation, field.metadata), field.is_required())
+        for name, field in kind.model_fields.items()
+    ]
+    return Shape(tuple(members), kind.model_config.get("extra") == "forbid")
+
+
+def _hint(annotation: Any, metadata: list[Any]) -> Any:
+    annotation = strip_absent(annotation, MISSING)
+    return Annotated[(annotation, *metadata)] if metadata else annotation
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _fits(value: object, kind: Any) -> bool:
+    try:
+        _adapter(kind).validate_python(value, strict=True)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+_types = TypeAccess(_shape, _fits)
+
+
+def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
+    """Decode JSON text as a type of this module: a class, or one of its unions.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    text = bytes(buf) if isinstance(buf, memoryview) else buf
+    try:
+        _reject_non_finite(text)
+        return cast(T, _adapter(cast(Any, type)).validate_json(text, strict=True))
+    except (ValueError, RecursionError) as error:
+        raise decode_error(text, type, _types, error) from error
+
+
+def _reject_non_finite(text: bytes | bytearray | str) -> None:
+    """Raise `ValueError` for `NaN` and `Infinity`, which Pydantic accepts and JSON does not have."""
+    if _is_in("NaN", text) or _is_in("Infinity", text):
+        from_json(text, allow_inf_nan=False)
+
+
+def _is_in(word: str, text: bytes | bytearray | str) -> bool:
+    """Return whether a text contains a word. Searches for the first letter first, which is far faster."""
+    if isinstance(text, str):
+        return word[0] in text and word in text
+    return text.find(ord(word[0])) >= 0 and text.find(word.encode()) >= 0
+
+
+def encode(value: object) -> bytes:
+    """Encode a value as JSON text, in UTF-8 and without line breaks.
+
+    Raises `ValueError` for NaN and infinity, which JSON does not have.
+    """
+    text = to_json(value, by_alias=True, inf_nan_mode="constants")
+    try:
+        if not (len(text) > LARGE_TEXT and is_surely_finite(value, len(text), _parts)):
+            _reject_non_finite(text)
+    except ValueError as error:
+        raise ValueError("JSON has neither NaN nor infinity") from error
+    return text
+
+
+def _parts(value: object) -> Collection[Any] | None:
+    if isinstance(value, BaseModel):
+        return [*vars(value).values(), *(value.model_extra or {}).values()]
+    return () if value is MISSING else None
+
+
+def from_builtins(value: object, type: TypeForm[T]) -> T:
+    """Convert parsed JSON (dicts, lists, strings, numbers, booleans, None) to a type of this module.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    try:
+        return cast(T, _adapter(cast(Any, type)).validate_python(value, strict=True))
+    except (ValueError, RecursionError) as error:
+        raise explain(value, type, _types, error) from error
+
+
+def to_builtins(value: object) -> Any:
+    """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
+    return to_jsonable_python(value, by_alias=True)

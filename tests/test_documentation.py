@@ -265,7 +265,8 @@ INVENTED = {"app/recipes.py", "transports/carrier.py"}
 def test_the_architecture_page_names_only_files_that_exist() -> None:
     text = ARCHITECTURE.read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|md|json)|(?:\w+/)+)`", text)) - INVENTED
-    folders = [ROOT / name for name in (".", "runtime/typedmcp", "codegen/mcpspec_codegen", "generated", "generated/mcpspec")]
+    names = (".", "runtime/typedmcp", "codegen/mcpspec_codegen", "generated", "generated/mcpspec")
+    folders = [ROOT / name for name in names]
     assert len(named) > 50
     assert sorted(name for name in named if not any((folder / name).exists() for folder in folders)) == []
 

@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeAlias
 
 import typedmcp
-from typedmcp import Diagnostic, Principal, ServerConfig
+from typedmcp import Diagnostic, Principal
 from typedmcp.dialect import structs
 from typedmcp.protocol.sse import EventParser, ServerSentEvent
 from typedmcp.revisions.features import DIALECT, FEATURES
@@ -603,10 +603,8 @@ def make_served(handler: object = None, **options: Any) -> Served:
     """Return an application that is not open."""
     reports: list[Diagnostic] = []
     handler = ToolHandler() if handler is None else handler
-    own = {name: options.pop(name) for name in AsgiApp.OPTIONS if name in options}
     options.setdefault("on_diagnostic", reports.append)
-    config = ServerConfig(handler, **options)
-    return Served(typedmcp.asgi(config, **own), handler, reports)
+    return Served(typedmcp.asgi(handler, **options), handler, reports)
 
 
 @asynccontextmanager

@@ -61,6 +61,9 @@ _ERROR_TEXT_LENGTH: Final = 500
 _ERROR_BODY_BYTES: Final = 1 << 16
 """Bytes of a body that are read for an error."""
 
+_DRAINED_BODY_BYTES: Final = 1 << 16
+"""The maximum number of bytes of an unneeded body that are read so that the connection can be reused."""
+
 
 @dataclass(frozen=True)
 class HttpOptions:
@@ -247,6 +250,18 @@ class Endpoint:
     async def _authorization_error(self, response: HttpResponse) -> AuthorizationRequiredError:
         challenge = response.headers.get("www-authenticate", "")
         return AuthorizationRequiredError(response.status, challenge, await _read_error_text(response))
+
+    async def post(self, head: bytes, body: bytes) -> None:
+        """Post a message that the server accepts without a response. Raises the errors of `send` and `error_of`."""
+        response = await self.send("POST", head, body)
+        if response.status >= 300:
+            raise await self.error_of(response)
+        try:
+            await response.read_all(_DRAINED_BODY_BYTES)
+        except ValueError:  # longer than that: the connection is not reused
+            pass
+        finally:
+            response.close()
 
     async def error_of(self, response: HttpResponse, text: str | None = None) -> Error:
         """Close a response that is not an MCP message, and return the error for its status.

@@ -19,8 +19,6 @@ __all__ = ["LegacySseTransport"]
 
 _GET = b"accept: text/event-stream\r\n"
 _POST = b"content-type: application/json\r\n"
-_DRAINED_BODY_BYTES = 1 << 16
-"""The maximum number of bytes of an unneeded body that are read so that the connection can be reused."""
 
 
 class LegacySseTransport:
@@ -116,10 +114,11 @@ class LegacySseTransport:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def _send(self) -> None:
+        assert self._post_endpoint is not None
         try:
             while self._queue:
                 line = self._queue.popleft()
-                await self._send_line(line)
+                await self._post_endpoint.post(_POST, line)
                 self._queued_bytes -= len(line)
                 if self._queued_bytes <= HIGH_WATER // 2:
                     self._drained.set()
@@ -129,18 +128,6 @@ class LegacySseTransport:
         finally:
             self._sending = None
             self._drained.set()
-
-    async def _send_line(self, line: bytes) -> None:
-        assert self._post_endpoint is not None
-        response = await self._post_endpoint.send("POST", _POST, line)
-        if response.status >= 300:
-            raise await self._post_endpoint.error_of(response)
-        try:
-            await response.read_all(_DRAINED_BODY_BYTES)
-        except ValueError:
-            pass
-        finally:
-            response.close()
 
     @property
     def is_congested(self) -> bool:

@@ -65,9 +65,6 @@ _STREAM_OPEN_TIMEOUT: Final = 1.0
 _DELETE_TIMEOUT: Final = 2.0
 """Seconds for the request that ends the session at the server."""
 
-_DRAINED_BODY_BYTES: Final = 1 << 16
-"""The maximum number of bytes of an unneeded body that are read so that the connection can be reused."""
-
 _MAX_EVENT_IDS: Final = 1024
 """Ids of events that are kept to recognise repeated events."""
 
@@ -416,21 +413,9 @@ class HttpSession(ClientSession):
     async def _post_and_report(self, body: bytes, name: str) -> None:
         try:
             async with asyncio.timeout(_POST_TIMEOUT):
-                await self._post(body)
+                await self.endpoint.post(self._legacy_head, body)
         except (Error, OSError) as error:
             self._report_failure(f"{name} did not reach the server: {error}", error)
-
-    async def _post(self, body: bytes) -> None:
-        """Send a message that the server accepts without a response."""
-        response = await self.endpoint.send("POST", self._legacy_head, body)
-        if response.status >= 300:
-            raise await self.endpoint.error_of(response)
-        try:
-            await response.read_all(_DRAINED_BODY_BYTES)
-        except ValueError:
-            pass
-        finally:
-            response.close()
 
     def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

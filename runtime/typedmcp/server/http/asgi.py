@@ -81,6 +81,8 @@ class AsgiOptions(ServerOptions, total=False):
     """Milliseconds after which clients should reconnect to a broken stream; 1000 by default."""
 
 
+_SERVER_OPTIONS = ServerOptions.__annotations__.keys()
+
 _CLOSE = [(b"connection", b"close")]
 _TEMPLATES = 8
 """Header templates that are kept: every client library has one or two."""
@@ -95,8 +97,8 @@ def asgi(handler: object, **options: Unpack[AsgiOptions]) -> AsgiApp:
     known = AsgiOptions.__annotations__
     if unknown := [name for name in options if name not in known]:
         raise UsageError(f"unknown option {unknown[0]!r}; known: {', '.join(known)}")
-    config_options: dict[str, Any] = {**options}
-    app_options = {name: config_options.pop(name) for name in AsgiApp.OPTIONS if name in config_options}
+    config_options: dict[str, Any] = {name: value for name, value in options.items() if name in _SERVER_OPTIONS}
+    app_options: dict[str, Any] = {name: value for name, value in options.items() if name not in _SERVER_OPTIONS}
     if isinstance(handler, ServerConfig):
         if config_options:
             raise TypeError(f"a ServerConfig has its options already; remove {', '.join(config_options)}")
@@ -114,10 +116,6 @@ class AsgiApp:
     notified of changes. `store` keeps sessions and events, by default in memory. An idle event stream gets a comment
     every `keep_alive` seconds. Clients reconnect to a broken stream after `retry` milliseconds.
     """
-
-    OPTIONS = (
-        "path", "sse_path", "messages_path", "hosts", "origins", "auth", "sessions", "store", "keep_alive", "retry",
-    )  # fmt: skip
 
     def __init__(
         self,

@@ -22,14 +22,14 @@ REQUEST, NOTIFICATION = "Request", "Notification"
 INPUT_REQUEST = "InputRequest"
 """Parts of the names of the unions that list messages by sender: `ClientRequest`, `ServerNotification`, …"""
 
-_DIRECTIONS = [side + kind for kind in (REQUEST, NOTIFICATION) for side in (CLIENT, SERVER)]
+_SENDER_UNIONS = [side + kind for kind in (REQUEST, NOTIFICATION) for side in (CLIENT, SERVER)]
 _META = "_meta"
 
 
 def reference_single_members(defs: dict[str, Schema]) -> dict[str, Schema]:
-    """Replace a direction union of a single message, which upstream writes out, by a reference to the message."""
+    """Replace a union of a sender's single message, which upstream writes out, by a reference to the message."""
     defs = dict(defs)
-    for union in _DIRECTIONS:
+    for union in _SENDER_UNIONS:
         node = defs.get(union, {})
         twins = [name for name, other in defs.items() if name != union and other == node]
         if "properties" in node and twins:
@@ -40,7 +40,7 @@ def reference_single_members(defs: dict[str, Schema]) -> dict[str, Schema]:
 def inherit_envelope(defs: dict[str, Schema]) -> dict[str, Schema]:
     """Write out `jsonrpc`, `id` and `_meta`, which older messages leave to their base types, as optional members."""
     defs = dict(defs)
-    for union in _DIRECTIONS:
+    for union in _SENDER_UNIONS:
         kind = REQUEST if union.endswith(REQUEST) else NOTIFICATION
         envelope = defs.get("JSONRPC" + kind)
         for name in list_direct_members(defs, union):
@@ -50,7 +50,7 @@ def inherit_envelope(defs: dict[str, Schema]) -> dict[str, Schema]:
 
 
 def list_direct_members(defs: dict[str, Schema], union: str) -> list[str]:
-    """List the definitions that a direction union names; none if a revision has no such union."""
+    """List the definitions that a sender's union names; none if a revision has no such union."""
     node = defs.get(union, {})
     return [ref_name(member["$ref"]) for member in node.get("anyOf", [node]) if "$ref" in member]
 

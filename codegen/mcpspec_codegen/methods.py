@@ -25,7 +25,7 @@ from mcpspec_codegen.messages import (
 from mcpspec_codegen.nodes import Schema, ref_name
 from mcpspec_codegen.unions import list_members
 
-__all__ = ["MethodDefinition", "check_constants", "read_error_codes", "read_methods"]
+__all__ = ["TABLES", "MethodDefinition", "Table", "check_constants", "read_error_codes", "read_methods"]
 
 _INPUT = "input"
 _METHOD = re.compile(r"[\w./:$-]+")
@@ -62,15 +62,15 @@ class MethodDefinition:
         return self.sender in (side, "both")
 
 
-def read_methods(document: Schema, directions: dict[str, list[str]], file: str) -> list[MethodDefinition]:
+def read_methods(document: Schema, senders: dict[str, list[str]], file: str) -> list[MethodDefinition]:
     """Read the methods of a schema, sorted by name.
 
-    `directions` lists the messages of each sender for a schema without direction unions, such as that of an extension.
+    `senders` lists the messages of each side for a schema without unions that do, such as that of an extension.
     """
     defs = document["$defs"]
     found: dict[str, MethodDefinition] = {}
     for side in (CLIENT, SERVER):
-        for message, kind in _messages(defs, side, directions.get(side, [])):
+        for message, kind in _messages(defs, side, senders.get(side, [])):
             method = _method(defs, message, kind, side.lower(), file)
             known = found.get(method.name)
             if known is not None and known.message != message:
@@ -147,12 +147,27 @@ def _check_handlers(found: dict[str, MethodDefinition], file: str) -> None:
                 raise SchemaError(file, f"/$defs/{method.message}", reason)
 
 
-_TABLES = frozenset(f"{side}_{kind}S" for side in ("CLIENT", "SERVER") for kind in ("REQUEST", "NOTIFICATION"))
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A lookup table of the methods of one kind that one side sends."""
+
+    sender: str
+    kind: str
+    doc: str
+
+
+TABLES = {
+    "CLIENT_REQUESTS": Table("client", "request", "Requests that the client may send"),
+    "SERVER_REQUESTS": Table("server", "request", "Requests that the server may send"),
+    "INPUT_REQUESTS": Table("server", _INPUT, "Requests that the server puts into a result, and never sends"),
+    "CLIENT_NOTIFICATIONS": Table("client", "notification", "Notifications that the client may send"),
+    "SERVER_NOTIFICATIONS": Table("server", "notification", "Notifications that the server may send"),
+}
 
 
 def check_constants(methods: list[MethodDefinition], codes: dict[str, int], file: str) -> None:
     """Raise `SchemaError` if two constants of a `methods` module would have the same name."""
-    taken = dict.fromkeys({*codes, *_TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID"}, "another constant")
+    taken = dict.fromkeys({*codes, *TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID"}, "another constant")
     for method in methods:
         if (other := taken.setdefault(method.constant, repr(method.name))) != repr(method.name):
             reason = f"{method.name!r} and {other} would both be named `{method.constant}`"

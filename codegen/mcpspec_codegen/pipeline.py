@@ -61,12 +61,12 @@ class _Supplement(TypedDict):
     """The content of `supplement.json`, by version: facts that no schema states."""
 
     alternative_results: dict[str, dict[str, list[str]]]
-    directions: dict[str, dict[str, list[str]]]
     error_codes: dict[str, dict[str, int]]
     extension_ids: dict[str, str]
     features: dict[str, dict[str, bool]]
     log_levels: list[str]
     name_params: dict[str, str]
+    senders: dict[str, dict[str, list[str]]]
 
 
 class _Compiler:
@@ -88,9 +88,9 @@ class _Compiler:
 
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:
         """Read the methods and the error codes of a source."""
-        directions = self.supplement["directions"].get(source.version, {})
+        senders = self.supplement["senders"].get(source.version, {})
         known_codes = {} if source.is_extension else _stated(self.supplement["error_codes"], source.version)
-        methods, codes = read_methods(flat, directions, source.file), read_error_codes(flat, known_codes)
+        methods, codes = read_methods(flat, senders, source.file), read_error_codes(flat, known_codes)
         check_constants(methods, codes, source.file)
         return methods, codes
 

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mcpspec_codegen import names
-from mcpspec_codegen.methods import MethodDefinition
+from mcpspec_codegen.methods import TABLES, MethodDefinition
 from mcpspec_codegen.models import Backend
 from mcpspec_codegen.nodes import Schema, ref_name
 from mcpspec_codegen.source import Source
@@ -38,8 +38,6 @@ _environment = Environment(
 )
 
 _environment.filters["pascal"] = names.to_pascal
-
-_SIDES = {"client": "Client", "server": "Server"}
 
 
 def _render(template: str, **context: Any) -> str:
@@ -69,7 +67,10 @@ def methods_module(
         backend=backend,
         params=partial(_params_hint, backend=backend),
         result=partial(_result_hint, document=document, backend=backend),
-        tables=_tables(methods),
+        tables={
+            name: (table.doc, [m for m in methods if m.is_sent_by(table.sender) and m.kind == table.kind])
+            for name, table in TABLES.items()
+        },
     )
 
 
@@ -139,15 +140,6 @@ def _result_hint(method: MethodDefinition, document: Schema, backend: Backend) -
     in_place = "origin" in node["x"] and "anyOf" in node
     parts = [ref_name(member["$ref"]) for member in node["anyOf"]] if in_place else [method.result]
     return " | ".join(f"{backend.module}.{part}" for part in parts)
-
-
-def _tables(methods: list[MethodDefinition]) -> dict[str, list[MethodDefinition]]:
-    """Group methods into lookup tables by sender and kind: name of the table → methods."""
-    return {
-        f"{sender}_{kind}s".upper(): [m for m in methods if m.is_sent_by(sender) and m.kind in kinds]
-        for kind, kinds in (("request", ("request", "input")), ("notification", ("notification",)))
-        for sender in _SIDES
-    }
 
 
 def _groups(methods: list[MethodDefinition]) -> dict[str, list[MethodDefinition]]:

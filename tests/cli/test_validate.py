@@ -31,7 +31,7 @@ def notice(method: str, **params: Any) -> dict[str, Any]:
 
 
 def by(side: str, message: Any) -> dict[str, Any]:
-    return {"direction": side, "message": message, "at": 1.5}
+    return {"sender": side, "message": message, "at": 1.5}
 
 
 CALL = request("tools/call", name="greet")
@@ -56,12 +56,12 @@ VALID: dict[str, tuple[str, list[Any]]] = {
             by("client", result(roots=[])),
         ],
     ),
-    "the same without directions": (OLD, [CALL, request("roots/list"), result(roots=[]), result(**TEXT)]),
+    "the same without senders": (OLD, [CALL, request("roots/list"), result(roots=[]), result(**TEXT)]),
     "a ping, which either may send": (OLD, [request("ping"), result()]),
     "ids that are used again": (OLD, [CALL, result(**TEXT), request("tools/list"), result(tools=[])]),
     "ids that look alike": (OLD, [CALL, request("tools/list", "1"), result("1", tools=[]), result(**TEXT)]),
     "a batch": ("2025-03-26", [[CALL, request("ping", 2)], [result(2), result(**TEXT)]]),
-    "a wrapper without a direction": (OLD, [{"message": CALL}, {"message": result(**TEXT)}]),
+    "a wrapper without a sender": (OLD, [{"message": CALL}, {"message": result(**TEXT)}]),
     "a result that asks for input": (
         NEW,
         [
@@ -132,9 +132,9 @@ INVALID: dict[str, tuple[str, list[Any], str]] = {
     "an invalid message in a batch": (
         "2025-03-26", [[CALL, request("tools/call", 2)]], "tools/call: [1].params: required, but missing"
     ),
-    "an invalid direction": (
-        OLD, [{"direction": "up", "message": notice("notifications/initialized")}],
-        'direction: expected "client" or "server", got "up"',
+    "an invalid sender": (
+        OLD, [{"sender": "up", "message": notice("notifications/initialized")}],
+        'sender: expected "client" or "server", got "up"',
     ),
 }  # fmt: skip
 

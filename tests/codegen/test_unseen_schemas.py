@@ -461,7 +461,7 @@ from mcpspec import LATEST, revision
 package, backend = revision(LATEST), sys.argv[1]
 prefix = "" if backend == "structs" else "models_"
 types, methods, handlers = (getattr(package, name) for name in (backend, prefix + "methods", prefix + "handlers"))
-tables = ("CLIENT_REQUESTS", "SERVER_REQUESTS", "CLIENT_NOTIFICATIONS", "SERVER_NOTIFICATIONS")
+tables = ("CLIENT_REQUESTS", "SERVER_REQUESTS", "INPUT_REQUESTS", "CLIENT_NOTIFICATIONS", "SERVER_NOTIFICATIONS")
 
 def answer(stub, handler):
     try:
@@ -473,7 +473,7 @@ def answer(stub, handler):
 
 def described(method):
     return {
-        "direction": method.direction,
+        "sender": method.sender,
         "kind": method.kind,
         "message": method.message.__name__,
         "params": method.params.__name__,
@@ -509,7 +509,7 @@ def methods(request: pytest.FixtureRequest, with_messages: Path) -> Any:
 
 def test_a_new_request_of_the_client_has_a_record_and_a_handler_on_the_server(methods: Any) -> None:
     assert methods["tools/inspect"] == {
-        "direction": "client",
+        "sender": "client",
         "kind": "request",
         "message": "InspectToolRequest",
         "params": "InspectToolRequestParams",
@@ -534,7 +534,7 @@ def test_a_new_request_without_a_result_of_its_own_has_the_empty_result(methods:
 
 def test_a_new_notification_of_the_server_has_a_record_and_a_handler_on_the_client(methods: Any) -> None:
     assert methods["notifications/tools/inspected"] == {
-        "direction": "server",
+        "sender": "server",
         "kind": "notification",
         "message": "ToolInspectedNotification",
         "params": "ToolInspectedNotificationParams",

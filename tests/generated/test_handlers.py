@@ -36,7 +36,7 @@ class Target:
     def received(self, side: str) -> list[Any]:
         """The records of the messages that the other side may send."""
         other = {"Server": "client", "Client": "server"}[side]
-        return [r for r in self.module("methods").METHODS.values() if r.direction in (other, "both")]
+        return [r for r in self.module("methods").METHODS.values() if r.sender in (other, "both")]
 
     def protocols(self, side: str) -> list[Any]:
         """The Protocols of the capabilities of a side."""

@@ -57,7 +57,7 @@ class Expected:
     """A method as described by the schema."""
 
     name: str
-    direction: str
+    sender: str
     kind: str
     message: str
     params: str | None
@@ -96,7 +96,7 @@ def named_members(defs: Defs, union: str) -> list[str]:
 
 
 def senders(defs: Defs) -> Iterator[tuple[str, str, str]]:
-    """List message, direction and kind of all messages."""
+    """List message, sender and kind of all messages."""
     for side in ("Client", "Server"):
         for kind in ("Request", "Notification"):
             for message in named_members(defs, side + kind):
@@ -125,13 +125,13 @@ def results(version: str, message: str, kind: str) -> frozenset[str]:
 def expected(version: str) -> dict[str, Expected]:
     defs = definitions(version)
     found: dict[str, Expected] = {}
-    for message, direction, kind in senders(defs):
+    for message, sender, kind in senders(defs):
         node = defs[message]
         name = node["properties"]["method"]["const"]
         params = node["properties"].get("params", {})
         found[name] = Expected(
             name=name,
-            direction="both" if name in found else direction,
+            sender="both" if name in found else sender,
             kind=kind,
             message=message,
             params=referred(params) if "$ref" in params else None,
@@ -177,14 +177,14 @@ each_request = pytest.mark.parametrize(
 
 
 @each_revision
-def test_every_message_of_the_direction_unions_has_a_record_and_no_other(target: Target) -> None:
+def test_every_message_that_a_side_sends_has_a_record_and_no_other(target: Target) -> None:
     assert target.records.keys() == expected(target.version).keys()
 
 
 @each_method
 def test_a_record_has_the_sender_of_its_message(target: Target, method: Expected) -> None:
     record = target.records[method.name]
-    assert (record.name, record.direction, record.kind) == (method.name, method.direction, method.kind)
+    assert (record.name, record.sender, record.kind) == (method.name, method.sender, method.kind)
     assert record.message is getattr(target.types, method.message)
 
 
@@ -224,13 +224,15 @@ def test_a_notification_has_no_result(target: Target) -> None:
 
 
 @each_revision
-def test_requests_in_results_count_as_server_requests_only_if_there_are_no_others(target: Target) -> None:
+def test_a_server_either_sends_requests_or_puts_them_into_results(target: Target) -> None:
     inputs = {name for name, record in target.records.items() if record.kind == "input"}
     if target.version == "2026-07-28":
         assert inputs == {"elicitation/create", "roots/list", "sampling/createMessage"}
-        assert {target.records[name].direction for name in inputs} == {"server"}
+        assert {target.records[name].sender for name in inputs} == {"server"}
+        assert not target.methods.SERVER_REQUESTS
     else:
         assert inputs == set()
+        assert target.methods.SERVER_REQUESTS
 
 
 @pytest.mark.parametrize("backend", ["structs", "models"])
@@ -245,9 +247,9 @@ def test_three_requests_of_2025_11_25_may_result_in_a_task(backend: str, name: s
 def test_the_tasks_extension_has_the_methods_of_its_specification(backend: str) -> None:
     target = Target(TASKS, backend)
     assert target.records.keys() == TASK_METHODS.keys()
-    for name, (direction, kind, message, result) in TASK_METHODS.items():
+    for name, (sender, kind, message, result) in TASK_METHODS.items():
         record = target.records[name]
-        assert (record.direction, record.kind) == (direction, kind)
+        assert (record.sender, record.kind) == (sender, kind)
         assert record.message is getattr(target.types, message)
         assert record.params is getattr(target.types, f"{message}Params")
         assert record.result is (getattr(target.types, result) if result else NoneType)
@@ -309,20 +311,21 @@ def named_types(target: Target, annotation: str) -> list[Any]:
 
 @each_version
 @pytest.mark.parametrize(
-    ("table", "directions", "kinds"),
+    ("table", "senders", "kinds"),
     [
         ("METHODS", {"client", "server", "both"}, {"request", "notification", "input"}),
         ("CLIENT_REQUESTS", {"client", "both"}, {"request"}),
-        ("SERVER_REQUESTS", {"server", "both"}, {"request", "input"}),
+        ("SERVER_REQUESTS", {"server", "both"}, {"request"}),
+        ("INPUT_REQUESTS", {"server"}, {"input"}),
         ("CLIENT_NOTIFICATIONS", {"client", "both"}, {"notification"}),
         ("SERVER_NOTIFICATIONS", {"server", "both"}, {"notification"}),
     ],
 )
-def test_a_table_has_the_records_of_its_direction_and_kind(
-    target: Target, table: str, directions: set[str], kinds: set[str]
+def test_a_table_has_the_records_of_its_sender_and_kind(
+    target: Target, table: str, senders: set[str], kinds: set[str]
 ) -> None:
     methods = target.records.values()
-    fitting = {record.name: record for record in methods if record.direction in directions and record.kind in kinds}
+    fitting = {record.name: record for record in methods if record.sender in senders and record.kind in kinds}
     found = getattr(target.methods, table)
     assert dict(found) == fitting
     assert list(found) == sorted(found)
@@ -330,7 +333,15 @@ def test_a_table_has_the_records_of_its_direction_and_kind(
 
 @each_version
 @pytest.mark.parametrize(
-    "table", ["METHODS", "CLIENT_REQUESTS", "SERVER_REQUESTS", "CLIENT_NOTIFICATIONS", "SERVER_NOTIFICATIONS"]
+    "table",
+    [
+        "METHODS",
+        "CLIENT_REQUESTS",
+        "SERVER_REQUESTS",
+        "INPUT_REQUESTS",
+        "CLIENT_NOTIFICATIONS",
+        "SERVER_NOTIFICATIONS",
+    ],
 )
 def test_tables_are_read_only(target: Target, table: str) -> None:
     found = getattr(target.methods, table)
@@ -359,7 +370,7 @@ def test_records_may_be_keys_and_copies_of_them_are_equal(target: Target) -> Non
 def test_both_backends_have_the_same_methods(version: str) -> None:
     def facts(target: Target) -> list[tuple[object, ...]]:
         return [
-            (r.name, r.direction, r.kind, r.message.__name__, r.params_required, r.handler)
+            (r.name, r.sender, r.kind, r.message.__name__, r.params_required, r.handler)
             for r in target.records.values()
         ]
 

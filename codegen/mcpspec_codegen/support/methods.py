@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-__all__ = ["Direction", "Kind", "Method"]
+__all__ = ["Kind", "Method", "Sender"]
 
 ParamsT = TypeVar("ParamsT")
 ResultT = TypeVar("ResultT")
 
-Direction: TypeAlias = Literal["client", "server", "both"]
-"""The sender of the message."""
+Sender: TypeAlias = Literal["client", "server", "both"]
+"""The side that sends the message: the `client`, the `server`, or either of them (`both`)."""
 Kind: TypeAlias = Literal["request", "notification", "input"]
 """The kind of the message. An `input` request is not a message of its own, but part of a result."""
 
@@ -25,7 +25,7 @@ class Method(Generic[ParamsT, ResultT]):
 
     name: str
     """Name on the wire, such as `tools/call`."""
-    direction: Direction
+    sender: Sender
     kind: Kind
     message: type
     """Type of the whole message."""

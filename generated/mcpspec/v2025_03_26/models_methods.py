@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec.support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Kind, Method, Sender
 
 from . import models
 
@@ -24,7 +24,7 @@ RESOURCE_NOT_FOUND: Final = -32002
 
 COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteResult]] = Method(
     name="completion/complete",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.CompleteRequest,
     params=models.CompleteRequestParams,
@@ -34,7 +34,7 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
 )
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
     name="initialize",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.InitializeRequest,
     params=models.InitializeRequestParams,
@@ -44,7 +44,7 @@ INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult
 )
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
     name="logging/setLevel",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.SetLevelRequest,
     params=models.SetLevelRequestParams,
@@ -54,7 +54,7 @@ LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult
 )
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
-    direction="both",
+    sender="both",
     kind="notification",
     message=models.CancelledNotification,
     params=models.CancelledNotificationParams,
@@ -64,7 +64,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]]
 )
 NOTIFICATIONS_INITIALIZED: Final[Method[models.InitializedNotificationParams, None]] = Method(
     name="notifications/initialized",
-    direction="client",
+    sender="client",
     kind="notification",
     message=models.InitializedNotification,
     params=models.InitializedNotificationParams,
@@ -74,7 +74,7 @@ NOTIFICATIONS_INITIALIZED: Final[Method[models.InitializedNotificationParams, No
 )
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.LoggingMessageNotification,
     params=models.LoggingMessageNotificationParams,
@@ -84,7 +84,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, Non
 )
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
-    direction="both",
+    sender="both",
     kind="notification",
     message=models.ProgressNotification,
     params=models.ProgressNotificationParams,
@@ -94,7 +94,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] =
 )
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.PromptListChangedNotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.PromptListChangedNotification,
     params=models.PromptListChangedNotificationParams,
@@ -104,7 +104,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.PromptListChangedNotific
 )
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.ResourceListChangedNotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ResourceListChangedNotification,
     params=models.ResourceListChangedNotificationParams,
@@ -114,7 +114,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.ResourceListChangedNot
 )
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ResourceUpdatedNotification,
     params=models.ResourceUpdatedNotificationParams,
@@ -124,7 +124,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotification
 )
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.RootsListChangedNotificationParams, None]] = Method(
     name="notifications/roots/list_changed",
-    direction="client",
+    sender="client",
     kind="notification",
     message=models.RootsListChangedNotification,
     params=models.RootsListChangedNotificationParams,
@@ -134,7 +134,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.RootsListChangedNotificati
 )
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.ToolListChangedNotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ToolListChangedNotification,
     params=models.ToolListChangedNotificationParams,
@@ -144,7 +144,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.ToolListChangedNotificatio
 )
 PING: Final[Method[models.PingRequestParams, models.EmptyResult]] = Method(
     name="ping",
-    direction="both",
+    sender="both",
     kind="request",
     message=models.PingRequest,
     params=models.PingRequestParams,
@@ -154,7 +154,7 @@ PING: Final[Method[models.PingRequestParams, models.EmptyResult]] = Method(
 )
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
     name="prompts/get",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.GetPromptRequest,
     params=models.GetPromptRequestParams,
@@ -164,7 +164,7 @@ PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]
 )
 PROMPTS_LIST: Final[Method[models.ListPromptsRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListPromptsRequest,
     params=models.ListPromptsRequestParams,
@@ -174,7 +174,7 @@ PROMPTS_LIST: Final[Method[models.ListPromptsRequestParams, models.ListPromptsRe
 )
 RESOURCES_LIST: Final[Method[models.ListResourcesRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListResourcesRequest,
     params=models.ListResourcesRequestParams,
@@ -184,7 +184,7 @@ RESOURCES_LIST: Final[Method[models.ListResourcesRequestParams, models.ListResou
 )
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
     name="resources/read",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ReadResourceRequest,
     params=models.ReadResourceRequestParams,
@@ -194,7 +194,7 @@ RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResour
 )
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/subscribe",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.SubscribeRequest,
     params=models.SubscribeRequestParams,
@@ -206,7 +206,7 @@ RESOURCES_TEMPLATES_LIST: Final[
     Method[models.ListResourceTemplatesRequestParams, models.ListResourceTemplatesResult]
 ] = Method(
     name="resources/templates/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListResourceTemplatesRequest,
     params=models.ListResourceTemplatesRequestParams,
@@ -216,7 +216,7 @@ RESOURCES_TEMPLATES_LIST: Final[
 )
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/unsubscribe",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.UnsubscribeRequest,
     params=models.UnsubscribeRequestParams,
@@ -226,7 +226,7 @@ RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.Empt
 )
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
     name="roots/list",
-    direction="server",
+    sender="server",
     kind="request",
     message=models.ListRootsRequest,
     params=models.ListRootsRequestParams,
@@ -236,7 +236,7 @@ ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]]
 )
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage",
-    direction="server",
+    sender="server",
     kind="request",
     message=models.CreateMessageRequest,
     params=models.CreateMessageRequestParams,
@@ -246,7 +246,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.
 )
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolResult]] = Method(
     name="tools/call",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.CallToolRequest,
     params=models.CallToolRequestParams,
@@ -256,7 +256,7 @@ TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolResult]] =
 )
 TOOLS_LIST: Final[Method[models.ListToolsRequestParams, models.ListToolsResult]] = Method(
     name="tools/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListToolsRequest,
     params=models.ListToolsRequestParams,
@@ -322,6 +322,8 @@ SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Requests that the server may send, by name on the wire."""
+INPUT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
+"""Requests that the server puts into a result, and never sends, by name on the wire."""
 CLIENT_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "notifications/cancelled": NOTIFICATIONS_CANCELLED,
@@ -349,8 +351,8 @@ __all__ = [
     "CLIENT_NOTIFICATIONS",
     "CLIENT_REQUESTS",
     "COMPLETION_COMPLETE",
-    "Direction",
     "INITIALIZE",
+    "INPUT_REQUESTS",
     "INTERNAL_ERROR",
     "INVALID_PARAMS",
     "INVALID_REQUEST",
@@ -381,6 +383,7 @@ __all__ = [
     "RESOURCES_UNSUBSCRIBE",
     "ROOTS_LIST",
     "SAMPLING_CREATE_MESSAGE",
+    "Sender",
     "SERVER_NOTIFICATIONS",
     "SERVER_REQUESTS",
     "TOOLS_CALL",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec.support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Kind, Method, Sender
 
 from . import structs
 
@@ -24,7 +24,7 @@ RESOURCE_NOT_FOUND: Final = -32002
 
 COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.CompleteResult]] = Method(
     name="completion/complete",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.CompleteRequest,
     params=structs.CompleteRequestParams,
@@ -34,7 +34,7 @@ COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.Complet
 )
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
     name="elicitation/create",
-    direction="server",
+    sender="server",
     kind="request",
     message=structs.ElicitRequest,
     params=structs.ElicitRequestParams,
@@ -44,7 +44,7 @@ ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResu
 )
 INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResult]] = Method(
     name="initialize",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.InitializeRequest,
     params=structs.InitializeRequestParams,
@@ -54,7 +54,7 @@ INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResu
 )
 LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResult]] = Method(
     name="logging/setLevel",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.SetLevelRequest,
     params=structs.SetLevelRequestParams,
@@ -64,7 +64,7 @@ LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResu
 )
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
-    direction="both",
+    sender="both",
     kind="notification",
     message=structs.CancelledNotification,
     params=structs.CancelledNotificationParams,
@@ -74,7 +74,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]
 )
 NOTIFICATIONS_INITIALIZED: Final[Method[structs.InitializedNotificationParams, None]] = Method(
     name="notifications/initialized",
-    direction="client",
+    sender="client",
     kind="notification",
     message=structs.InitializedNotification,
     params=structs.InitializedNotificationParams,
@@ -84,7 +84,7 @@ NOTIFICATIONS_INITIALIZED: Final[Method[structs.InitializedNotificationParams, N
 )
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.LoggingMessageNotification,
     params=structs.LoggingMessageNotificationParams,
@@ -94,7 +94,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, No
 )
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
-    direction="both",
+    sender="both",
     kind="notification",
     message=structs.ProgressNotification,
     params=structs.ProgressNotificationParams,
@@ -104,7 +104,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] 
 )
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.PromptListChangedNotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.PromptListChangedNotification,
     params=structs.PromptListChangedNotificationParams,
@@ -114,7 +114,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.PromptListChangedNotifi
 )
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.ResourceListChangedNotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ResourceListChangedNotification,
     params=structs.ResourceListChangedNotificationParams,
@@ -124,7 +124,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.ResourceListChangedNo
 )
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ResourceUpdatedNotification,
     params=structs.ResourceUpdatedNotificationParams,
@@ -134,7 +134,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificatio
 )
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.RootsListChangedNotificationParams, None]] = Method(
     name="notifications/roots/list_changed",
-    direction="client",
+    sender="client",
     kind="notification",
     message=structs.RootsListChangedNotification,
     params=structs.RootsListChangedNotificationParams,
@@ -144,7 +144,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.RootsListChangedNotificat
 )
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.ToolListChangedNotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ToolListChangedNotification,
     params=structs.ToolListChangedNotificationParams,
@@ -154,7 +154,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.ToolListChangedNotificati
 )
 PING: Final[Method[structs.PingRequestParams, structs.EmptyResult]] = Method(
     name="ping",
-    direction="both",
+    sender="both",
     kind="request",
     message=structs.PingRequest,
     params=structs.PingRequestParams,
@@ -164,7 +164,7 @@ PING: Final[Method[structs.PingRequestParams, structs.EmptyResult]] = Method(
 )
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResult]] = Method(
     name="prompts/get",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.GetPromptRequest,
     params=structs.GetPromptRequestParams,
@@ -174,7 +174,7 @@ PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResul
 )
 PROMPTS_LIST: Final[Method[structs.ListPromptsRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListPromptsRequest,
     params=structs.ListPromptsRequestParams,
@@ -184,7 +184,7 @@ PROMPTS_LIST: Final[Method[structs.ListPromptsRequestParams, structs.ListPrompts
 )
 RESOURCES_LIST: Final[Method[structs.ListResourcesRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListResourcesRequest,
     params=structs.ListResourcesRequestParams,
@@ -194,7 +194,7 @@ RESOURCES_LIST: Final[Method[structs.ListResourcesRequestParams, structs.ListRes
 )
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadResourceResult]] = Method(
     name="resources/read",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ReadResourceRequest,
     params=structs.ReadResourceRequestParams,
@@ -204,7 +204,7 @@ RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadReso
 )
 RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/subscribe",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.SubscribeRequest,
     params=structs.SubscribeRequestParams,
@@ -216,7 +216,7 @@ RESOURCES_TEMPLATES_LIST: Final[
     Method[structs.ListResourceTemplatesRequestParams, structs.ListResourceTemplatesResult]
 ] = Method(
     name="resources/templates/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListResourceTemplatesRequest,
     params=structs.ListResourceTemplatesRequestParams,
@@ -226,7 +226,7 @@ RESOURCES_TEMPLATES_LIST: Final[
 )
 RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/unsubscribe",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.UnsubscribeRequest,
     params=structs.UnsubscribeRequestParams,
@@ -236,7 +236,7 @@ RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.Em
 )
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
     name="roots/list",
-    direction="server",
+    sender="server",
     kind="request",
     message=structs.ListRootsRequest,
     params=structs.ListRootsRequestParams,
@@ -246,7 +246,7 @@ ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult
 )
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage",
-    direction="server",
+    sender="server",
     kind="request",
     message=structs.CreateMessageRequest,
     params=structs.CreateMessageRequestParams,
@@ -256,7 +256,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, struct
 )
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolResult]] = Method(
     name="tools/call",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.CallToolRequest,
     params=structs.CallToolRequestParams,
@@ -266,7 +266,7 @@ TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolResult]]
 )
 TOOLS_LIST: Final[Method[structs.ListToolsRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListToolsRequest,
     params=structs.ListToolsRequestParams,
@@ -334,6 +334,8 @@ SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Requests that the server may send, by name on the wire."""
+INPUT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
+"""Requests that the server puts into a result, and never sends, by name on the wire."""
 CLIENT_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "notifications/cancelled": NOTIFICATIONS_CANCELLED,
@@ -361,9 +363,9 @@ __all__ = [
     "CLIENT_NOTIFICATIONS",
     "CLIENT_REQUESTS",
     "COMPLETION_COMPLETE",
-    "Direction",
     "ELICITATION_CREATE",
     "INITIALIZE",
+    "INPUT_REQUESTS",
     "INTERNAL_ERROR",
     "INVALID_PARAMS",
     "INVALID_REQUEST",
@@ -394,6 +396,7 @@ __all__ = [
     "RESOURCES_UNSUBSCRIBE",
     "ROOTS_LIST",
     "SAMPLING_CREATE_MESSAGE",
+    "Sender",
     "SERVER_NOTIFICATIONS",
     "SERVER_REQUESTS",
     "TOOLS_CALL",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec.support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Kind, Method, Sender
 
 from . import structs
 
@@ -25,7 +25,7 @@ URL_ELICITATION_REQUIRED: Final = -32042
 
 COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.CompleteResult]] = Method(
     name="completion/complete",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.CompleteRequest,
     params=structs.CompleteRequestParams,
@@ -35,7 +35,7 @@ COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.Complet
 )
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitRequestResult]] = Method(
     name="elicitation/create",
-    direction="server",
+    sender="server",
     kind="request",
     message=structs.ElicitRequest,
     params=structs.ElicitRequestParams,
@@ -45,7 +45,7 @@ ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitRequ
 )
 INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResult]] = Method(
     name="initialize",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.InitializeRequest,
     params=structs.InitializeRequestParams,
@@ -55,7 +55,7 @@ INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResu
 )
 LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResult]] = Method(
     name="logging/setLevel",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.SetLevelRequest,
     params=structs.SetLevelRequestParams,
@@ -65,7 +65,7 @@ LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResu
 )
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
-    direction="both",
+    sender="both",
     kind="notification",
     message=structs.CancelledNotification,
     params=structs.CancelledNotificationParams,
@@ -75,7 +75,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]
 )
 NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[structs.ElicitationCompleteNotificationParams, None]] = Method(
     name="notifications/elicitation/complete",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ElicitationCompleteNotification,
     params=structs.ElicitationCompleteNotificationParams,
@@ -85,7 +85,7 @@ NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[structs.ElicitationCompleteNoti
 )
 NOTIFICATIONS_INITIALIZED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/initialized",
-    direction="client",
+    sender="client",
     kind="notification",
     message=structs.InitializedNotification,
     params=structs.NotificationParams,
@@ -95,7 +95,7 @@ NOTIFICATIONS_INITIALIZED: Final[Method[structs.NotificationParams, None]] = Met
 )
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.LoggingMessageNotification,
     params=structs.LoggingMessageNotificationParams,
@@ -105,7 +105,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, No
 )
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
-    direction="both",
+    sender="both",
     kind="notification",
     message=structs.ProgressNotification,
     params=structs.ProgressNotificationParams,
@@ -115,7 +115,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] 
 )
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.PromptListChangedNotification,
     params=structs.NotificationParams,
@@ -125,7 +125,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, Non
 )
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ResourceListChangedNotification,
     params=structs.NotificationParams,
@@ -135,7 +135,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, N
 )
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ResourceUpdatedNotification,
     params=structs.ResourceUpdatedNotificationParams,
@@ -145,7 +145,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificatio
 )
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/roots/list_changed",
-    direction="client",
+    sender="client",
     kind="notification",
     message=structs.RootsListChangedNotification,
     params=structs.NotificationParams,
@@ -155,7 +155,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]
 )
 NOTIFICATIONS_TASKS_STATUS: Final[Method[structs.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks/status",
-    direction="both",
+    sender="both",
     kind="notification",
     message=structs.TaskStatusNotification,
     params=structs.TaskStatusNotificationParams,
@@ -165,7 +165,7 @@ NOTIFICATIONS_TASKS_STATUS: Final[Method[structs.TaskStatusNotificationParams, N
 )
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ToolListChangedNotification,
     params=structs.NotificationParams,
@@ -175,7 +175,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]
 )
 PING: Final[Method[structs.RequestParams, structs.EmptyResult]] = Method(
     name="ping",
-    direction="both",
+    sender="both",
     kind="request",
     message=structs.PingRequest,
     params=structs.RequestParams,
@@ -185,7 +185,7 @@ PING: Final[Method[structs.RequestParams, structs.EmptyResult]] = Method(
 )
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResult]] = Method(
     name="prompts/get",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.GetPromptRequest,
     params=structs.GetPromptRequestParams,
@@ -195,7 +195,7 @@ PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResul
 )
 PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListPromptsRequest,
     params=structs.PaginatedRequestParams,
@@ -205,7 +205,7 @@ PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsRe
 )
 RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListResourcesRequest,
     params=structs.PaginatedRequestParams,
@@ -215,7 +215,7 @@ RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourc
 )
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadResourceResult]] = Method(
     name="resources/read",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ReadResourceRequest,
     params=structs.ReadResourceRequestParams,
@@ -225,7 +225,7 @@ RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadReso
 )
 RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/subscribe",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.SubscribeRequest,
     params=structs.SubscribeRequestParams,
@@ -235,7 +235,7 @@ RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyR
 )
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListResourceTemplatesRequest,
     params=structs.PaginatedRequestParams,
@@ -245,7 +245,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.L
 )
 RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/unsubscribe",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.UnsubscribeRequest,
     params=structs.UnsubscribeRequestParams,
@@ -255,7 +255,7 @@ RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.Em
 )
 ROOTS_LIST: Final[Method[structs.RequestParams, structs.ListRootsResult]] = Method(
     name="roots/list",
-    direction="server",
+    sender="server",
     kind="request",
     message=structs.ListRootsRequest,
     params=structs.RequestParams,
@@ -265,7 +265,7 @@ ROOTS_LIST: Final[Method[structs.RequestParams, structs.ListRootsResult]] = Meth
 )
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageRequestResult]] = Method(
     name="sampling/createMessage",
-    direction="server",
+    sender="server",
     kind="request",
     message=structs.CreateMessageRequest,
     params=structs.CreateMessageRequestParams,
@@ -275,7 +275,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, struct
 )
 TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskResult]] = Method(
     name="tasks/cancel",
-    direction="both",
+    sender="both",
     kind="request",
     message=structs.CancelTaskRequest,
     params=structs.CancelTaskRequestParams,
@@ -285,7 +285,7 @@ TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskRe
 )
 TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = Method(
     name="tasks/get",
-    direction="both",
+    sender="both",
     kind="request",
     message=structs.GetTaskRequest,
     params=structs.GetTaskRequestParams,
@@ -295,7 +295,7 @@ TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = 
 )
 TASKS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListTasksResult]] = Method(
     name="tasks/list",
-    direction="both",
+    sender="both",
     kind="request",
     message=structs.ListTasksRequest,
     params=structs.PaginatedRequestParams,
@@ -305,7 +305,7 @@ TASKS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListTasksResult
 )
 TASKS_RESULT: Final[Method[structs.GetTaskPayloadRequestParams, structs.GetTaskPayloadResult]] = Method(
     name="tasks/result",
-    direction="both",
+    sender="both",
     kind="request",
     message=structs.GetTaskPayloadRequest,
     params=structs.GetTaskPayloadRequestParams,
@@ -315,7 +315,7 @@ TASKS_RESULT: Final[Method[structs.GetTaskPayloadRequestParams, structs.GetTaskP
 )
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolRequestResult]] = Method(
     name="tools/call",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.CallToolRequest,
     params=structs.CallToolRequestParams,
@@ -325,7 +325,7 @@ TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolRequestR
 )
 TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListToolsRequest,
     params=structs.PaginatedRequestParams,
@@ -407,6 +407,8 @@ SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Requests that the server may send, by name on the wire."""
+INPUT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
+"""Requests that the server puts into a result, and never sends, by name on the wire."""
 CLIENT_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "notifications/cancelled": NOTIFICATIONS_CANCELLED,
@@ -437,9 +439,9 @@ __all__ = [
     "CLIENT_NOTIFICATIONS",
     "CLIENT_REQUESTS",
     "COMPLETION_COMPLETE",
-    "Direction",
     "ELICITATION_CREATE",
     "INITIALIZE",
+    "INPUT_REQUESTS",
     "INTERNAL_ERROR",
     "INVALID_PARAMS",
     "INVALID_REQUEST",
@@ -472,6 +474,7 @@ __all__ = [
     "RESOURCES_UNSUBSCRIBE",
     "ROOTS_LIST",
     "SAMPLING_CREATE_MESSAGE",
+    "Sender",
     "SERVER_NOTIFICATIONS",
     "SERVER_REQUESTS",
     "TASKS_CANCEL",

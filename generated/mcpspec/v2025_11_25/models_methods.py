@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec.support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Kind, Method, Sender
 
 from . import models
 
@@ -25,7 +25,7 @@ URL_ELICITATION_REQUIRED: Final = -32042
 
 COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteResult]] = Method(
     name="completion/complete",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.CompleteRequest,
     params=models.CompleteRequestParams,
@@ -35,7 +35,7 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
 )
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitRequestResult]] = Method(
     name="elicitation/create",
-    direction="server",
+    sender="server",
     kind="request",
     message=models.ElicitRequest,
     params=models.ElicitRequestParams,
@@ -45,7 +45,7 @@ ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitReques
 )
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
     name="initialize",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.InitializeRequest,
     params=models.InitializeRequestParams,
@@ -55,7 +55,7 @@ INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult
 )
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
     name="logging/setLevel",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.SetLevelRequest,
     params=models.SetLevelRequestParams,
@@ -65,7 +65,7 @@ LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult
 )
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
-    direction="both",
+    sender="both",
     kind="notification",
     message=models.CancelledNotification,
     params=models.CancelledNotificationParams,
@@ -75,7 +75,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]]
 )
 NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[models.ElicitationCompleteNotificationParams, None]] = Method(
     name="notifications/elicitation/complete",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ElicitationCompleteNotification,
     params=models.ElicitationCompleteNotificationParams,
@@ -85,7 +85,7 @@ NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[models.ElicitationCompleteNotif
 )
 NOTIFICATIONS_INITIALIZED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/initialized",
-    direction="client",
+    sender="client",
     kind="notification",
     message=models.InitializedNotification,
     params=models.NotificationParams,
@@ -95,7 +95,7 @@ NOTIFICATIONS_INITIALIZED: Final[Method[models.NotificationParams, None]] = Meth
 )
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.LoggingMessageNotification,
     params=models.LoggingMessageNotificationParams,
@@ -105,7 +105,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, Non
 )
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
-    direction="both",
+    sender="both",
     kind="notification",
     message=models.ProgressNotification,
     params=models.ProgressNotificationParams,
@@ -115,7 +115,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] =
 )
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.PromptListChangedNotification,
     params=models.NotificationParams,
@@ -125,7 +125,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None
 )
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ResourceListChangedNotification,
     params=models.NotificationParams,
@@ -135,7 +135,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, No
 )
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ResourceUpdatedNotification,
     params=models.ResourceUpdatedNotificationParams,
@@ -145,7 +145,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotification
 )
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/roots/list_changed",
-    direction="client",
+    sender="client",
     kind="notification",
     message=models.RootsListChangedNotification,
     params=models.NotificationParams,
@@ -155,7 +155,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]]
 )
 NOTIFICATIONS_TASKS_STATUS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks/status",
-    direction="both",
+    sender="both",
     kind="notification",
     message=models.TaskStatusNotification,
     params=models.TaskStatusNotificationParams,
@@ -165,7 +165,7 @@ NOTIFICATIONS_TASKS_STATUS: Final[Method[models.TaskStatusNotificationParams, No
 )
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ToolListChangedNotification,
     params=models.NotificationParams,
@@ -175,7 +175,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]]
 )
 PING: Final[Method[models.RequestParams, models.EmptyResult]] = Method(
     name="ping",
-    direction="both",
+    sender="both",
     kind="request",
     message=models.PingRequest,
     params=models.RequestParams,
@@ -185,7 +185,7 @@ PING: Final[Method[models.RequestParams, models.EmptyResult]] = Method(
 )
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
     name="prompts/get",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.GetPromptRequest,
     params=models.GetPromptRequestParams,
@@ -195,7 +195,7 @@ PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]
 )
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListPromptsRequest,
     params=models.PaginatedRequestParams,
@@ -205,7 +205,7 @@ PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResu
 )
 RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListResourcesRequest,
     params=models.PaginatedRequestParams,
@@ -215,7 +215,7 @@ RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResources
 )
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
     name="resources/read",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ReadResourceRequest,
     params=models.ReadResourceRequestParams,
@@ -225,7 +225,7 @@ RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResour
 )
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/subscribe",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.SubscribeRequest,
     params=models.SubscribeRequestParams,
@@ -235,7 +235,7 @@ RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyRes
 )
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListResourceTemplatesRequest,
     params=models.PaginatedRequestParams,
@@ -245,7 +245,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.Lis
 )
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/unsubscribe",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.UnsubscribeRequest,
     params=models.UnsubscribeRequestParams,
@@ -255,7 +255,7 @@ RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.Empt
 )
 ROOTS_LIST: Final[Method[models.RequestParams, models.ListRootsResult]] = Method(
     name="roots/list",
-    direction="server",
+    sender="server",
     kind="request",
     message=models.ListRootsRequest,
     params=models.RequestParams,
@@ -265,7 +265,7 @@ ROOTS_LIST: Final[Method[models.RequestParams, models.ListRootsResult]] = Method
 )
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageRequestResult]] = Method(
     name="sampling/createMessage",
-    direction="server",
+    sender="server",
     kind="request",
     message=models.CreateMessageRequest,
     params=models.CreateMessageRequestParams,
@@ -275,7 +275,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.
 )
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel",
-    direction="both",
+    sender="both",
     kind="request",
     message=models.CancelTaskRequest,
     params=models.CancelTaskRequestParams,
@@ -285,7 +285,7 @@ TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResu
 )
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
     name="tasks/get",
-    direction="both",
+    sender="both",
     kind="request",
     message=models.GetTaskRequest,
     params=models.GetTaskRequestParams,
@@ -295,7 +295,7 @@ TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Me
 )
 TASKS_LIST: Final[Method[models.PaginatedRequestParams, models.ListTasksResult]] = Method(
     name="tasks/list",
-    direction="both",
+    sender="both",
     kind="request",
     message=models.ListTasksRequest,
     params=models.PaginatedRequestParams,
@@ -305,7 +305,7 @@ TASKS_LIST: Final[Method[models.PaginatedRequestParams, models.ListTasksResult]]
 )
 TASKS_RESULT: Final[Method[models.GetTaskPayloadRequestParams, models.GetTaskPayloadResult]] = Method(
     name="tasks/result",
-    direction="both",
+    sender="both",
     kind="request",
     message=models.GetTaskPayloadRequest,
     params=models.GetTaskPayloadRequestParams,
@@ -315,7 +315,7 @@ TASKS_RESULT: Final[Method[models.GetTaskPayloadRequestParams, models.GetTaskPay
 )
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolRequestResult]] = Method(
     name="tools/call",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.CallToolRequest,
     params=models.CallToolRequestParams,
@@ -325,7 +325,7 @@ TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolRequestRes
 )
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(
     name="tools/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListToolsRequest,
     params=models.PaginatedRequestParams,
@@ -407,6 +407,8 @@ SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Requests that the server may send, by name on the wire."""
+INPUT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
+"""Requests that the server puts into a result, and never sends, by name on the wire."""
 CLIENT_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "notifications/cancelled": NOTIFICATIONS_CANCELLED,
@@ -437,9 +439,9 @@ __all__ = [
     "CLIENT_NOTIFICATIONS",
     "CLIENT_REQUESTS",
     "COMPLETION_COMPLETE",
-    "Direction",
     "ELICITATION_CREATE",
     "INITIALIZE",
+    "INPUT_REQUESTS",
     "INTERNAL_ERROR",
     "INVALID_PARAMS",
     "INVALID_REQUEST",
@@ -472,6 +474,7 @@ __all__ = [
     "RESOURCES_UNSUBSCRIBE",
     "ROOTS_LIST",
     "SAMPLING_CREATE_MESSAGE",
+    "Sender",
     "SERVER_NOTIFICATIONS",
     "SERVER_REQUESTS",
     "TASKS_CANCEL",

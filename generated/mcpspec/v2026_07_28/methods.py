@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec.support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Kind, Method, Sender
 
 from . import structs
 
@@ -26,7 +26,7 @@ UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 
 COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.CompleteResult]] = Method(
     name="completion/complete",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.CompleteRequest,
     params=structs.CompleteRequestParams,
@@ -36,7 +36,7 @@ COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.Complet
 )
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
     name="elicitation/create",
-    direction="server",
+    sender="server",
     kind="input",
     message=structs.ElicitRequest,
     params=structs.ElicitRequestParams,
@@ -46,7 +46,7 @@ ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResu
 )
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
-    direction="both",
+    sender="both",
     kind="notification",
     message=structs.CancelledNotification,
     params=structs.CancelledNotificationParams,
@@ -56,7 +56,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]
 )
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.LoggingMessageNotification,
     params=structs.LoggingMessageNotificationParams,
@@ -66,7 +66,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, No
 )
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ProgressNotification,
     params=structs.ProgressNotificationParams,
@@ -76,7 +76,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] 
 )
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.PromptListChangedNotification,
     params=structs.NotificationParams,
@@ -86,7 +86,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, Non
 )
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ResourceListChangedNotification,
     params=structs.NotificationParams,
@@ -96,7 +96,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, N
 )
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ResourceUpdatedNotification,
     params=structs.ResourceUpdatedNotificationParams,
@@ -107,7 +107,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificatio
 NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[structs.SubscriptionsAcknowledgedNotificationParams, None]] = (
     Method(
         name="notifications/subscriptions/acknowledged",
-        direction="server",
+        sender="server",
         kind="notification",
         message=structs.SubscriptionsAcknowledgedNotification,
         params=structs.SubscriptionsAcknowledgedNotificationParams,
@@ -118,7 +118,7 @@ NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[structs.SubscriptionsAckn
 )
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.ToolListChangedNotification,
     params=structs.NotificationParams,
@@ -129,7 +129,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.InputRequiredResult | structs.GetPromptResult]] = (
     Method(
         name="prompts/get",
-        direction="client",
+        sender="client",
         kind="request",
         message=structs.GetPromptRequest,
         params=structs.GetPromptRequestParams,
@@ -140,7 +140,7 @@ PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.InputRequiredR
 )
 PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListPromptsRequest,
     params=structs.PaginatedRequestParams,
@@ -150,7 +150,7 @@ PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsRe
 )
 RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListResourcesRequest,
     params=structs.PaginatedRequestParams,
@@ -162,7 +162,7 @@ RESOURCES_READ: Final[
     Method[structs.ReadResourceRequestParams, structs.InputRequiredResult | structs.ReadResourceResult]
 ] = Method(
     name="resources/read",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ReadResourceRequest,
     params=structs.ReadResourceRequestParams,
@@ -172,7 +172,7 @@ RESOURCES_READ: Final[
 )
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListResourceTemplatesRequest,
     params=structs.PaginatedRequestParams,
@@ -182,7 +182,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.L
 )
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
     name="roots/list",
-    direction="server",
+    sender="server",
     kind="input",
     message=structs.ListRootsRequest,
     params=structs.ListRootsRequestParams,
@@ -192,7 +192,7 @@ ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult
 )
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage",
-    direction="server",
+    sender="server",
     kind="input",
     message=structs.CreateMessageRequest,
     params=structs.CreateMessageRequestParams,
@@ -202,7 +202,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, struct
 )
 SERVER_DISCOVER: Final[Method[structs.RequestParams, structs.DiscoverResult]] = Method(
     name="server/discover",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.DiscoverRequest,
     params=structs.RequestParams,
@@ -213,7 +213,7 @@ SERVER_DISCOVER: Final[Method[structs.RequestParams, structs.DiscoverResult]] = 
 SUBSCRIPTIONS_LISTEN: Final[Method[structs.SubscriptionsListenRequestParams, structs.SubscriptionsListenResult]] = (
     Method(
         name="subscriptions/listen",
-        direction="client",
+        sender="client",
         kind="request",
         message=structs.SubscriptionsListenRequest,
         params=structs.SubscriptionsListenRequestParams,
@@ -224,7 +224,7 @@ SUBSCRIPTIONS_LISTEN: Final[Method[structs.SubscriptionsListenRequestParams, str
 )
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.InputRequiredResult | structs.CallToolResult]] = Method(
     name="tools/call",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.CallToolRequest,
     params=structs.CallToolRequestParams,
@@ -234,7 +234,7 @@ TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.InputRequiredRes
 )
 TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.ListToolsRequest,
     params=structs.PaginatedRequestParams,
@@ -286,14 +286,16 @@ CLIENT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Requests that the client may send, by name on the wire."""
-SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
+SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
+"""Requests that the server may send, by name on the wire."""
+INPUT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "elicitation/create": ELICITATION_CREATE,
         "roots/list": ROOTS_LIST,
         "sampling/createMessage": SAMPLING_CREATE_MESSAGE,
     }
 )
-"""Requests that the server may send, by name on the wire."""
+"""Requests that the server puts into a result, and never sends, by name on the wire."""
 CLIENT_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "notifications/cancelled": NOTIFICATIONS_CANCELLED,
@@ -319,9 +321,9 @@ __all__ = [
     "CLIENT_NOTIFICATIONS",
     "CLIENT_REQUESTS",
     "COMPLETION_COMPLETE",
-    "Direction",
     "ELICITATION_CREATE",
     "HEADER_MISMATCH",
+    "INPUT_REQUESTS",
     "INTERNAL_ERROR",
     "INVALID_PARAMS",
     "INVALID_REQUEST",
@@ -347,6 +349,7 @@ __all__ = [
     "RESOURCES_TEMPLATES_LIST",
     "ROOTS_LIST",
     "SAMPLING_CREATE_MESSAGE",
+    "Sender",
     "SERVER_DISCOVER",
     "SERVER_NOTIFICATIONS",
     "SERVER_REQUESTS",

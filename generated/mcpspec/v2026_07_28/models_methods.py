@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec.support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Kind, Method, Sender
 
 from . import models
 
@@ -26,7 +26,7 @@ UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 
 COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteResult]] = Method(
     name="completion/complete",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.CompleteRequest,
     params=models.CompleteRequestParams,
@@ -36,7 +36,7 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
 )
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult]] = Method(
     name="elicitation/create",
-    direction="server",
+    sender="server",
     kind="input",
     message=models.ElicitRequest,
     params=models.ElicitRequestParams,
@@ -46,7 +46,7 @@ ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult
 )
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
-    direction="both",
+    sender="both",
     kind="notification",
     message=models.CancelledNotification,
     params=models.CancelledNotificationParams,
@@ -56,7 +56,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]]
 )
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.LoggingMessageNotification,
     params=models.LoggingMessageNotificationParams,
@@ -66,7 +66,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, Non
 )
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ProgressNotification,
     params=models.ProgressNotificationParams,
@@ -76,7 +76,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] =
 )
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.PromptListChangedNotification,
     params=models.NotificationParams,
@@ -86,7 +86,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None
 )
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ResourceListChangedNotification,
     params=models.NotificationParams,
@@ -96,7 +96,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, No
 )
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ResourceUpdatedNotification,
     params=models.ResourceUpdatedNotificationParams,
@@ -107,7 +107,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotification
 NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[models.SubscriptionsAcknowledgedNotificationParams, None]] = (
     Method(
         name="notifications/subscriptions/acknowledged",
-        direction="server",
+        sender="server",
         kind="notification",
         message=models.SubscriptionsAcknowledgedNotification,
         params=models.SubscriptionsAcknowledgedNotificationParams,
@@ -118,7 +118,7 @@ NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[models.SubscriptionsAckno
 )
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.ToolListChangedNotification,
     params=models.NotificationParams,
@@ -128,7 +128,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]]
 )
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.InputRequiredResult | models.GetPromptResult]] = Method(
     name="prompts/get",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.GetPromptRequest,
     params=models.GetPromptRequestParams,
@@ -138,7 +138,7 @@ PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.InputRequiredRes
 )
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListPromptsRequest,
     params=models.PaginatedRequestParams,
@@ -148,7 +148,7 @@ PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResu
 )
 RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListResourcesRequest,
     params=models.PaginatedRequestParams,
@@ -160,7 +160,7 @@ RESOURCES_READ: Final[
     Method[models.ReadResourceRequestParams, models.InputRequiredResult | models.ReadResourceResult]
 ] = Method(
     name="resources/read",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ReadResourceRequest,
     params=models.ReadResourceRequestParams,
@@ -170,7 +170,7 @@ RESOURCES_READ: Final[
 )
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListResourceTemplatesRequest,
     params=models.PaginatedRequestParams,
@@ -180,7 +180,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.Lis
 )
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
     name="roots/list",
-    direction="server",
+    sender="server",
     kind="input",
     message=models.ListRootsRequest,
     params=models.ListRootsRequestParams,
@@ -190,7 +190,7 @@ ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]]
 )
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage",
-    direction="server",
+    sender="server",
     kind="input",
     message=models.CreateMessageRequest,
     params=models.CreateMessageRequestParams,
@@ -200,7 +200,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.
 )
 SERVER_DISCOVER: Final[Method[models.RequestParams, models.DiscoverResult]] = Method(
     name="server/discover",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.DiscoverRequest,
     params=models.RequestParams,
@@ -210,7 +210,7 @@ SERVER_DISCOVER: Final[Method[models.RequestParams, models.DiscoverResult]] = Me
 )
 SUBSCRIPTIONS_LISTEN: Final[Method[models.SubscriptionsListenRequestParams, models.SubscriptionsListenResult]] = Method(
     name="subscriptions/listen",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.SubscriptionsListenRequest,
     params=models.SubscriptionsListenRequestParams,
@@ -220,7 +220,7 @@ SUBSCRIPTIONS_LISTEN: Final[Method[models.SubscriptionsListenRequestParams, mode
 )
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.InputRequiredResult | models.CallToolResult]] = Method(
     name="tools/call",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.CallToolRequest,
     params=models.CallToolRequestParams,
@@ -230,7 +230,7 @@ TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.InputRequiredResul
 )
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(
     name="tools/list",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.ListToolsRequest,
     params=models.PaginatedRequestParams,
@@ -282,14 +282,16 @@ CLIENT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Requests that the client may send, by name on the wire."""
-SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
+SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
+"""Requests that the server may send, by name on the wire."""
+INPUT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "elicitation/create": ELICITATION_CREATE,
         "roots/list": ROOTS_LIST,
         "sampling/createMessage": SAMPLING_CREATE_MESSAGE,
     }
 )
-"""Requests that the server may send, by name on the wire."""
+"""Requests that the server puts into a result, and never sends, by name on the wire."""
 CLIENT_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "notifications/cancelled": NOTIFICATIONS_CANCELLED,
@@ -315,9 +317,9 @@ __all__ = [
     "CLIENT_NOTIFICATIONS",
     "CLIENT_REQUESTS",
     "COMPLETION_COMPLETE",
-    "Direction",
     "ELICITATION_CREATE",
     "HEADER_MISMATCH",
+    "INPUT_REQUESTS",
     "INTERNAL_ERROR",
     "INVALID_PARAMS",
     "INVALID_REQUEST",
@@ -343,6 +345,7 @@ __all__ = [
     "RESOURCES_TEMPLATES_LIST",
     "ROOTS_LIST",
     "SAMPLING_CREATE_MESSAGE",
+    "Sender",
     "SERVER_DISCOVER",
     "SERVER_NOTIFICATIONS",
     "SERVER_REQUESTS",

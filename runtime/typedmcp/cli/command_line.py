@@ -92,7 +92,7 @@ Examples:
         "FILE --revision REVISION",
         "Check recorded traffic against a revision of the protocol.",
         """Each line of FILE is a message, or an object that contains one:
-{"direction": "client", "message": {...}}. A result is checked against the
+{"sender": "client", "message": {...}}. A result is checked against the
 request with the same id.
 
 Examples:

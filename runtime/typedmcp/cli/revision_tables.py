@@ -131,7 +131,7 @@ def _describe_bounds(annotations: tuple[Any, ...]) -> str:
 
 
 def _describe_method(record: Method[Any, Any]) -> str:
-    sender = {"client": "client", "server": "server", "both": "client or server"}[record.direction]
+    sender = {"client": "client", "server": "server", "both": "client or server"}[record.sender]
     kind = {"input": "input request", "request": "request", "notification": "notification"}[record.kind]
     params = "no params" if record.params is NoneType else _describe(record.params)
     optional = "" if record.params_required or record.params is NoneType else ", optional"

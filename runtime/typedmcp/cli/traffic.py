@@ -72,12 +72,12 @@ class TrafficChecker:
         return sum(map(len, self._open.values()))
 
     def check(self, value: object) -> Iterator[TrafficFault]:
-        """Yield the faults of a message or a batch, either by itself or in an object with its direction."""
+        """Yield the faults of a message or a batch, either by itself or in an object with its sender."""
         side: str | None = None
         if is_object(value) and "jsonrpc" not in value and "message" in value:
-            side, value = value.get("direction"), value["message"]
+            side, value = value.get("sender"), value["message"]
             if side is not None and side not in _SIDES:
-                yield TrafficFault(None, "direction", f'expected "client" or "server", got {_shorten(side)}')
+                yield TrafficFault(None, "sender", f'expected "client" or "server", got {_shorten(side)}')
                 side = None
         if not is_array(value):
             yield from self._check_message(value, side, "")
@@ -108,7 +108,7 @@ class TrafficChecker:
         name, is_request = value["method"], "id" in value
         record = self._methods.get(name) or self._task_methods.get(name)
         if is_request:
-            sender = side or (record.direction if record is not None and record.direction in _SIDES else None)
+            sender = side or (record.sender if record is not None and record.sender in _SIDES else None)
             self._open.setdefault(_key(sender, value["id"]), []).append(record)
         reason = self._check_method(name, record, side, is_request=is_request)
         if reason is not None:
@@ -129,8 +129,8 @@ class TrafficChecker:
             return "a notification must not have an id"
         if not is_request and record.kind == "request":
             return "a request must have an id"
-        if side is not None and record.direction not in (side, "both"):
-            return f"sent by the {side}, but only the {record.direction} may send it"
+        if side is not None and record.sender not in (side, "both"):
+            return f"sent by the {side}, but only the {record.sender} may send it"
         return None
 
     # Responses

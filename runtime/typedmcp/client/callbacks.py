@@ -25,7 +25,7 @@ from typedmcp.errors import (
 )
 from typedmcp.revisions.capabilities import client_capabilities
 from typedmcp.revisions.features import methods_of, structs_of
-from typedmcp.revisions.input_requests import INPUT_METHODS, downgrade_result, upgrade_request
+from typedmcp.revisions.input_requests import downgrade_result, upgrade_request
 from typedmcp.transports.concurrency import is_awaitable
 
 __all__ = ["Callbacks", "Elicit", "Roots", "Sample", "to_remote_error", "with_defaults"]
@@ -100,7 +100,7 @@ class Callbacks:
         """
         if method == "ping":
             return {}
-        if method not in methods_of(revision).SERVER_REQUESTS or method not in INPUT_METHODS:
+        if method not in methods_of(revision).SERVER_REQUESTS or method not in dialect.methods.INPUT_REQUESTS:
             raise MethodNotFoundError(method)
         try:
             request = upgrade_request(method, params, revision)

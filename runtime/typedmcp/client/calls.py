@@ -81,7 +81,7 @@ class CallRunner:
 
     async def call_record(self, record: Method[Any, Any], params: Any, options: CallOptions) -> Any:
         """Call a method by its record, with its parameters and result in the record's revision."""
-        if record.direction == "server" or record.kind == "notification":
+        if record.sender == "server" or record.kind == "notification":
             raise UsageError(f"{record.name} is not a request of clients")
         session = await self._connection.connect()
         revision, negotiated = revision_of(record), self._connection.server.revision

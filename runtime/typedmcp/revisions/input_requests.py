@@ -18,18 +18,11 @@ from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import methods_of, structs_of
 from typedmcp.revisions.rules import downgrader
 
-__all__ = [
-    "INPUT_METHODS", "REQUEST_DOWNGRADES", "downgrade_request", "downgrade_result", "upgrade_request",
-    "upgrade_result",
-]  # fmt: skip
+__all__ = ["REQUEST_DOWNGRADES", "downgrade_request", "downgrade_result", "upgrade_request", "upgrade_result"]
 
 D = dialect.structs
 
 Json: TypeAlias = "dict[str, Any]"
-
-INPUT_METHODS: Final = {name: method for name, method in dialect.methods.METHODS.items() if method.kind == "input"}
-"""The methods by which a server asks for input, by name."""
-
 
 # Requests, from server to client
 
@@ -56,7 +49,7 @@ def upgrade_request(method: str, params: bytes, revision: str) -> Any:
     kept = {key: value for key, value in plain.items() if key not in ("_meta", "task", "elicitationId")}
     if method == "elicitation/create":
         kept = {"mode": "form", **kept}
-    return from_builtins({"method": method, "params": kept}, INPUT_METHODS[method].message)
+    return from_builtins({"method": method, "params": kept}, dialect.methods.INPUT_REQUESTS[method].message)
 
 
 def _downgrade_elicitation(params: Json, revision: str, dropped: DroppedFields) -> Json:
@@ -160,7 +153,7 @@ def _find_dropped(before: Any, after: Any, path: str) -> DroppedFields:
 
 def upgrade_result(method: str, value: Any, revision: str) -> Any:
     """Convert the result of a legacy client, as plain JSON, to the dialect. Raises `DecodeError` if it is invalid."""
-    result: Any = INPUT_METHODS[method].result
+    result: Any = dialect.methods.INPUT_REQUESTS[method].result
     exact = getattr(structs_of(revision), result.__name__)
     return from_builtins(to_builtins(from_builtins(value, exact)), result)
 

@@ -38,7 +38,7 @@ def functions_of(handler: object) -> dict[str, Callable[[Any, Any], Any]]:
 
     Raises `UsageError` for an object that implements no method.
     """
-    names = {method.handler for method in dialect.methods.METHODS.values() if method.direction != "server"}
+    names = {method.handler for method in dialect.methods.METHODS.values() if method.sender != "server"}
     functions: dict[str, Callable[[Any, Any], Any]] = {}
     for name in sorted(names | {"fallback"}):
         function = getattr(handler, name, None)

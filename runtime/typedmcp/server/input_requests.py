@@ -33,7 +33,7 @@ from typedmcp.protocol.framing import Frame, RequestId
 from typedmcp.protocol.pending import PendingRequests
 from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import structs_of
-from typedmcp.revisions.input_requests import INPUT_METHODS, downgrade_request, upgrade_result
+from typedmcp.revisions.input_requests import downgrade_request, upgrade_result
 from typedmcp.revisions.rules import downgrade
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Attempt, Context
@@ -263,7 +263,7 @@ def _requests_of(result: D.InputRequiredResult) -> Mapping[str, Any]:
 def _decode_answer(method: str, answer: Any) -> Any:
     """Decode an answer, or return None if it is invalid, so that it is requested again."""
     try:
-        return D.from_builtins(answer, INPUT_METHODS[method].result)
+        return D.from_builtins(answer, dialect.methods.INPUT_REQUESTS[method].result)
     except DecodeError:
         return None
 

@@ -57,5 +57,5 @@ def receive_structs(raw: bytes) -> None:
 
 def look_up(name: str) -> None:
     assert_type(methods.CLIENT_REQUESTS[name], methods.AnyMethod)
-    assert_type(methods.TOOLS_CALL.direction, methods.Direction)
+    assert_type(methods.TOOLS_CALL.sender, methods.Sender)
     assert_type(methods.TOOLS_CALL.kind, methods.Kind)

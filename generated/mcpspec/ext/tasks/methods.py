@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec.support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Kind, Method, Sender
 
 from . import structs
 
@@ -18,7 +18,7 @@ EXTENSION_ID: Final = "io.modelcontextprotocol/tasks"
 
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
     name="elicitation/create",
-    direction="server",
+    sender="server",
     kind="input",
     message=structs.ElicitRequest,
     params=structs.ElicitRequestParams,
@@ -28,7 +28,7 @@ ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResu
 )
 NOTIFICATIONS_TASKS: Final[Method[structs.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks",
-    direction="server",
+    sender="server",
     kind="notification",
     message=structs.TaskStatusNotification,
     params=structs.TaskStatusNotificationParams,
@@ -38,7 +38,7 @@ NOTIFICATIONS_TASKS: Final[Method[structs.TaskStatusNotificationParams, None]] =
 )
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
     name="roots/list",
-    direction="server",
+    sender="server",
     kind="input",
     message=structs.ListRootsRequest,
     params=structs.ListRootsRequestParams,
@@ -48,7 +48,7 @@ ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult
 )
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage",
-    direction="server",
+    sender="server",
     kind="input",
     message=structs.CreateMessageRequest,
     params=structs.CreateMessageRequestParams,
@@ -58,7 +58,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, struct
 )
 TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskResult]] = Method(
     name="tasks/cancel",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.CancelTaskRequest,
     params=structs.CancelTaskRequestParams,
@@ -68,7 +68,7 @@ TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskRe
 )
 TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = Method(
     name="tasks/get",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.GetTaskRequest,
     params=structs.GetTaskRequestParams,
@@ -78,7 +78,7 @@ TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = 
 )
 TASKS_UPDATE: Final[Method[structs.UpdateTaskRequestParams, structs.UpdateTaskResult]] = Method(
     name="tasks/update",
-    direction="client",
+    sender="client",
     kind="request",
     message=structs.UpdateTaskRequest,
     params=structs.UpdateTaskRequestParams,
@@ -109,14 +109,16 @@ CLIENT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Requests that the client may send, by name on the wire."""
-SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
+SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
+"""Requests that the server may send, by name on the wire."""
+INPUT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "elicitation/create": ELICITATION_CREATE,
         "roots/list": ROOTS_LIST,
         "sampling/createMessage": SAMPLING_CREATE_MESSAGE,
     }
 )
-"""Requests that the server may send, by name on the wire."""
+"""Requests that the server puts into a result, and never sends, by name on the wire."""
 CLIENT_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
 """Notifications that the client may send, by name on the wire."""
 SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
@@ -130,15 +132,16 @@ __all__ = [
     "AnyMethod",
     "CLIENT_NOTIFICATIONS",
     "CLIENT_REQUESTS",
-    "Direction",
     "ELICITATION_CREATE",
     "EXTENSION_ID",
+    "INPUT_REQUESTS",
     "Kind",
     "Method",
     "METHODS",
     "NOTIFICATIONS_TASKS",
     "ROOTS_LIST",
     "SAMPLING_CREATE_MESSAGE",
+    "Sender",
     "SERVER_NOTIFICATIONS",
     "SERVER_REQUESTS",
     "TASKS_CANCEL",

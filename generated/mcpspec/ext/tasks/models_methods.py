@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias
 
-from mcpspec.support.methods import Direction, Kind, Method
+from mcpspec.support.methods import Kind, Method, Sender
 
 from . import models
 
@@ -18,7 +18,7 @@ EXTENSION_ID: Final = "io.modelcontextprotocol/tasks"
 
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult]] = Method(
     name="elicitation/create",
-    direction="server",
+    sender="server",
     kind="input",
     message=models.ElicitRequest,
     params=models.ElicitRequestParams,
@@ -28,7 +28,7 @@ ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult
 )
 NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks",
-    direction="server",
+    sender="server",
     kind="notification",
     message=models.TaskStatusNotification,
     params=models.TaskStatusNotificationParams,
@@ -38,7 +38,7 @@ NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = 
 )
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
     name="roots/list",
-    direction="server",
+    sender="server",
     kind="input",
     message=models.ListRootsRequest,
     params=models.ListRootsRequestParams,
@@ -48,7 +48,7 @@ ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]]
 )
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage",
-    direction="server",
+    sender="server",
     kind="input",
     message=models.CreateMessageRequest,
     params=models.CreateMessageRequestParams,
@@ -58,7 +58,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.
 )
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.CancelTaskRequest,
     params=models.CancelTaskRequestParams,
@@ -68,7 +68,7 @@ TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResu
 )
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
     name="tasks/get",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.GetTaskRequest,
     params=models.GetTaskRequestParams,
@@ -78,7 +78,7 @@ TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Me
 )
 TASKS_UPDATE: Final[Method[models.UpdateTaskRequestParams, models.UpdateTaskResult]] = Method(
     name="tasks/update",
-    direction="client",
+    sender="client",
     kind="request",
     message=models.UpdateTaskRequest,
     params=models.UpdateTaskRequestParams,
@@ -109,14 +109,16 @@ CLIENT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Requests that the client may send, by name on the wire."""
-SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
+SERVER_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
+"""Requests that the server may send, by name on the wire."""
+INPUT_REQUESTS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     {
         "elicitation/create": ELICITATION_CREATE,
         "roots/list": ROOTS_LIST,
         "sampling/createMessage": SAMPLING_CREATE_MESSAGE,
     }
 )
-"""Requests that the server may send, by name on the wire."""
+"""Requests that the server puts into a result, and never sends, by name on the wire."""
 CLIENT_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType({})
 """Notifications that the client may send, by name on the wire."""
 SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
@@ -130,15 +132,16 @@ __all__ = [
     "AnyMethod",
     "CLIENT_NOTIFICATIONS",
     "CLIENT_REQUESTS",
-    "Direction",
     "ELICITATION_CREATE",
     "EXTENSION_ID",
+    "INPUT_REQUESTS",
     "Kind",
     "Method",
     "METHODS",
     "NOTIFICATIONS_TASKS",
     "ROOTS_LIST",
     "SAMPLING_CREATE_MESSAGE",
+    "Sender",
     "SERVER_NOTIFICATIONS",
     "SERVER_REQUESTS",
     "TASKS_CANCEL",

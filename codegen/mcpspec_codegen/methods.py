@@ -43,6 +43,8 @@ class MethodDefinition:
     params: str | None
     params_required: bool
     result: str | None
+    doc: str | None = None
+    """The description of the message."""
 
     @property
     def constant(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, TypeVar
 
@@ -92,7 +93,8 @@ class _Compiler:
         known_codes = {} if source.is_extension else _stated(self.supplement["error_codes"], source.version)
         methods, codes = read_methods(flat, senders, source.file), read_error_codes(flat, known_codes)
         check_constants(methods, codes, source.file)
-        return methods, codes
+        described = [replace(method, doc=self.descriptions.of_definition(method.message)) for method in methods]
+        return described, codes
 
     def features(self, source: Source, flat: Schema) -> tuple[dict[str, bool], dict[str, int]]:
         """Compute features and error codes of a revision. Without an entry in the supplement, it is like the newest."""

@@ -170,9 +170,14 @@ def test_a_method_takes_the_parameters_of_its_record_and_a_context_by_position(
 
 
 @each_received
-def test_the_docstring_of_a_method_names_its_request(target: Target, side: str, method: str) -> None:
-    function = getattr(getattr(target.handlers, f"{side}Stub"), handler_name(target, method))
-    assert function.__doc__ == f"`{method}`"
+@pytest.mark.parametrize("kind", ["Handler", "Stub"])
+def test_the_docstring_of_a_method_names_and_describes_its_message(
+    target: Target, side: str, method: str, kind: str
+) -> None:
+    function = getattr(getattr(target.handlers, f"{side}{kind}"), handler_name(target, method))
+    message = target.module("methods").METHODS[method].message
+    description, *_ = (inspect.getdoc(message) or "").splitlines()
+    assert function.__doc__ == f"`{method}`: {description}"
 
 
 # Names

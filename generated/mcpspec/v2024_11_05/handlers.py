@@ -18,7 +18,7 @@ class ServerCompletion(Protocol[ContextT]):
     def complete(
         self, params: structs.CompleteRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CompleteResult]:
-        """`completion/complete`"""
+        """`completion/complete`: Client asks the server for suggested values of a prompt argument or template variable."""
         ...
 
 
@@ -28,23 +28,23 @@ class ServerCore(Protocol[ContextT]):
     def initialize(
         self, params: structs.InitializeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.InitializeResult]:
-        """`initialize`"""
+        """`initialize`: Client opens a session, stating its protocol version and capabilities."""
         ...
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         ...
 
     def initialized(self, params: structs.InitializedNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/initialized`"""
+        """`notifications/initialized`: Client tells the server that it is ready for normal operation."""
         ...
 
     def progress(self, params: structs.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         ...
 
     def ping(self, params: structs.PingRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.EmptyResult]:
-        """`ping`"""
+        """`ping`: Either side checks that the other still responds."""
         ...
 
 
@@ -52,7 +52,7 @@ class ServerLogging(Protocol[ContextT]):
     """Methods of a server for logging."""
 
     def set_level(self, params: structs.SetLevelRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.EmptyResult]:
-        """`logging/setLevel`"""
+        """`logging/setLevel`: Client asks the server to send only log messages of some severity or above."""
         ...
 
 
@@ -62,13 +62,13 @@ class ServerPrompts(Protocol[ContextT]):
     def get_prompt(
         self, params: structs.GetPromptRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.GetPromptResult]:
-        """`prompts/get`"""
+        """`prompts/get`: Client asks the server for a prompt filled in with arguments."""
         ...
 
     def list_prompts(
         self, params: structs.ListPromptsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListPromptsResult]:
-        """`prompts/list`"""
+        """`prompts/list`: Client asks the server which prompts it offers."""
         ...
 
 
@@ -78,31 +78,31 @@ class ServerResources(Protocol[ContextT]):
     def list_resources(
         self, params: structs.ListResourcesRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListResourcesResult]:
-        """`resources/list`"""
+        """`resources/list`: Client asks the server which resources it offers."""
         ...
 
     def read_resource(
         self, params: structs.ReadResourceRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ReadResourceResult]:
-        """`resources/read`"""
+        """`resources/read`: Client asks the server for the contents of a resource."""
         ...
 
     def subscribe(
         self, params: structs.SubscribeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.EmptyResult]:
-        """`resources/subscribe`"""
+        """`resources/subscribe`: Client asks the server to announce changes to a resource."""
         ...
 
     def list_resource_templates(
         self, params: structs.ListResourceTemplatesRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListResourceTemplatesResult]:
-        """`resources/templates/list`"""
+        """`resources/templates/list`: Client asks the server which resource templates it offers."""
         ...
 
     def unsubscribe(
         self, params: structs.UnsubscribeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.EmptyResult]:
-        """`resources/unsubscribe`"""
+        """`resources/unsubscribe`: Client asks the server to stop announcing changes to a resource."""
         ...
 
 
@@ -112,7 +112,7 @@ class ServerRoots(Protocol[ContextT]):
     def roots_list_changed(
         self, params: structs.RootsListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/roots/list_changed`"""
+        """`notifications/roots/list_changed`: Client tells the server that its roots have changed."""
         ...
 
 
@@ -122,13 +122,13 @@ class ServerTools(Protocol[ContextT]):
     def call_tool(
         self, params: structs.CallToolRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CallToolResult]:
-        """`tools/call`"""
+        """`tools/call`: Client asks the server to run a tool."""
         ...
 
     def list_tools(
         self, params: structs.ListToolsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListToolsResult]:
-        """`tools/list`"""
+        """`tools/list`: Client asks the server which tools it offers."""
         ...
 
 
@@ -154,93 +154,93 @@ class ServerStub(Generic[ContextT]):
     def complete(
         self, params: structs.CompleteRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CompleteResult]:
-        """`completion/complete`"""
+        """`completion/complete`: Client asks the server for suggested values of a prompt argument or template variable."""
         raise UnimplementedMethodError("completion/complete")
 
     def initialize(
         self, params: structs.InitializeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.InitializeResult]:
-        """`initialize`"""
+        """`initialize`: Client opens a session, stating its protocol version and capabilities."""
         raise UnimplementedMethodError("initialize")
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         raise UnimplementedMethodError("notifications/cancelled")
 
     def initialized(self, params: structs.InitializedNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/initialized`"""
+        """`notifications/initialized`: Client tells the server that it is ready for normal operation."""
         raise UnimplementedMethodError("notifications/initialized")
 
     def progress(self, params: structs.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         raise UnimplementedMethodError("notifications/progress")
 
     def ping(self, params: structs.PingRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.EmptyResult]:
-        """`ping`"""
+        """`ping`: Either side checks that the other still responds."""
         raise UnimplementedMethodError("ping")
 
     def set_level(self, params: structs.SetLevelRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.EmptyResult]:
-        """`logging/setLevel`"""
+        """`logging/setLevel`: Client asks the server to send only log messages of some severity or above."""
         raise UnimplementedMethodError("logging/setLevel")
 
     def get_prompt(
         self, params: structs.GetPromptRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.GetPromptResult]:
-        """`prompts/get`"""
+        """`prompts/get`: Client asks the server for a prompt filled in with arguments."""
         raise UnimplementedMethodError("prompts/get")
 
     def list_prompts(
         self, params: structs.ListPromptsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListPromptsResult]:
-        """`prompts/list`"""
+        """`prompts/list`: Client asks the server which prompts it offers."""
         raise UnimplementedMethodError("prompts/list")
 
     def list_resources(
         self, params: structs.ListResourcesRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListResourcesResult]:
-        """`resources/list`"""
+        """`resources/list`: Client asks the server which resources it offers."""
         raise UnimplementedMethodError("resources/list")
 
     def read_resource(
         self, params: structs.ReadResourceRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ReadResourceResult]:
-        """`resources/read`"""
+        """`resources/read`: Client asks the server for the contents of a resource."""
         raise UnimplementedMethodError("resources/read")
 
     def subscribe(
         self, params: structs.SubscribeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.EmptyResult]:
-        """`resources/subscribe`"""
+        """`resources/subscribe`: Client asks the server to announce changes to a resource."""
         raise UnimplementedMethodError("resources/subscribe")
 
     def list_resource_templates(
         self, params: structs.ListResourceTemplatesRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListResourceTemplatesResult]:
-        """`resources/templates/list`"""
+        """`resources/templates/list`: Client asks the server which resource templates it offers."""
         raise UnimplementedMethodError("resources/templates/list")
 
     def unsubscribe(
         self, params: structs.UnsubscribeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.EmptyResult]:
-        """`resources/unsubscribe`"""
+        """`resources/unsubscribe`: Client asks the server to stop announcing changes to a resource."""
         raise UnimplementedMethodError("resources/unsubscribe")
 
     def roots_list_changed(
         self, params: structs.RootsListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/roots/list_changed`"""
+        """`notifications/roots/list_changed`: Client tells the server that its roots have changed."""
         raise UnimplementedMethodError("notifications/roots/list_changed")
 
     def call_tool(
         self, params: structs.CallToolRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CallToolResult]:
-        """`tools/call`"""
+        """`tools/call`: Client asks the server to run a tool."""
         raise UnimplementedMethodError("tools/call")
 
     def list_tools(
         self, params: structs.ListToolsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListToolsResult]:
-        """`tools/list`"""
+        """`tools/list`: Client asks the server which tools it offers."""
         raise UnimplementedMethodError("tools/list")
 
 
@@ -248,21 +248,21 @@ class ClientCore(Protocol[ContextT]):
     """Methods of a client for the protocol itself."""
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         ...
 
     def logging_message(
         self, params: structs.LoggingMessageNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/message`"""
+        """`notifications/message`: Server sends the client a log message."""
         ...
 
     def progress(self, params: structs.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         ...
 
     def ping(self, params: structs.PingRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.EmptyResult]:
-        """`ping`"""
+        """`ping`: Either side checks that the other still responds."""
         ...
 
 
@@ -272,7 +272,7 @@ class ClientPrompts(Protocol[ContextT]):
     def prompt_list_changed(
         self, params: structs.PromptListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/prompts/list_changed`"""
+        """`notifications/prompts/list_changed`: Server tells the client that its list of prompts has changed."""
         ...
 
 
@@ -282,13 +282,13 @@ class ClientResources(Protocol[ContextT]):
     def resource_list_changed(
         self, params: structs.ResourceListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/list_changed`"""
+        """`notifications/resources/list_changed`: Server tells the client that its list of resources has changed."""
         ...
 
     def resource_updated(
         self, params: structs.ResourceUpdatedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/updated`"""
+        """`notifications/resources/updated`: Server tells the client that the contents of a resource have changed."""
         ...
 
 
@@ -298,7 +298,7 @@ class ClientRoots(Protocol[ContextT]):
     def list_roots(
         self, params: structs.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         ...
 
 
@@ -308,7 +308,7 @@ class ClientSampling(Protocol[ContextT]):
     def create_message(
         self, params: structs.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         ...
 
 
@@ -318,7 +318,7 @@ class ClientTools(Protocol[ContextT]):
     def tool_list_changed(
         self, params: structs.ToolListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/tools/list_changed`"""
+        """`notifications/tools/list_changed`: Server tells the client that its list of tools has changed."""
         ...
 
 
@@ -341,57 +341,57 @@ class ClientStub(Generic[ContextT]):
     """
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         raise UnimplementedMethodError("notifications/cancelled")
 
     def logging_message(
         self, params: structs.LoggingMessageNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/message`"""
+        """`notifications/message`: Server sends the client a log message."""
         raise UnimplementedMethodError("notifications/message")
 
     def progress(self, params: structs.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         raise UnimplementedMethodError("notifications/progress")
 
     def ping(self, params: structs.PingRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.EmptyResult]:
-        """`ping`"""
+        """`ping`: Either side checks that the other still responds."""
         raise UnimplementedMethodError("ping")
 
     def prompt_list_changed(
         self, params: structs.PromptListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/prompts/list_changed`"""
+        """`notifications/prompts/list_changed`: Server tells the client that its list of prompts has changed."""
         raise UnimplementedMethodError("notifications/prompts/list_changed")
 
     def resource_list_changed(
         self, params: structs.ResourceListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/list_changed`"""
+        """`notifications/resources/list_changed`: Server tells the client that its list of resources has changed."""
         raise UnimplementedMethodError("notifications/resources/list_changed")
 
     def resource_updated(
         self, params: structs.ResourceUpdatedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/updated`"""
+        """`notifications/resources/updated`: Server tells the client that the contents of a resource have changed."""
         raise UnimplementedMethodError("notifications/resources/updated")
 
     def list_roots(
         self, params: structs.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         raise UnimplementedMethodError("roots/list")
 
     def create_message(
         self, params: structs.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         raise UnimplementedMethodError("sampling/createMessage")
 
     def tool_list_changed(
         self, params: structs.ToolListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/tools/list_changed`"""
+        """`notifications/tools/list_changed`: Server tells the client that its list of tools has changed."""
         raise UnimplementedMethodError("notifications/tools/list_changed")
 
 

@@ -32,6 +32,7 @@ COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.Complet
     result=structs.CompleteResult,
     handler="complete",
 )
+"""Client asks the server for suggested values of a prompt argument or template variable."""
 INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResult]] = Method(
     name="initialize",
     sender="client",
@@ -42,6 +43,7 @@ INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResu
     result=structs.InitializeResult,
     handler="initialize",
 )
+"""Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResult]] = Method(
     name="logging/setLevel",
     sender="client",
@@ -52,6 +54,7 @@ LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResu
     result=structs.EmptyResult,
     handler="set_level",
 )
+"""Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
     sender="both",
@@ -62,6 +65,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]
     result=NoneType,
     handler="cancelled",
 )
+"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_INITIALIZED: Final[Method[structs.InitializedNotificationParams, None]] = Method(
     name="notifications/initialized",
     sender="client",
@@ -72,6 +76,7 @@ NOTIFICATIONS_INITIALIZED: Final[Method[structs.InitializedNotificationParams, N
     result=NoneType,
     handler="initialized",
 )
+"""Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
     sender="server",
@@ -82,6 +87,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, No
     result=NoneType,
     handler="logging_message",
 )
+"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
     sender="both",
@@ -92,6 +98,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] 
     result=NoneType,
     handler="progress",
 )
+"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.PromptListChangedNotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
     sender="server",
@@ -102,6 +109,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.PromptListChangedNotifi
     result=NoneType,
     handler="prompt_list_changed",
 )
+"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.ResourceListChangedNotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
     sender="server",
@@ -112,6 +120,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.ResourceListChangedNo
     result=NoneType,
     handler="resource_list_changed",
 )
+"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
     sender="server",
@@ -122,6 +131,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificatio
     result=NoneType,
     handler="resource_updated",
 )
+"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.RootsListChangedNotificationParams, None]] = Method(
     name="notifications/roots/list_changed",
     sender="client",
@@ -132,6 +142,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.RootsListChangedNotificat
     result=NoneType,
     handler="roots_list_changed",
 )
+"""Client tells the server that its roots have changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.ToolListChangedNotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
     sender="server",
@@ -142,6 +153,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.ToolListChangedNotificati
     result=NoneType,
     handler="tool_list_changed",
 )
+"""Server tells the client that its list of tools has changed."""
 PING: Final[Method[structs.PingRequestParams, structs.EmptyResult]] = Method(
     name="ping",
     sender="both",
@@ -152,6 +164,7 @@ PING: Final[Method[structs.PingRequestParams, structs.EmptyResult]] = Method(
     result=structs.EmptyResult,
     handler="ping",
 )
+"""Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResult]] = Method(
     name="prompts/get",
     sender="client",
@@ -162,6 +175,7 @@ PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResul
     result=structs.GetPromptResult,
     handler="get_prompt",
 )
+"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[structs.ListPromptsRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list",
     sender="client",
@@ -172,6 +186,7 @@ PROMPTS_LIST: Final[Method[structs.ListPromptsRequestParams, structs.ListPrompts
     result=structs.ListPromptsResult,
     handler="list_prompts",
 )
+"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[structs.ListResourcesRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list",
     sender="client",
@@ -182,6 +197,7 @@ RESOURCES_LIST: Final[Method[structs.ListResourcesRequestParams, structs.ListRes
     result=structs.ListResourcesResult,
     handler="list_resources",
 )
+"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadResourceResult]] = Method(
     name="resources/read",
     sender="client",
@@ -192,6 +208,7 @@ RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadReso
     result=structs.ReadResourceResult,
     handler="read_resource",
 )
+"""Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/subscribe",
     sender="client",
@@ -202,6 +219,7 @@ RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyR
     result=structs.EmptyResult,
     handler="subscribe",
 )
+"""Client asks the server to announce changes to a resource."""
 RESOURCES_TEMPLATES_LIST: Final[
     Method[structs.ListResourceTemplatesRequestParams, structs.ListResourceTemplatesResult]
 ] = Method(
@@ -214,6 +232,7 @@ RESOURCES_TEMPLATES_LIST: Final[
     result=structs.ListResourceTemplatesResult,
     handler="list_resource_templates",
 )
+"""Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/unsubscribe",
     sender="client",
@@ -224,6 +243,7 @@ RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.Em
     result=structs.EmptyResult,
     handler="unsubscribe",
 )
+"""Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
     name="roots/list",
     sender="server",
@@ -234,6 +254,7 @@ ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult
     result=structs.ListRootsResult,
     handler="list_roots",
 )
+"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage",
     sender="server",
@@ -244,6 +265,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, struct
     result=structs.CreateMessageResult,
     handler="create_message",
 )
+"""Server asks the client to generate a message with a language model."""
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolResult]] = Method(
     name="tools/call",
     sender="client",
@@ -254,6 +276,7 @@ TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolResult]]
     result=structs.CallToolResult,
     handler="call_tool",
 )
+"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[structs.ListToolsRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list",
     sender="client",
@@ -264,6 +287,7 @@ TOOLS_LIST: Final[Method[structs.ListToolsRequestParams, structs.ListToolsResult
     result=structs.ListToolsResult,
     handler="list_tools",
 )
+"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

@@ -16,7 +16,7 @@ class ServerCompletion(Protocol[ContextT]):
     """Methods of a server for completion."""
 
     def complete(self, params: models.CompleteRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.CompleteResult]:
-        """`completion/complete`"""
+        """`completion/complete`: Client asks the server for suggested values of a prompt argument or template variable."""
         ...
 
 
@@ -26,23 +26,23 @@ class ServerCore(Protocol[ContextT]):
     def initialize(
         self, params: models.InitializeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.InitializeResult]:
-        """`initialize`"""
+        """`initialize`: Client opens a session, stating its protocol version and capabilities."""
         ...
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         ...
 
     def initialized(self, params: models.InitializedNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/initialized`"""
+        """`notifications/initialized`: Client tells the server that it is ready for normal operation."""
         ...
 
     def progress(self, params: models.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         ...
 
     def ping(self, params: models.PingRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.EmptyResult]:
-        """`ping`"""
+        """`ping`: Either side checks that the other still responds."""
         ...
 
 
@@ -50,7 +50,7 @@ class ServerLogging(Protocol[ContextT]):
     """Methods of a server for logging."""
 
     def set_level(self, params: models.SetLevelRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.EmptyResult]:
-        """`logging/setLevel`"""
+        """`logging/setLevel`: Client asks the server to send only log messages of some severity or above."""
         ...
 
 
@@ -60,13 +60,13 @@ class ServerPrompts(Protocol[ContextT]):
     def get_prompt(
         self, params: models.GetPromptRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.GetPromptResult]:
-        """`prompts/get`"""
+        """`prompts/get`: Client asks the server for a prompt filled in with arguments."""
         ...
 
     def list_prompts(
         self, params: models.ListPromptsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListPromptsResult]:
-        """`prompts/list`"""
+        """`prompts/list`: Client asks the server which prompts it offers."""
         ...
 
 
@@ -76,29 +76,29 @@ class ServerResources(Protocol[ContextT]):
     def list_resources(
         self, params: models.ListResourcesRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListResourcesResult]:
-        """`resources/list`"""
+        """`resources/list`: Client asks the server which resources it offers."""
         ...
 
     def read_resource(
         self, params: models.ReadResourceRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ReadResourceResult]:
-        """`resources/read`"""
+        """`resources/read`: Client asks the server for the contents of a resource."""
         ...
 
     def subscribe(self, params: models.SubscribeRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.EmptyResult]:
-        """`resources/subscribe`"""
+        """`resources/subscribe`: Client asks the server to announce changes to a resource."""
         ...
 
     def list_resource_templates(
         self, params: models.ListResourceTemplatesRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListResourceTemplatesResult]:
-        """`resources/templates/list`"""
+        """`resources/templates/list`: Client asks the server which resource templates it offers."""
         ...
 
     def unsubscribe(
         self, params: models.UnsubscribeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.EmptyResult]:
-        """`resources/unsubscribe`"""
+        """`resources/unsubscribe`: Client asks the server to stop announcing changes to a resource."""
         ...
 
 
@@ -108,7 +108,7 @@ class ServerRoots(Protocol[ContextT]):
     def roots_list_changed(
         self, params: models.RootsListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/roots/list_changed`"""
+        """`notifications/roots/list_changed`: Client tells the server that its roots have changed."""
         ...
 
 
@@ -118,13 +118,13 @@ class ServerTools(Protocol[ContextT]):
     def call_tool(
         self, params: models.CallToolRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.CallToolResult]:
-        """`tools/call`"""
+        """`tools/call`: Client asks the server to run a tool."""
         ...
 
     def list_tools(
         self, params: models.ListToolsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListToolsResult]:
-        """`tools/list`"""
+        """`tools/list`: Client asks the server which tools it offers."""
         ...
 
 
@@ -148,91 +148,91 @@ class ServerStub(Generic[ContextT]):
     """
 
     def complete(self, params: models.CompleteRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.CompleteResult]:
-        """`completion/complete`"""
+        """`completion/complete`: Client asks the server for suggested values of a prompt argument or template variable."""
         raise UnimplementedMethodError("completion/complete")
 
     def initialize(
         self, params: models.InitializeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.InitializeResult]:
-        """`initialize`"""
+        """`initialize`: Client opens a session, stating its protocol version and capabilities."""
         raise UnimplementedMethodError("initialize")
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         raise UnimplementedMethodError("notifications/cancelled")
 
     def initialized(self, params: models.InitializedNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/initialized`"""
+        """`notifications/initialized`: Client tells the server that it is ready for normal operation."""
         raise UnimplementedMethodError("notifications/initialized")
 
     def progress(self, params: models.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         raise UnimplementedMethodError("notifications/progress")
 
     def ping(self, params: models.PingRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.EmptyResult]:
-        """`ping`"""
+        """`ping`: Either side checks that the other still responds."""
         raise UnimplementedMethodError("ping")
 
     def set_level(self, params: models.SetLevelRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.EmptyResult]:
-        """`logging/setLevel`"""
+        """`logging/setLevel`: Client asks the server to send only log messages of some severity or above."""
         raise UnimplementedMethodError("logging/setLevel")
 
     def get_prompt(
         self, params: models.GetPromptRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.GetPromptResult]:
-        """`prompts/get`"""
+        """`prompts/get`: Client asks the server for a prompt filled in with arguments."""
         raise UnimplementedMethodError("prompts/get")
 
     def list_prompts(
         self, params: models.ListPromptsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListPromptsResult]:
-        """`prompts/list`"""
+        """`prompts/list`: Client asks the server which prompts it offers."""
         raise UnimplementedMethodError("prompts/list")
 
     def list_resources(
         self, params: models.ListResourcesRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListResourcesResult]:
-        """`resources/list`"""
+        """`resources/list`: Client asks the server which resources it offers."""
         raise UnimplementedMethodError("resources/list")
 
     def read_resource(
         self, params: models.ReadResourceRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ReadResourceResult]:
-        """`resources/read`"""
+        """`resources/read`: Client asks the server for the contents of a resource."""
         raise UnimplementedMethodError("resources/read")
 
     def subscribe(self, params: models.SubscribeRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.EmptyResult]:
-        """`resources/subscribe`"""
+        """`resources/subscribe`: Client asks the server to announce changes to a resource."""
         raise UnimplementedMethodError("resources/subscribe")
 
     def list_resource_templates(
         self, params: models.ListResourceTemplatesRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListResourceTemplatesResult]:
-        """`resources/templates/list`"""
+        """`resources/templates/list`: Client asks the server which resource templates it offers."""
         raise UnimplementedMethodError("resources/templates/list")
 
     def unsubscribe(
         self, params: models.UnsubscribeRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.EmptyResult]:
-        """`resources/unsubscribe`"""
+        """`resources/unsubscribe`: Client asks the server to stop announcing changes to a resource."""
         raise UnimplementedMethodError("resources/unsubscribe")
 
     def roots_list_changed(
         self, params: models.RootsListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/roots/list_changed`"""
+        """`notifications/roots/list_changed`: Client tells the server that its roots have changed."""
         raise UnimplementedMethodError("notifications/roots/list_changed")
 
     def call_tool(
         self, params: models.CallToolRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.CallToolResult]:
-        """`tools/call`"""
+        """`tools/call`: Client asks the server to run a tool."""
         raise UnimplementedMethodError("tools/call")
 
     def list_tools(
         self, params: models.ListToolsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListToolsResult]:
-        """`tools/list`"""
+        """`tools/list`: Client asks the server which tools it offers."""
         raise UnimplementedMethodError("tools/list")
 
 
@@ -240,21 +240,21 @@ class ClientCore(Protocol[ContextT]):
     """Methods of a client for the protocol itself."""
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         ...
 
     def logging_message(
         self, params: models.LoggingMessageNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/message`"""
+        """`notifications/message`: Server sends the client a log message."""
         ...
 
     def progress(self, params: models.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         ...
 
     def ping(self, params: models.PingRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.EmptyResult]:
-        """`ping`"""
+        """`ping`: Either side checks that the other still responds."""
         ...
 
 
@@ -264,7 +264,7 @@ class ClientPrompts(Protocol[ContextT]):
     def prompt_list_changed(
         self, params: models.PromptListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/prompts/list_changed`"""
+        """`notifications/prompts/list_changed`: Server tells the client that its list of prompts has changed."""
         ...
 
 
@@ -274,13 +274,13 @@ class ClientResources(Protocol[ContextT]):
     def resource_list_changed(
         self, params: models.ResourceListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/list_changed`"""
+        """`notifications/resources/list_changed`: Server tells the client that its list of resources has changed."""
         ...
 
     def resource_updated(
         self, params: models.ResourceUpdatedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/updated`"""
+        """`notifications/resources/updated`: Server tells the client that the contents of a resource have changed."""
         ...
 
 
@@ -290,7 +290,7 @@ class ClientRoots(Protocol[ContextT]):
     def list_roots(
         self, params: models.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         ...
 
 
@@ -300,7 +300,7 @@ class ClientSampling(Protocol[ContextT]):
     def create_message(
         self, params: models.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         ...
 
 
@@ -310,7 +310,7 @@ class ClientTools(Protocol[ContextT]):
     def tool_list_changed(
         self, params: models.ToolListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/tools/list_changed`"""
+        """`notifications/tools/list_changed`: Server tells the client that its list of tools has changed."""
         ...
 
 
@@ -333,57 +333,57 @@ class ClientStub(Generic[ContextT]):
     """
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         raise UnimplementedMethodError("notifications/cancelled")
 
     def logging_message(
         self, params: models.LoggingMessageNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/message`"""
+        """`notifications/message`: Server sends the client a log message."""
         raise UnimplementedMethodError("notifications/message")
 
     def progress(self, params: models.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         raise UnimplementedMethodError("notifications/progress")
 
     def ping(self, params: models.PingRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.EmptyResult]:
-        """`ping`"""
+        """`ping`: Either side checks that the other still responds."""
         raise UnimplementedMethodError("ping")
 
     def prompt_list_changed(
         self, params: models.PromptListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/prompts/list_changed`"""
+        """`notifications/prompts/list_changed`: Server tells the client that its list of prompts has changed."""
         raise UnimplementedMethodError("notifications/prompts/list_changed")
 
     def resource_list_changed(
         self, params: models.ResourceListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/list_changed`"""
+        """`notifications/resources/list_changed`: Server tells the client that its list of resources has changed."""
         raise UnimplementedMethodError("notifications/resources/list_changed")
 
     def resource_updated(
         self, params: models.ResourceUpdatedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/updated`"""
+        """`notifications/resources/updated`: Server tells the client that the contents of a resource have changed."""
         raise UnimplementedMethodError("notifications/resources/updated")
 
     def list_roots(
         self, params: models.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         raise UnimplementedMethodError("roots/list")
 
     def create_message(
         self, params: models.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         raise UnimplementedMethodError("sampling/createMessage")
 
     def tool_list_changed(
         self, params: models.ToolListChangedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/tools/list_changed`"""
+        """`notifications/tools/list_changed`: Server tells the client that its list of tools has changed."""
         raise UnimplementedMethodError("notifications/tools/list_changed")
 
 

@@ -32,6 +32,7 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
     result=models.CompleteResult,
     handler="complete",
 )
+"""Client asks the server for suggested values of a prompt argument or template variable."""
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
     name="initialize",
     sender="client",
@@ -42,6 +43,7 @@ INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult
     result=models.InitializeResult,
     handler="initialize",
 )
+"""Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
     name="logging/setLevel",
     sender="client",
@@ -52,6 +54,7 @@ LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult
     result=models.EmptyResult,
     handler="set_level",
 )
+"""Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
     sender="both",
@@ -62,6 +65,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]]
     result=NoneType,
     handler="cancelled",
 )
+"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_INITIALIZED: Final[Method[models.InitializedNotificationParams, None]] = Method(
     name="notifications/initialized",
     sender="client",
@@ -72,6 +76,7 @@ NOTIFICATIONS_INITIALIZED: Final[Method[models.InitializedNotificationParams, No
     result=NoneType,
     handler="initialized",
 )
+"""Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
     sender="server",
@@ -82,6 +87,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, Non
     result=NoneType,
     handler="logging_message",
 )
+"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
     sender="both",
@@ -92,6 +98,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] =
     result=NoneType,
     handler="progress",
 )
+"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.PromptListChangedNotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
     sender="server",
@@ -102,6 +109,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.PromptListChangedNotific
     result=NoneType,
     handler="prompt_list_changed",
 )
+"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.ResourceListChangedNotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
     sender="server",
@@ -112,6 +120,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.ResourceListChangedNot
     result=NoneType,
     handler="resource_list_changed",
 )
+"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
     sender="server",
@@ -122,6 +131,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotification
     result=NoneType,
     handler="resource_updated",
 )
+"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.RootsListChangedNotificationParams, None]] = Method(
     name="notifications/roots/list_changed",
     sender="client",
@@ -132,6 +142,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.RootsListChangedNotificati
     result=NoneType,
     handler="roots_list_changed",
 )
+"""Client tells the server that its roots have changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.ToolListChangedNotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
     sender="server",
@@ -142,6 +153,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.ToolListChangedNotificatio
     result=NoneType,
     handler="tool_list_changed",
 )
+"""Server tells the client that its list of tools has changed."""
 PING: Final[Method[models.PingRequestParams, models.EmptyResult]] = Method(
     name="ping",
     sender="both",
@@ -152,6 +164,7 @@ PING: Final[Method[models.PingRequestParams, models.EmptyResult]] = Method(
     result=models.EmptyResult,
     handler="ping",
 )
+"""Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
     name="prompts/get",
     sender="client",
@@ -162,6 +175,7 @@ PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]
     result=models.GetPromptResult,
     handler="get_prompt",
 )
+"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[models.ListPromptsRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list",
     sender="client",
@@ -172,6 +186,7 @@ PROMPTS_LIST: Final[Method[models.ListPromptsRequestParams, models.ListPromptsRe
     result=models.ListPromptsResult,
     handler="list_prompts",
 )
+"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[models.ListResourcesRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list",
     sender="client",
@@ -182,6 +197,7 @@ RESOURCES_LIST: Final[Method[models.ListResourcesRequestParams, models.ListResou
     result=models.ListResourcesResult,
     handler="list_resources",
 )
+"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
     name="resources/read",
     sender="client",
@@ -192,6 +208,7 @@ RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResour
     result=models.ReadResourceResult,
     handler="read_resource",
 )
+"""Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/subscribe",
     sender="client",
@@ -202,6 +219,7 @@ RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyRes
     result=models.EmptyResult,
     handler="subscribe",
 )
+"""Client asks the server to announce changes to a resource."""
 RESOURCES_TEMPLATES_LIST: Final[
     Method[models.ListResourceTemplatesRequestParams, models.ListResourceTemplatesResult]
 ] = Method(
@@ -214,6 +232,7 @@ RESOURCES_TEMPLATES_LIST: Final[
     result=models.ListResourceTemplatesResult,
     handler="list_resource_templates",
 )
+"""Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/unsubscribe",
     sender="client",
@@ -224,6 +243,7 @@ RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.Empt
     result=models.EmptyResult,
     handler="unsubscribe",
 )
+"""Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
     name="roots/list",
     sender="server",
@@ -234,6 +254,7 @@ ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]]
     result=models.ListRootsResult,
     handler="list_roots",
 )
+"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage",
     sender="server",
@@ -244,6 +265,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.
     result=models.CreateMessageResult,
     handler="create_message",
 )
+"""Server asks the client to generate a message with a language model."""
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolResult]] = Method(
     name="tools/call",
     sender="client",
@@ -254,6 +276,7 @@ TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolResult]] =
     result=models.CallToolResult,
     handler="call_tool",
 )
+"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[models.ListToolsRequestParams, models.ListToolsResult]] = Method(
     name="tools/list",
     sender="client",
@@ -264,6 +287,7 @@ TOOLS_LIST: Final[Method[models.ListToolsRequestParams, models.ListToolsResult]]
     result=models.ListToolsResult,
     handler="list_tools",
 )
+"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

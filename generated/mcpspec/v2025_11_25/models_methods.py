@@ -33,6 +33,7 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
     result=models.CompleteResult,
     handler="complete",
 )
+"""Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitRequestResult]] = Method(
     name="elicitation/create",
     sender="server",
@@ -43,6 +44,7 @@ ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitReques
     result=models.ElicitRequestResult,
     handler="elicit",
 )
+"""Server asks the client to get input from the user."""
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
     name="initialize",
     sender="client",
@@ -53,6 +55,7 @@ INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult
     result=models.InitializeResult,
     handler="initialize",
 )
+"""Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
     name="logging/setLevel",
     sender="client",
@@ -63,6 +66,7 @@ LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult
     result=models.EmptyResult,
     handler="set_level",
 )
+"""Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
     sender="both",
@@ -73,6 +77,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]]
     result=NoneType,
     handler="cancelled",
 )
+"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[models.ElicitationCompleteNotificationParams, None]] = Method(
     name="notifications/elicitation/complete",
     sender="server",
@@ -83,6 +88,7 @@ NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[models.ElicitationCompleteNotif
     result=NoneType,
     handler="elicitation_complete",
 )
+"""Server tells the client that the user has finished an elicitation at a URL."""
 NOTIFICATIONS_INITIALIZED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/initialized",
     sender="client",
@@ -93,6 +99,7 @@ NOTIFICATIONS_INITIALIZED: Final[Method[models.NotificationParams, None]] = Meth
     result=NoneType,
     handler="initialized",
 )
+"""Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
     sender="server",
@@ -103,6 +110,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, Non
     result=NoneType,
     handler="logging_message",
 )
+"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
     sender="both",
@@ -113,6 +121,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] =
     result=NoneType,
     handler="progress",
 )
+"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
     sender="server",
@@ -123,6 +132,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None
     result=NoneType,
     handler="prompt_list_changed",
 )
+"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
     sender="server",
@@ -133,6 +143,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, No
     result=NoneType,
     handler="resource_list_changed",
 )
+"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
     sender="server",
@@ -143,6 +154,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotification
     result=NoneType,
     handler="resource_updated",
 )
+"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/roots/list_changed",
     sender="client",
@@ -153,6 +165,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]]
     result=NoneType,
     handler="roots_list_changed",
 )
+"""Client tells the server that its roots have changed."""
 NOTIFICATIONS_TASKS_STATUS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks/status",
     sender="both",
@@ -163,6 +176,7 @@ NOTIFICATIONS_TASKS_STATUS: Final[Method[models.TaskStatusNotificationParams, No
     result=NoneType,
     handler="task_status",
 )
+"""Side that runs a task tells the other that its state has changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
     sender="server",
@@ -173,6 +187,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]]
     result=NoneType,
     handler="tool_list_changed",
 )
+"""Server tells the client that its list of tools has changed."""
 PING: Final[Method[models.RequestParams, models.EmptyResult]] = Method(
     name="ping",
     sender="both",
@@ -183,6 +198,7 @@ PING: Final[Method[models.RequestParams, models.EmptyResult]] = Method(
     result=models.EmptyResult,
     handler="ping",
 )
+"""Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
     name="prompts/get",
     sender="client",
@@ -193,6 +209,7 @@ PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]
     result=models.GetPromptResult,
     handler="get_prompt",
 )
+"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list",
     sender="client",
@@ -203,6 +220,7 @@ PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResu
     result=models.ListPromptsResult,
     handler="list_prompts",
 )
+"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list",
     sender="client",
@@ -213,6 +231,7 @@ RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResources
     result=models.ListResourcesResult,
     handler="list_resources",
 )
+"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
     name="resources/read",
     sender="client",
@@ -223,6 +242,7 @@ RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResour
     result=models.ReadResourceResult,
     handler="read_resource",
 )
+"""Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/subscribe",
     sender="client",
@@ -233,6 +253,7 @@ RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyRes
     result=models.EmptyResult,
     handler="subscribe",
 )
+"""Client asks the server to announce changes to a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list",
     sender="client",
@@ -243,6 +264,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.Lis
     result=models.ListResourceTemplatesResult,
     handler="list_resource_templates",
 )
+"""Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/unsubscribe",
     sender="client",
@@ -253,6 +275,7 @@ RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.Empt
     result=models.EmptyResult,
     handler="unsubscribe",
 )
+"""Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[models.RequestParams, models.ListRootsResult]] = Method(
     name="roots/list",
     sender="server",
@@ -263,6 +286,7 @@ ROOTS_LIST: Final[Method[models.RequestParams, models.ListRootsResult]] = Method
     result=models.ListRootsResult,
     handler="list_roots",
 )
+"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageRequestResult]] = Method(
     name="sampling/createMessage",
     sender="server",
@@ -273,6 +297,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.
     result=models.CreateMessageRequestResult,
     handler="create_message",
 )
+"""Server asks the client to generate a message with a language model."""
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel",
     sender="both",
@@ -283,6 +308,7 @@ TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResu
     result=models.CancelTaskResult,
     handler="cancel_task",
 )
+"""Sender asks the other side to stop a task."""
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
     name="tasks/get",
     sender="both",
@@ -293,6 +319,7 @@ TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Me
     result=models.GetTaskResult,
     handler="get_task",
 )
+"""Sender asks the other side for the current state of a task."""
 TASKS_LIST: Final[Method[models.PaginatedRequestParams, models.ListTasksResult]] = Method(
     name="tasks/list",
     sender="both",
@@ -303,6 +330,7 @@ TASKS_LIST: Final[Method[models.PaginatedRequestParams, models.ListTasksResult]]
     result=models.ListTasksResult,
     handler="list_tasks",
 )
+"""Sender asks the other side which tasks it holds."""
 TASKS_RESULT: Final[Method[models.GetTaskPayloadRequestParams, models.GetTaskPayloadResult]] = Method(
     name="tasks/result",
     sender="both",
@@ -313,6 +341,7 @@ TASKS_RESULT: Final[Method[models.GetTaskPayloadRequestParams, models.GetTaskPay
     result=models.GetTaskPayloadResult,
     handler="get_task_payload",
 )
+"""Sender asks the other side for the result of a finished task."""
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolRequestResult]] = Method(
     name="tools/call",
     sender="client",
@@ -323,6 +352,7 @@ TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolRequestRes
     result=models.CallToolRequestResult,
     handler="call_tool",
 )
+"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(
     name="tools/list",
     sender="client",
@@ -333,6 +363,7 @@ TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]]
     result=models.ListToolsResult,
     handler="list_tools",
 )
+"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

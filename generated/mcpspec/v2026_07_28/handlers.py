@@ -18,7 +18,7 @@ class ServerCompletion(Protocol[ContextT]):
     def complete(
         self, params: structs.CompleteRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CompleteResult]:
-        """`completion/complete`"""
+        """`completion/complete`: Client asks the server for suggested values of a prompt argument or template variable."""
         ...
 
 
@@ -26,11 +26,11 @@ class ServerCore(Protocol[ContextT]):
     """Methods of a server for the protocol itself."""
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         ...
 
     def discover(self, params: structs.RequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.DiscoverResult]:
-        """`server/discover`"""
+        """`server/discover`: Client asks the server for its supported versions, capabilities and identity."""
         ...
 
 
@@ -40,13 +40,13 @@ class ServerPrompts(Protocol[ContextT]):
     def get_prompt(
         self, params: structs.GetPromptRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.InputRequiredResult | structs.GetPromptResult]:
-        """`prompts/get`"""
+        """`prompts/get`: Client asks the server for a prompt filled in with arguments."""
         ...
 
     def list_prompts(
         self, params: structs.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListPromptsResult]:
-        """`prompts/list`"""
+        """`prompts/list`: Client asks the server which prompts it offers."""
         ...
 
 
@@ -56,19 +56,19 @@ class ServerResources(Protocol[ContextT]):
     def list_resources(
         self, params: structs.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListResourcesResult]:
-        """`resources/list`"""
+        """`resources/list`: Client asks the server which resources it offers."""
         ...
 
     def read_resource(
         self, params: structs.ReadResourceRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.InputRequiredResult | structs.ReadResourceResult]:
-        """`resources/read`"""
+        """`resources/read`: Client asks the server for the contents of a resource."""
         ...
 
     def list_resource_templates(
         self, params: structs.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListResourceTemplatesResult]:
-        """`resources/templates/list`"""
+        """`resources/templates/list`: Client asks the server which resource templates it offers."""
         ...
 
 
@@ -78,7 +78,7 @@ class ServerSubscriptions(Protocol[ContextT]):
     def subscriptions_listen(
         self, params: structs.SubscriptionsListenRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.SubscriptionsListenResult]:
-        """`subscriptions/listen`"""
+        """`subscriptions/listen`: Client opens a stream on which the server delivers notifications."""
         ...
 
 
@@ -88,13 +88,13 @@ class ServerTools(Protocol[ContextT]):
     def call_tool(
         self, params: structs.CallToolRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.InputRequiredResult | structs.CallToolResult]:
-        """`tools/call`"""
+        """`tools/call`: Client asks the server to run a tool."""
         ...
 
     def list_tools(
         self, params: structs.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListToolsResult]:
-        """`tools/list`"""
+        """`tools/list`: Client asks the server which tools it offers."""
         ...
 
 
@@ -119,63 +119,63 @@ class ServerStub(Generic[ContextT]):
     def complete(
         self, params: structs.CompleteRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CompleteResult]:
-        """`completion/complete`"""
+        """`completion/complete`: Client asks the server for suggested values of a prompt argument or template variable."""
         raise UnimplementedMethodError("completion/complete")
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         raise UnimplementedMethodError("notifications/cancelled")
 
     def discover(self, params: structs.RequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.DiscoverResult]:
-        """`server/discover`"""
+        """`server/discover`: Client asks the server for its supported versions, capabilities and identity."""
         raise UnimplementedMethodError("server/discover")
 
     def get_prompt(
         self, params: structs.GetPromptRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.InputRequiredResult | structs.GetPromptResult]:
-        """`prompts/get`"""
+        """`prompts/get`: Client asks the server for a prompt filled in with arguments."""
         raise UnimplementedMethodError("prompts/get")
 
     def list_prompts(
         self, params: structs.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListPromptsResult]:
-        """`prompts/list`"""
+        """`prompts/list`: Client asks the server which prompts it offers."""
         raise UnimplementedMethodError("prompts/list")
 
     def list_resources(
         self, params: structs.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListResourcesResult]:
-        """`resources/list`"""
+        """`resources/list`: Client asks the server which resources it offers."""
         raise UnimplementedMethodError("resources/list")
 
     def read_resource(
         self, params: structs.ReadResourceRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.InputRequiredResult | structs.ReadResourceResult]:
-        """`resources/read`"""
+        """`resources/read`: Client asks the server for the contents of a resource."""
         raise UnimplementedMethodError("resources/read")
 
     def list_resource_templates(
         self, params: structs.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListResourceTemplatesResult]:
-        """`resources/templates/list`"""
+        """`resources/templates/list`: Client asks the server which resource templates it offers."""
         raise UnimplementedMethodError("resources/templates/list")
 
     def subscriptions_listen(
         self, params: structs.SubscriptionsListenRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.SubscriptionsListenResult]:
-        """`subscriptions/listen`"""
+        """`subscriptions/listen`: Client opens a stream on which the server delivers notifications."""
         raise UnimplementedMethodError("subscriptions/listen")
 
     def call_tool(
         self, params: structs.CallToolRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.InputRequiredResult | structs.CallToolResult]:
-        """`tools/call`"""
+        """`tools/call`: Client asks the server to run a tool."""
         raise UnimplementedMethodError("tools/call")
 
     def list_tools(
         self, params: structs.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListToolsResult]:
-        """`tools/list`"""
+        """`tools/list`: Client asks the server which tools it offers."""
         raise UnimplementedMethodError("tools/list")
 
 
@@ -183,17 +183,17 @@ class ClientCore(Protocol[ContextT]):
     """Methods of a client for the protocol itself."""
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         ...
 
     def logging_message(
         self, params: structs.LoggingMessageNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/message`"""
+        """`notifications/message`: Server sends the client a log message."""
         ...
 
     def progress(self, params: structs.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         ...
 
 
@@ -201,7 +201,7 @@ class ClientElicitation(Protocol[ContextT]):
     """Methods of a client for elicitation."""
 
     def elicit(self, params: structs.ElicitRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.ElicitResult]:
-        """`elicitation/create`"""
+        """`elicitation/create`: Server asks the client to get input from the user."""
         ...
 
 
@@ -209,7 +209,7 @@ class ClientPrompts(Protocol[ContextT]):
     """Methods of a client for prompts."""
 
     def prompt_list_changed(self, params: structs.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/prompts/list_changed`"""
+        """`notifications/prompts/list_changed`: Server tells the client that its list of prompts has changed."""
         ...
 
 
@@ -217,13 +217,13 @@ class ClientResources(Protocol[ContextT]):
     """Methods of a client for resources."""
 
     def resource_list_changed(self, params: structs.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/resources/list_changed`"""
+        """`notifications/resources/list_changed`: Server tells the client that its list of resources has changed."""
         ...
 
     def resource_updated(
         self, params: structs.ResourceUpdatedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/updated`"""
+        """`notifications/resources/updated`: Server tells the client that the contents of a resource have changed."""
         ...
 
 
@@ -233,7 +233,7 @@ class ClientRoots(Protocol[ContextT]):
     def list_roots(
         self, params: structs.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         ...
 
 
@@ -243,7 +243,7 @@ class ClientSampling(Protocol[ContextT]):
     def create_message(
         self, params: structs.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         ...
 
 
@@ -253,7 +253,7 @@ class ClientSubscriptions(Protocol[ContextT]):
     def subscriptions_acknowledged(
         self, params: structs.SubscriptionsAcknowledgedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/subscriptions/acknowledged`"""
+        """`notifications/subscriptions/acknowledged`: Server confirms a subscription and says which notifications it will deliver."""
         ...
 
 
@@ -261,7 +261,7 @@ class ClientTools(Protocol[ContextT]):
     """Methods of a client for tools."""
 
     def tool_list_changed(self, params: structs.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/tools/list_changed`"""
+        """`notifications/tools/list_changed`: Server tells the client that its list of tools has changed."""
         ...
 
 
@@ -286,57 +286,57 @@ class ClientStub(Generic[ContextT]):
     """
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         raise UnimplementedMethodError("notifications/cancelled")
 
     def logging_message(
         self, params: structs.LoggingMessageNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/message`"""
+        """`notifications/message`: Server sends the client a log message."""
         raise UnimplementedMethodError("notifications/message")
 
     def progress(self, params: structs.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         raise UnimplementedMethodError("notifications/progress")
 
     def elicit(self, params: structs.ElicitRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.ElicitResult]:
-        """`elicitation/create`"""
+        """`elicitation/create`: Server asks the client to get input from the user."""
         raise UnimplementedMethodError("elicitation/create")
 
     def prompt_list_changed(self, params: structs.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/prompts/list_changed`"""
+        """`notifications/prompts/list_changed`: Server tells the client that its list of prompts has changed."""
         raise UnimplementedMethodError("notifications/prompts/list_changed")
 
     def resource_list_changed(self, params: structs.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/resources/list_changed`"""
+        """`notifications/resources/list_changed`: Server tells the client that its list of resources has changed."""
         raise UnimplementedMethodError("notifications/resources/list_changed")
 
     def resource_updated(
         self, params: structs.ResourceUpdatedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/updated`"""
+        """`notifications/resources/updated`: Server tells the client that the contents of a resource have changed."""
         raise UnimplementedMethodError("notifications/resources/updated")
 
     def list_roots(
         self, params: structs.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         raise UnimplementedMethodError("roots/list")
 
     def create_message(
         self, params: structs.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         raise UnimplementedMethodError("sampling/createMessage")
 
     def subscriptions_acknowledged(
         self, params: structs.SubscriptionsAcknowledgedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/subscriptions/acknowledged`"""
+        """`notifications/subscriptions/acknowledged`: Server confirms a subscription and says which notifications it will deliver."""
         raise UnimplementedMethodError("notifications/subscriptions/acknowledged")
 
     def tool_list_changed(self, params: structs.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/tools/list_changed`"""
+        """`notifications/tools/list_changed`: Server tells the client that its list of tools has changed."""
         raise UnimplementedMethodError("notifications/tools/list_changed")
 
 

@@ -34,6 +34,7 @@ COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.Complet
     result=structs.CompleteResult,
     handler="complete",
 )
+"""Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
     name="elicitation/create",
     sender="server",
@@ -44,6 +45,7 @@ ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResu
     result=structs.ElicitResult,
     handler="elicit",
 )
+"""Server asks the client to get input from the user."""
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
     sender="both",
@@ -54,6 +56,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]
     result=NoneType,
     handler="cancelled",
 )
+"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
     sender="server",
@@ -64,6 +67,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, No
     result=NoneType,
     handler="logging_message",
 )
+"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
     sender="server",
@@ -74,6 +78,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] 
     result=NoneType,
     handler="progress",
 )
+"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
     sender="server",
@@ -84,6 +89,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, Non
     result=NoneType,
     handler="prompt_list_changed",
 )
+"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
     sender="server",
@@ -94,6 +100,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, N
     result=NoneType,
     handler="resource_list_changed",
 )
+"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
     sender="server",
@@ -104,6 +111,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificatio
     result=NoneType,
     handler="resource_updated",
 )
+"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[structs.SubscriptionsAcknowledgedNotificationParams, None]] = (
     Method(
         name="notifications/subscriptions/acknowledged",
@@ -116,6 +124,7 @@ NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[structs.SubscriptionsAckn
         handler="subscriptions_acknowledged",
     )
 )
+"""Server confirms a subscription and says which notifications it will deliver."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
     sender="server",
@@ -126,6 +135,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]
     result=NoneType,
     handler="tool_list_changed",
 )
+"""Server tells the client that its list of tools has changed."""
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.InputRequiredResult | structs.GetPromptResult]] = (
     Method(
         name="prompts/get",
@@ -138,6 +148,7 @@ PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.InputRequiredR
         handler="get_prompt",
     )
 )
+"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list",
     sender="client",
@@ -148,6 +159,7 @@ PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsRe
     result=structs.ListPromptsResult,
     handler="list_prompts",
 )
+"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list",
     sender="client",
@@ -158,6 +170,7 @@ RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourc
     result=structs.ListResourcesResult,
     handler="list_resources",
 )
+"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[
     Method[structs.ReadResourceRequestParams, structs.InputRequiredResult | structs.ReadResourceResult]
 ] = Method(
@@ -170,6 +183,7 @@ RESOURCES_READ: Final[
     result=structs.ReadResourceResultResponseResult,
     handler="read_resource",
 )
+"""Client asks the server for the contents of a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list",
     sender="client",
@@ -180,6 +194,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.L
     result=structs.ListResourceTemplatesResult,
     handler="list_resource_templates",
 )
+"""Client asks the server which resource templates it offers."""
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
     name="roots/list",
     sender="server",
@@ -190,6 +205,7 @@ ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult
     result=structs.ListRootsResult,
     handler="list_roots",
 )
+"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage",
     sender="server",
@@ -200,6 +216,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, struct
     result=structs.CreateMessageResult,
     handler="create_message",
 )
+"""Server asks the client to generate a message with a language model."""
 SERVER_DISCOVER: Final[Method[structs.RequestParams, structs.DiscoverResult]] = Method(
     name="server/discover",
     sender="client",
@@ -210,6 +227,7 @@ SERVER_DISCOVER: Final[Method[structs.RequestParams, structs.DiscoverResult]] = 
     result=structs.DiscoverResult,
     handler="discover",
 )
+"""Client asks the server for its supported versions, capabilities and identity."""
 SUBSCRIPTIONS_LISTEN: Final[Method[structs.SubscriptionsListenRequestParams, structs.SubscriptionsListenResult]] = (
     Method(
         name="subscriptions/listen",
@@ -222,6 +240,7 @@ SUBSCRIPTIONS_LISTEN: Final[Method[structs.SubscriptionsListenRequestParams, str
         handler="subscriptions_listen",
     )
 )
+"""Client opens a stream on which the server delivers notifications."""
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.InputRequiredResult | structs.CallToolResult]] = Method(
     name="tools/call",
     sender="client",
@@ -232,6 +251,7 @@ TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.InputRequiredRes
     result=structs.CallToolResultResponseResult,
     handler="call_tool",
 )
+"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list",
     sender="client",
@@ -242,6 +262,7 @@ TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult
     result=structs.ListToolsResult,
     handler="list_tools",
 )
+"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

@@ -16,7 +16,7 @@ class ServerCompletion(Protocol[ContextT]):
     """Methods of a server for completion."""
 
     def complete(self, params: models.CompleteRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.CompleteResult]:
-        """`completion/complete`"""
+        """`completion/complete`: Client asks the server for suggested values of a prompt argument or template variable."""
         ...
 
 
@@ -24,11 +24,11 @@ class ServerCore(Protocol[ContextT]):
     """Methods of a server for the protocol itself."""
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         ...
 
     def discover(self, params: models.RequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.DiscoverResult]:
-        """`server/discover`"""
+        """`server/discover`: Client asks the server for its supported versions, capabilities and identity."""
         ...
 
 
@@ -38,13 +38,13 @@ class ServerPrompts(Protocol[ContextT]):
     def get_prompt(
         self, params: models.GetPromptRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.InputRequiredResult | models.GetPromptResult]:
-        """`prompts/get`"""
+        """`prompts/get`: Client asks the server for a prompt filled in with arguments."""
         ...
 
     def list_prompts(
         self, params: models.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListPromptsResult]:
-        """`prompts/list`"""
+        """`prompts/list`: Client asks the server which prompts it offers."""
         ...
 
 
@@ -54,19 +54,19 @@ class ServerResources(Protocol[ContextT]):
     def list_resources(
         self, params: models.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListResourcesResult]:
-        """`resources/list`"""
+        """`resources/list`: Client asks the server which resources it offers."""
         ...
 
     def read_resource(
         self, params: models.ReadResourceRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.InputRequiredResult | models.ReadResourceResult]:
-        """`resources/read`"""
+        """`resources/read`: Client asks the server for the contents of a resource."""
         ...
 
     def list_resource_templates(
         self, params: models.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListResourceTemplatesResult]:
-        """`resources/templates/list`"""
+        """`resources/templates/list`: Client asks the server which resource templates it offers."""
         ...
 
 
@@ -76,7 +76,7 @@ class ServerSubscriptions(Protocol[ContextT]):
     def subscriptions_listen(
         self, params: models.SubscriptionsListenRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.SubscriptionsListenResult]:
-        """`subscriptions/listen`"""
+        """`subscriptions/listen`: Client opens a stream on which the server delivers notifications."""
         ...
 
 
@@ -86,13 +86,13 @@ class ServerTools(Protocol[ContextT]):
     def call_tool(
         self, params: models.CallToolRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.InputRequiredResult | models.CallToolResult]:
-        """`tools/call`"""
+        """`tools/call`: Client asks the server to run a tool."""
         ...
 
     def list_tools(
         self, params: models.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListToolsResult]:
-        """`tools/list`"""
+        """`tools/list`: Client asks the server which tools it offers."""
         ...
 
 
@@ -115,63 +115,63 @@ class ServerStub(Generic[ContextT]):
     """
 
     def complete(self, params: models.CompleteRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.CompleteResult]:
-        """`completion/complete`"""
+        """`completion/complete`: Client asks the server for suggested values of a prompt argument or template variable."""
         raise UnimplementedMethodError("completion/complete")
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         raise UnimplementedMethodError("notifications/cancelled")
 
     def discover(self, params: models.RequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.DiscoverResult]:
-        """`server/discover`"""
+        """`server/discover`: Client asks the server for its supported versions, capabilities and identity."""
         raise UnimplementedMethodError("server/discover")
 
     def get_prompt(
         self, params: models.GetPromptRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.InputRequiredResult | models.GetPromptResult]:
-        """`prompts/get`"""
+        """`prompts/get`: Client asks the server for a prompt filled in with arguments."""
         raise UnimplementedMethodError("prompts/get")
 
     def list_prompts(
         self, params: models.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListPromptsResult]:
-        """`prompts/list`"""
+        """`prompts/list`: Client asks the server which prompts it offers."""
         raise UnimplementedMethodError("prompts/list")
 
     def list_resources(
         self, params: models.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListResourcesResult]:
-        """`resources/list`"""
+        """`resources/list`: Client asks the server which resources it offers."""
         raise UnimplementedMethodError("resources/list")
 
     def read_resource(
         self, params: models.ReadResourceRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.InputRequiredResult | models.ReadResourceResult]:
-        """`resources/read`"""
+        """`resources/read`: Client asks the server for the contents of a resource."""
         raise UnimplementedMethodError("resources/read")
 
     def list_resource_templates(
         self, params: models.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListResourceTemplatesResult]:
-        """`resources/templates/list`"""
+        """`resources/templates/list`: Client asks the server which resource templates it offers."""
         raise UnimplementedMethodError("resources/templates/list")
 
     def subscriptions_listen(
         self, params: models.SubscriptionsListenRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.SubscriptionsListenResult]:
-        """`subscriptions/listen`"""
+        """`subscriptions/listen`: Client opens a stream on which the server delivers notifications."""
         raise UnimplementedMethodError("subscriptions/listen")
 
     def call_tool(
         self, params: models.CallToolRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.InputRequiredResult | models.CallToolResult]:
-        """`tools/call`"""
+        """`tools/call`: Client asks the server to run a tool."""
         raise UnimplementedMethodError("tools/call")
 
     def list_tools(
         self, params: models.PaginatedRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListToolsResult]:
-        """`tools/list`"""
+        """`tools/list`: Client asks the server which tools it offers."""
         raise UnimplementedMethodError("tools/list")
 
 
@@ -179,17 +179,17 @@ class ClientCore(Protocol[ContextT]):
     """Methods of a client for the protocol itself."""
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         ...
 
     def logging_message(
         self, params: models.LoggingMessageNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/message`"""
+        """`notifications/message`: Server sends the client a log message."""
         ...
 
     def progress(self, params: models.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         ...
 
 
@@ -197,7 +197,7 @@ class ClientElicitation(Protocol[ContextT]):
     """Methods of a client for elicitation."""
 
     def elicit(self, params: models.ElicitRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.ElicitResult]:
-        """`elicitation/create`"""
+        """`elicitation/create`: Server asks the client to get input from the user."""
         ...
 
 
@@ -205,7 +205,7 @@ class ClientPrompts(Protocol[ContextT]):
     """Methods of a client for prompts."""
 
     def prompt_list_changed(self, params: models.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/prompts/list_changed`"""
+        """`notifications/prompts/list_changed`: Server tells the client that its list of prompts has changed."""
         ...
 
 
@@ -213,13 +213,13 @@ class ClientResources(Protocol[ContextT]):
     """Methods of a client for resources."""
 
     def resource_list_changed(self, params: models.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/resources/list_changed`"""
+        """`notifications/resources/list_changed`: Server tells the client that its list of resources has changed."""
         ...
 
     def resource_updated(
         self, params: models.ResourceUpdatedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/updated`"""
+        """`notifications/resources/updated`: Server tells the client that the contents of a resource have changed."""
         ...
 
 
@@ -229,7 +229,7 @@ class ClientRoots(Protocol[ContextT]):
     def list_roots(
         self, params: models.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         ...
 
 
@@ -239,7 +239,7 @@ class ClientSampling(Protocol[ContextT]):
     def create_message(
         self, params: models.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         ...
 
 
@@ -249,7 +249,7 @@ class ClientSubscriptions(Protocol[ContextT]):
     def subscriptions_acknowledged(
         self, params: models.SubscriptionsAcknowledgedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/subscriptions/acknowledged`"""
+        """`notifications/subscriptions/acknowledged`: Server confirms a subscription and says which notifications it will deliver."""
         ...
 
 
@@ -257,7 +257,7 @@ class ClientTools(Protocol[ContextT]):
     """Methods of a client for tools."""
 
     def tool_list_changed(self, params: models.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/tools/list_changed`"""
+        """`notifications/tools/list_changed`: Server tells the client that its list of tools has changed."""
         ...
 
 
@@ -282,57 +282,57 @@ class ClientStub(Generic[ContextT]):
     """
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`"""
+        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
         raise UnimplementedMethodError("notifications/cancelled")
 
     def logging_message(
         self, params: models.LoggingMessageNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/message`"""
+        """`notifications/message`: Server sends the client a log message."""
         raise UnimplementedMethodError("notifications/message")
 
     def progress(self, params: models.ProgressNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/progress`"""
+        """`notifications/progress`: Receiver of a request tells its sender how far the work has come."""
         raise UnimplementedMethodError("notifications/progress")
 
     def elicit(self, params: models.ElicitRequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.ElicitResult]:
-        """`elicitation/create`"""
+        """`elicitation/create`: Server asks the client to get input from the user."""
         raise UnimplementedMethodError("elicitation/create")
 
     def prompt_list_changed(self, params: models.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/prompts/list_changed`"""
+        """`notifications/prompts/list_changed`: Server tells the client that its list of prompts has changed."""
         raise UnimplementedMethodError("notifications/prompts/list_changed")
 
     def resource_list_changed(self, params: models.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/resources/list_changed`"""
+        """`notifications/resources/list_changed`: Server tells the client that its list of resources has changed."""
         raise UnimplementedMethodError("notifications/resources/list_changed")
 
     def resource_updated(
         self, params: models.ResourceUpdatedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/resources/updated`"""
+        """`notifications/resources/updated`: Server tells the client that the contents of a resource have changed."""
         raise UnimplementedMethodError("notifications/resources/updated")
 
     def list_roots(
         self, params: models.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         raise UnimplementedMethodError("roots/list")
 
     def create_message(
         self, params: models.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[models.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         raise UnimplementedMethodError("sampling/createMessage")
 
     def subscriptions_acknowledged(
         self, params: models.SubscriptionsAcknowledgedNotificationParams, ctx: ContextT, /
     ) -> MaybeAwaitable[None]:
-        """`notifications/subscriptions/acknowledged`"""
+        """`notifications/subscriptions/acknowledged`: Server confirms a subscription and says which notifications it will deliver."""
         raise UnimplementedMethodError("notifications/subscriptions/acknowledged")
 
     def tool_list_changed(self, params: models.NotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/tools/list_changed`"""
+        """`notifications/tools/list_changed`: Server tells the client that its list of tools has changed."""
         raise UnimplementedMethodError("notifications/tools/list_changed")
 
 

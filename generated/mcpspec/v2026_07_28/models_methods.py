@@ -34,6 +34,7 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
     result=models.CompleteResult,
     handler="complete",
 )
+"""Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult]] = Method(
     name="elicitation/create",
     sender="server",
@@ -44,6 +45,7 @@ ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult
     result=models.ElicitResult,
     handler="elicit",
 )
+"""Server asks the client to get input from the user."""
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled",
     sender="both",
@@ -54,6 +56,7 @@ NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]]
     result=NoneType,
     handler="cancelled",
 )
+"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message",
     sender="server",
@@ -64,6 +67,7 @@ NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, Non
     result=NoneType,
     handler="logging_message",
 )
+"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress",
     sender="server",
@@ -74,6 +78,7 @@ NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] =
     result=NoneType,
     handler="progress",
 )
+"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed",
     sender="server",
@@ -84,6 +89,7 @@ NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None
     result=NoneType,
     handler="prompt_list_changed",
 )
+"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed",
     sender="server",
@@ -94,6 +100,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, No
     result=NoneType,
     handler="resource_list_changed",
 )
+"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated",
     sender="server",
@@ -104,6 +111,7 @@ NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotification
     result=NoneType,
     handler="resource_updated",
 )
+"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[models.SubscriptionsAcknowledgedNotificationParams, None]] = (
     Method(
         name="notifications/subscriptions/acknowledged",
@@ -116,6 +124,7 @@ NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[models.SubscriptionsAckno
         handler="subscriptions_acknowledged",
     )
 )
+"""Server confirms a subscription and says which notifications it will deliver."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed",
     sender="server",
@@ -126,6 +135,7 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]]
     result=NoneType,
     handler="tool_list_changed",
 )
+"""Server tells the client that its list of tools has changed."""
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.InputRequiredResult | models.GetPromptResult]] = Method(
     name="prompts/get",
     sender="client",
@@ -136,6 +146,7 @@ PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.InputRequiredRes
     result=models.GetPromptResultResponseResult,
     handler="get_prompt",
 )
+"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list",
     sender="client",
@@ -146,6 +157,7 @@ PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResu
     result=models.ListPromptsResult,
     handler="list_prompts",
 )
+"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list",
     sender="client",
@@ -156,6 +168,7 @@ RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResources
     result=models.ListResourcesResult,
     handler="list_resources",
 )
+"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[
     Method[models.ReadResourceRequestParams, models.InputRequiredResult | models.ReadResourceResult]
 ] = Method(
@@ -168,6 +181,7 @@ RESOURCES_READ: Final[
     result=models.ReadResourceResultResponseResult,
     handler="read_resource",
 )
+"""Client asks the server for the contents of a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list",
     sender="client",
@@ -178,6 +192,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.Lis
     result=models.ListResourceTemplatesResult,
     handler="list_resource_templates",
 )
+"""Client asks the server which resource templates it offers."""
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
     name="roots/list",
     sender="server",
@@ -188,6 +203,7 @@ ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]]
     result=models.ListRootsResult,
     handler="list_roots",
 )
+"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage",
     sender="server",
@@ -198,6 +214,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.
     result=models.CreateMessageResult,
     handler="create_message",
 )
+"""Server asks the client to generate a message with a language model."""
 SERVER_DISCOVER: Final[Method[models.RequestParams, models.DiscoverResult]] = Method(
     name="server/discover",
     sender="client",
@@ -208,6 +225,7 @@ SERVER_DISCOVER: Final[Method[models.RequestParams, models.DiscoverResult]] = Me
     result=models.DiscoverResult,
     handler="discover",
 )
+"""Client asks the server for its supported versions, capabilities and identity."""
 SUBSCRIPTIONS_LISTEN: Final[Method[models.SubscriptionsListenRequestParams, models.SubscriptionsListenResult]] = Method(
     name="subscriptions/listen",
     sender="client",
@@ -218,6 +236,7 @@ SUBSCRIPTIONS_LISTEN: Final[Method[models.SubscriptionsListenRequestParams, mode
     result=models.SubscriptionsListenResult,
     handler="subscriptions_listen",
 )
+"""Client opens a stream on which the server delivers notifications."""
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.InputRequiredResult | models.CallToolResult]] = Method(
     name="tools/call",
     sender="client",
@@ -228,6 +247,7 @@ TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.InputRequiredResul
     result=models.CallToolResultResponseResult,
     handler="call_tool",
 )
+"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(
     name="tools/list",
     sender="client",
@@ -238,6 +258,7 @@ TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]]
     result=models.ListToolsResult,
     handler="list_tools",
 )
+"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

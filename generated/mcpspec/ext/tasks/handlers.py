@@ -18,17 +18,17 @@ class ServerTasks(Protocol[ContextT]):
     def cancel_task(
         self, params: structs.CancelTaskRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CancelTaskResult]:
-        """`tasks/cancel`"""
+        """`tasks/cancel`: Sender asks the other side to stop a task."""
         ...
 
     def get_task(self, params: structs.GetTaskRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.GetTaskResult]:
-        """`tasks/get`"""
+        """`tasks/get`: Sender asks the other side for the current state of a task."""
         ...
 
     def update_task(
         self, params: structs.UpdateTaskRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.UpdateTaskResult]:
-        """`tasks/update`"""
+        """`tasks/update`: Client gives a waiting task the input it asked for."""
         ...
 
 
@@ -45,17 +45,17 @@ class ServerStub(Generic[ContextT]):
     def cancel_task(
         self, params: structs.CancelTaskRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CancelTaskResult]:
-        """`tasks/cancel`"""
+        """`tasks/cancel`: Sender asks the other side to stop a task."""
         raise UnimplementedMethodError("tasks/cancel")
 
     def get_task(self, params: structs.GetTaskRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.GetTaskResult]:
-        """`tasks/get`"""
+        """`tasks/get`: Sender asks the other side for the current state of a task."""
         raise UnimplementedMethodError("tasks/get")
 
     def update_task(
         self, params: structs.UpdateTaskRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.UpdateTaskResult]:
-        """`tasks/update`"""
+        """`tasks/update`: Client gives a waiting task the input it asked for."""
         raise UnimplementedMethodError("tasks/update")
 
 
@@ -63,7 +63,7 @@ class ClientCore(Protocol[ContextT]):
     """Methods of a client for the protocol itself."""
 
     def task_status(self, params: structs.TaskStatusNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/tasks`"""
+        """`notifications/tasks`: Side that runs a task tells the other that its state has changed."""
         ...
 
 
@@ -71,7 +71,7 @@ class ClientElicitation(Protocol[ContextT]):
     """Methods of a client for elicitation."""
 
     def elicit(self, params: structs.ElicitRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.ElicitResult]:
-        """`elicitation/create`"""
+        """`elicitation/create`: Server asks the client to get input from the user."""
         ...
 
 
@@ -81,7 +81,7 @@ class ClientRoots(Protocol[ContextT]):
     def list_roots(
         self, params: structs.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         ...
 
 
@@ -91,7 +91,7 @@ class ClientSampling(Protocol[ContextT]):
     def create_message(
         self, params: structs.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         ...
 
 
@@ -112,23 +112,23 @@ class ClientStub(Generic[ContextT]):
     """
 
     def task_status(self, params: structs.TaskStatusNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/tasks`"""
+        """`notifications/tasks`: Side that runs a task tells the other that its state has changed."""
         raise UnimplementedMethodError("notifications/tasks")
 
     def elicit(self, params: structs.ElicitRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.ElicitResult]:
-        """`elicitation/create`"""
+        """`elicitation/create`: Server asks the client to get input from the user."""
         raise UnimplementedMethodError("elicitation/create")
 
     def list_roots(
         self, params: structs.ListRootsRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.ListRootsResult]:
-        """`roots/list`"""
+        """`roots/list`: Server asks the client which directories and files it may work on."""
         raise UnimplementedMethodError("roots/list")
 
     def create_message(
         self, params: structs.CreateMessageRequestParams, ctx: ContextT, /
     ) -> MaybeAwaitable[structs.CreateMessageResult]:
-        """`sampling/createMessage`"""
+        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         raise UnimplementedMethodError("sampling/createMessage")
 
 

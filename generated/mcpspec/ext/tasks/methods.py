@@ -26,6 +26,7 @@ ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResu
     result=structs.ElicitResult,
     handler="elicit",
 )
+"""Server asks the client to get input from the user."""
 NOTIFICATIONS_TASKS: Final[Method[structs.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks",
     sender="server",
@@ -36,6 +37,7 @@ NOTIFICATIONS_TASKS: Final[Method[structs.TaskStatusNotificationParams, None]] =
     result=NoneType,
     handler="task_status",
 )
+"""Side that runs a task tells the other that its state has changed."""
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
     name="roots/list",
     sender="server",
@@ -46,6 +48,7 @@ ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult
     result=structs.ListRootsResult,
     handler="list_roots",
 )
+"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage",
     sender="server",
@@ -56,6 +59,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, struct
     result=structs.CreateMessageResult,
     handler="create_message",
 )
+"""Server asks the client to generate a message with a language model."""
 TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskResult]] = Method(
     name="tasks/cancel",
     sender="client",
@@ -66,6 +70,7 @@ TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskRe
     result=structs.CancelTaskResult,
     handler="cancel_task",
 )
+"""Sender asks the other side to stop a task."""
 TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = Method(
     name="tasks/get",
     sender="client",
@@ -76,6 +81,7 @@ TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = 
     result=structs.GetTaskResult,
     handler="get_task",
 )
+"""Sender asks the other side for the current state of a task."""
 TASKS_UPDATE: Final[Method[structs.UpdateTaskRequestParams, structs.UpdateTaskResult]] = Method(
     name="tasks/update",
     sender="client",
@@ -86,6 +92,7 @@ TASKS_UPDATE: Final[Method[structs.UpdateTaskRequestParams, structs.UpdateTaskRe
     result=structs.UpdateTaskResult,
     handler="update_task",
 )
+"""Client gives a waiting task the input it asked for."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

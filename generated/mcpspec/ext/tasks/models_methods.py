@@ -26,6 +26,7 @@ ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult
     result=models.ElicitResult,
     handler="elicit",
 )
+"""Server asks the client to get input from the user."""
 NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks",
     sender="server",
@@ -36,6 +37,7 @@ NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = 
     result=NoneType,
     handler="task_status",
 )
+"""Side that runs a task tells the other that its state has changed."""
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
     name="roots/list",
     sender="server",
@@ -46,6 +48,7 @@ ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]]
     result=models.ListRootsResult,
     handler="list_roots",
 )
+"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage",
     sender="server",
@@ -56,6 +59,7 @@ SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.
     result=models.CreateMessageResult,
     handler="create_message",
 )
+"""Server asks the client to generate a message with a language model."""
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel",
     sender="client",
@@ -66,6 +70,7 @@ TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResu
     result=models.CancelTaskResult,
     handler="cancel_task",
 )
+"""Sender asks the other side to stop a task."""
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
     name="tasks/get",
     sender="client",
@@ -76,6 +81,7 @@ TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Me
     result=models.GetTaskResult,
     handler="get_task",
 )
+"""Sender asks the other side for the current state of a task."""
 TASKS_UPDATE: Final[Method[models.UpdateTaskRequestParams, models.UpdateTaskResult]] = Method(
     name="tasks/update",
     sender="client",
@@ -86,6 +92,7 @@ TASKS_UPDATE: Final[Method[models.UpdateTaskRequestParams, models.UpdateTaskResu
     result=models.UpdateTaskResult,
     handler="update_task",
 )
+"""Client gives a waiting task the input it asked for."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

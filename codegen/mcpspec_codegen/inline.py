@@ -9,7 +9,7 @@ from mcpspec_codegen import names
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import BOUNDS, Schema, children, is_schema
 
-__all__ = ["hoist_objects"]
+__all__ = ["hoist_objects", "name_variant"]
 
 
 def hoist_objects(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
@@ -60,7 +60,7 @@ class _Hoister:
     def _variant(self, member: Schema, place: str, index: int, owner: str, key: str) -> Schema:
         if (twin := self.twins.get(_shape(member))) is not None:
             return {"$ref": f"#/$defs/{twin}"}
-        return self._flat(member, place + _variant_suffix(member, index), owner, key, below=True)
+        return self._flat(member, place + name_variant(member, index), owner, key, below=True)
 
     def _flat(self, node: Schema, place: str, owner: str, key: str, *, below: bool = False) -> Schema:
         if "anyOf" in node and (twin := self.twins.get(_shape(node))) is not None:
@@ -83,7 +83,7 @@ class _Hoister:
         return {"$ref": f"#/$defs/{name}"}
 
 
-def _variant_suffix(member: Schema, index: int) -> str:
+def name_variant(member: Schema, index: int) -> str:
     """Name the variant of an inline union: by its constant, else by its number."""
     properties = member.get("properties", {})
     consts = [node["const"] for node in properties.values() if isinstance(node.get("const"), str)]

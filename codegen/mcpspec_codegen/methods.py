@@ -60,6 +60,11 @@ class MethodDefinition:
         first, slash, _ = self.name.removeprefix("notifications/").partition("/")
         return first if slash and first not in (CLIENT.lower(), SERVER.lower()) else "core"
 
+    @property
+    def definitions(self) -> set[str]:
+        """The definitions that the method names."""
+        return {name for name in (self.message, self.params, self.result) if name is not None}
+
     def is_sent_by(self, side: str) -> bool:
         return self.sender in (side, "both")
 

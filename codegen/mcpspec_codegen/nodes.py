@@ -6,7 +6,7 @@ schema from a map of properties. All other modules walk with these functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcpspec_codegen.errors import SchemaError
@@ -33,10 +33,10 @@ __all__ = [
 Schema: TypeAlias = dict[str, Any]
 Pointer: TypeAlias = tuple[str | int, ...]
 
-ANNOTATIONS = frozenset({"description", "title", "examples", "$comment"})
-"""Keywords with upstream's prose and examples, which are not part of the interface."""
+ANNOTATIONS = frozenset({"description", "title", "examples", "$comment", "deprecated", "readOnly", "writeOnly"})
+"""Keywords that describe values for people, which are not part of the interface."""
 
-_MAPS = frozenset({"properties", "$defs", "definitions"})
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _LISTS = frozenset({"anyOf", "oneOf", "allOf"})
 _SINGLE = frozenset({"items", "additionalProperties", "propertyNames", "not"})
 _VALUES = frozenset(
@@ -117,14 +117,17 @@ def _key(holder: object, part: str) -> str | int:
     return int(part) if isinstance(holder, list) else part
 
 
-def check(document: Any, file: str) -> None:
-    """Raise `SchemaError` unless the compiler knows everything in a document."""
+def check(document: Any, file: str, others: Iterable[str] = ()) -> None:
+    """Raise `SchemaError` unless the compiler knows everything in a document.
+
+    `others` are the names of definitions outside of the document, to which its references may lead.
+    """
     if not is_schema(document):
         raise SchemaError(file, "", "expected a JSON object")
     definitions: object = document.get(definitions_key(document))
     if not is_schema(definitions) or not definitions:
         raise SchemaError(file, "", "expected a schema with `$defs` or `definitions`")
-    _check_node(document, (), set(definitions), definitions_key(document), file)
+    _check_node(document, (), {*definitions, *others}, definitions_key(document), file)
 
 
 def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) -> None:
@@ -151,7 +154,7 @@ Fail: TypeAlias = Callable[..., SchemaError]
 
 def _check_shape(keyword: str, value: object, fail: Fail) -> None:
     """Raise an error unless a keyword is one that contains schemas, and contains a map, a list or one of them."""
-    if keyword not in _MAPS | _LISTS | _SINGLE or keyword == "oneOf":
+    if keyword not in _MAPS | _LISTS | _SINGLE:
         raise fail(f"unknown keyword `{keyword}`", keyword)
     if not isinstance(value, dict if keyword in _MAPS else list if keyword in _LISTS else dict | bool):
         raise fail(f"`{keyword}` has the wrong type", keyword)
@@ -197,8 +200,11 @@ def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
     keywords = node.keys() - _IGNORED
     if "$ref" in keywords and len(keywords) > 1:
         raise fail(f"`{min(keywords - {'$ref'})}` beside `$ref` is not supported", "$ref")
-    if "anyOf" in keywords and keywords - {"anyOf", "type", "$defs", "definitions"}:
-        raise fail(f"`{min(keywords - {'anyOf', 'type'})}` beside `anyOf` is not supported", "anyOf")
+    for union in {"anyOf", "oneOf"} & keywords:
+        if beside := keywords - {union, "type", "$defs", "definitions"}:
+            raise fail(f"`{min(beside)}` beside `{union}` is not supported", union)
+    if "patternProperties" in keywords:
+        _check_patterns(node, fail)
     if "not" in keywords and at[-1:] != ("additionalProperties",):
         raise fail("`not` is supported as `additionalProperties: {not: {}}` only", "not")
     if unknown := [name for name in node.get("required", []) if name not in node.get("properties", {})]:
@@ -207,3 +213,15 @@ def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
     others = {key: value for key, value in others.items() if key not in _IGNORED} if is_schema(others) else others
     if node.get("properties") and others not in (True, False, {}, {"not": {}}):
         raise fail("a type for `additionalProperties` beside `properties` is not supported", "additionalProperties")
+
+
+_ANY_NAME = frozenset({"", ".*", "^.*$", "^(.*)$"})
+
+
+def _check_patterns(node: Schema, fail: Fail) -> None:
+    """Raise an error unless there is only one pattern, which fits all names: its type is that of all members."""
+    for pattern in node["patternProperties"].keys() - _ANY_NAME:
+        text = "the type of a member cannot depend on a pattern; use `properties` or `additionalProperties`"
+        raise fail(text, "patternProperties", pattern)
+    if len(node["patternProperties"]) != 1 or {"properties", "additionalProperties"} & node.keys():
+        raise fail("`patternProperties` is supported alone, and with one pattern", "patternProperties")

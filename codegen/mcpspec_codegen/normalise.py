@@ -19,6 +19,7 @@ from typing import Any
 
 from mcpspec_codegen import names
 from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.exclusive import replace_one_of
 from mcpspec_codegen.inline import hoist_objects
 from mcpspec_codegen.merge import merge_all_of
 from mcpspec_codegen.messages import add_alternatives, inherit_envelope, reference_single_members
@@ -34,7 +35,7 @@ from mcpspec_codegen.nodes import (
 )
 from mcpspec_codegen.unions import mark_unions
 
-__all__ = ["canonicalise", "normalise", "replace_json_values"]
+__all__ = ["canonicalise", "canonicalise_node", "normalise", "replace_json_values"]
 
 _META = "_meta"
 
@@ -44,7 +45,7 @@ def normalise(schema: Schema, file: str, alternatives: dict[str, list[str]] | No
 
     `alternatives` are further results that a request may have: method → definitions.
     """
-    defs = canonicalise(schema)
+    defs = canonicalise({"$defs": replace_one_of(schema[definitions_key(schema)], file)})
     defs = add_alternatives(defs, alternatives or {})
     defs = replace_json_values(defs, file)
     defs = merge_all_of(defs, file)
@@ -83,20 +84,23 @@ def check_names(defs: dict[str, Schema], file: str) -> None:
 
 
 def canonicalise(schema: Schema) -> dict[str, Schema]:
-    """Return the definitions in one spelling for all drafts. Formats are removed, since they do not change the type."""
-    return {name: _canonicalise_node(node) for name, node in schema[definitions_key(schema)].items()}
+    """Return the definitions in one spelling for all drafts."""
+    return {name: canonicalise_node(node) for name, node in schema[definitions_key(schema)].items()}
 
 
-def _canonicalise_node(node: Any) -> Any:
+def canonicalise_node(node: Any) -> Any:
+    """Return a schema in one spelling. Formats are removed, since they do not change the type."""
     if isinstance(node, bool):
         return {} if node else False
-    node = map_children({key: value for key, value in node.items() if key not in _DROPPED}, _canonicalise_node)
+    node = map_children({key: value for key, value in node.items() if key not in _DROPPED}, canonicalise_node)
     if "$ref" in node:
         return {"$ref": "#/$defs/" + ref_name(node["$ref"])}
     if node.get("additionalProperties") == {"not": {}}:
         node["additionalProperties"] = False
     if node.get("propertyNames", {}) in ({"type": "string"}, {}):
         node.pop("propertyNames", None)
+    if pattern := node.pop("patternProperties", None):
+        node["additionalProperties"] = next(iter(pattern.values()))
     if "anyOf" in node and all("const" in member for member in node["anyOf"]):
         node["enum"] = [member["const"] for member in node.pop("anyOf")]
     if "anyOf" in node and (plain := _nullable(node["anyOf"])) is not None:

@@ -10,11 +10,13 @@ from mcpspec_codegen import errata, render
 from mcpspec_codegen.diff import InterfaceTables, read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.features import check_log_levels, check_name_params, features
+from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import MethodDefinition, check_constants, read_error_codes, read_methods
-from mcpspec_codegen.models import MODELS, STRUCTS, find_undocumented, generate_classes
+from mcpspec_codegen.models import MODELS, STRUCTS, find_undocumented
 from mcpspec_codegen.nodes import Schema, pointer_text
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.output import format_files
+from mcpspec_codegen.prose import OfficialProse
 from mcpspec_codegen.source import Source, load, load_descriptions, load_pinned, read_json
 
 __all__ = ["compile_all", "load_interface"]
@@ -105,20 +107,21 @@ class _Compiler:
 
     def package(self, source: Source, flat: Schema) -> dict[str, str]:
         """Render the files of a revision or extension."""
+        modules = render.modules(self.interface(source, flat), (STRUCTS, MODELS))
+        return {f"mcpspec/{source.package}/{name}.py": text for name, text in modules.items()}
+
+    def interface(self, source: Source, flat: Schema) -> Interface:
+        """Collect what the package of a revision or extension is rendered from."""
         methods, codes = self.methods(source, flat)
-        reference = self.pinned[source.version]["reference"]
-        identity = self.supplement["extension_ids"].get(source.version, source.version)
-        package = f"mcpspec/{source.package}"
-        modules: dict[str, str] = {}
-        for backend in (STRUCTS, MODELS):
-            classes = generate_classes(flat, backend, self.descriptions, reference, source.title)
-            modules |= {
-                backend.module: render.types_module(classes, flat, backend),
-                backend.prefix + "methods": render.methods_module(source, identity, methods, codes, flat, backend),
-                backend.prefix + "handlers": render.handlers_module(source, methods, flat, backend),
-            }
-        init = render.package(source, list(modules))
-        return {f"{package}/__init__.py": init, **{f"{package}/{name}.py": text for name, text in modules.items()}}
+        value = self.supplement["extension_ids"].get(source.version, source.version)
+        return Interface(
+            title=source.title,
+            document=flat,
+            methods=methods,
+            codes=codes,
+            prose=OfficialProse(self.descriptions, self.pinned[source.version]["reference"]),
+            identity={"EXTENSION_ID" if source.is_extension else "PROTOCOL_VERSION": value},
+        )
 
 
 def _stated(entries: dict[str, _T], version: str) -> _T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mcpspec_codegen import names
+from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import TABLES, MethodDefinition
-from mcpspec_codegen.models import Backend
+from mcpspec_codegen.models import Backend, generate_classes
 from mcpspec_codegen.nodes import Schema, ref_name
 from mcpspec_codegen.source import Source
 
@@ -19,11 +21,8 @@ __all__ = [
     "distribution",
     "extensions",
     "features_module",
-    "handlers_module",
-    "methods_module",
-    "package",
+    "modules",
     "root",
-    "types_module",
 ]
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -44,55 +43,70 @@ def _render(template: str, **context: Any) -> str:
     return _environment.get_template(template).render(**context)
 
 
-def types_module(classes: str, document: Schema, backend: Backend) -> str:
+def modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str]:
+    """Render the modules of a package: name → text."""
+    found: dict[str, str] = {}
+    for backend in backends:
+        found |= {
+            backend.module: _types_module(interface, backend),
+            backend.prefix + "methods": _methods_module(interface, backend),
+            backend.prefix + "handlers": _handlers_module(interface, backend),
+        }
+    init = _package(interface.title, [*found], interface.command)
+    return {"__init__": init, **found}
+
+
+def _types_module(interface: Interface, backend: Backend) -> str:
     """Render `structs.py` or `models.py`: the model classes and `__all__`."""
-    return _render("types.py.jinja2", classes=classes, names=list(document["$defs"]), backend=backend)
+    classes = generate_classes(interface, backend)
+    return _render("types.py.jinja2", classes=classes, names=list(interface.document["$defs"]), backend=backend)
 
 
-def methods_module(
-    source: Source,
-    identity: str,
-    methods: list[MethodDefinition],
-    codes: dict[str, int],
-    document: Schema,
-    backend: Backend,
-) -> str:
+def _methods_module(interface: Interface, backend: Backend) -> str:
     """Render `methods.py`: a record per method, lookup tables, and constants."""
+    methods = interface.methods
     return _render(
         "methods.py.jinja2",
-        title=source.title,
-        identity={"name": "EXTENSION_ID" if source.is_extension else "PROTOCOL_VERSION", "value": identity},
         methods=methods,
-        codes=codes,
-        backend=backend,
-        params=partial(_params_hint, backend=backend),
-        result=partial(_result_hint, document=document, backend=backend),
         tables={
             name: (table.doc, [m for m in methods if m.is_sent_by(table.sender) and m.kind == table.kind])
             for name, table in TABLES.items()
         },
+        **_context(interface, backend),
     )
 
 
-def handlers_module(source: Source, methods: list[MethodDefinition], document: Schema, backend: Backend) -> str:
+def _handlers_module(interface: Interface, backend: Backend) -> str:
     """Render `handlers.py`: Protocols by capability for each side, and stubs."""
     sides = {
-        side: _groups([method for method in methods if method.is_sent_by(sender)])
+        side: _groups([method for method in interface.methods if method.is_sent_by(sender)])
         for sender, side in (("client", "Server"), ("server", "Client"))
     }
+    inherited = interface.inherited.methods
     return _render(
         "handlers.py.jinja2",
-        title=source.title,
         sides=sides,
-        backend=backend,
-        params=partial(_params_hint, backend=backend),
-        result=partial(_result_hint, document=document, backend=backend),
+        own={
+            side: {group: methods for group, methods in groups.items() if any(m.name not in inherited for m in methods)}
+            for side, groups in sides.items()
+        },
+        **_context(interface, backend),
     )
 
 
-def package(source: Source, modules: list[str]) -> str:
-    """Render the `__init__.py` of a revision or extension."""
-    return _render("package.py.jinja2", title=source.title, modules=modules)
+def _context(interface: Interface, backend: Backend) -> dict[str, Any]:
+    return {
+        "interface": interface,
+        "inherited": interface.inherited,
+        "backend": backend,
+        "params": partial(_params_hint, backend=backend),
+        "result": partial(_result_hint, document=interface.document, backend=backend),
+    }
+
+
+def _package(title: str, modules: list[str], command: str = "make generate") -> str:
+    """Render the `__init__.py` of a package."""
+    return _render("package.py.jinja2", title=title, modules=modules, command=command)
 
 
 def root(sources: list[Source]) -> str:
@@ -122,7 +136,7 @@ def features_module(
 def extensions(sources: list[Source]) -> str:
     """Render the `__init__.py` of `mcpspec.ext`: the packages of the extensions."""
     modules = [source.package.rpartition("/")[2] for source in sources if source.is_extension]
-    return _render("package.py.jinja2", title="Official extensions of the protocol", modules=modules)
+    return _package("Official extensions of the protocol", modules)
 
 
 def _params_hint(method: MethodDefinition, backend: Backend) -> str:

@@ -1,0 +1,64 @@
+"""The interface that a package is rendered from: a normalised schema, its methods, and what it says about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcpspec_codegen.methods import MethodDefinition
+from mcpspec_codegen.nodes import Schema, children, is_schema, ref_name
+from mcpspec_codegen.prose import Prose
+
+__all__ = ["Inherited", "Interface", "find_inherited"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What a package imports from the package of the revision that it extends, and does not define itself."""
+
+    package: str
+    definitions: frozenset[str]
+    methods: frozenset[str]
+    """Names on the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Everything that the modules of a package are rendered from."""
+
+    title: str
+    document: Schema
+    methods: list[MethodDefinition]
+    codes: dict[str, int]
+    prose: Prose
+    identity: dict[str, str]
+    """Constants that name the revision or extension."""
+    command: str = "make generate"
+    """The command that wrote the package."""
+    inherited: Inherited = Inherited("", frozenset(), frozenset())
+
+    @property
+    def own_definitions(self) -> dict[str, Schema]:
+        """The definitions that the package has classes for."""
+        return {name: node for name, node in self.document["$defs"].items() if name not in self.inherited.definitions}
+
+
+def find_inherited(package: str, base: Interface, document: Schema, methods: list[MethodDefinition]) -> Inherited:
+    """Find what an extended schema leaves as it is in a revision: definitions with all that they refer to, methods."""
+    defs, known = document["$defs"], base.document["$defs"]
+    changed = {name for name, node in defs.items() if node != known.get(name)}
+    while more := {name for name in defs.keys() - changed if not changed.isdisjoint(_references(defs[name]))}:
+        changed |= more
+    same = [method for method in methods if method in base.methods]
+    return Inherited(
+        package,
+        frozenset(defs.keys() - changed),
+        frozenset(method.name for method in same if changed.isdisjoint(method.definitions)),
+    )
+
+
+def _references(node: Any) -> set[str]:
+    if not is_schema(node):
+        return set()
+    below = {name for _, child in children(node) for name in _references(child)}
+    return below | {ref_name(node["$ref"])} if "$ref" in node else below

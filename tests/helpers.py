@@ -9,25 +9,37 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from tests.generated.backends import is_object
+from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp import Diagnostic, ServerConfig, memory_pair
 from typedmcp.dialect import structs
 from typedmcp.protocol.framing import Framer, OversizeMessage, RequestId
-from typedmcp.revisions.features import DIALECT, LEGACY
 from typedmcp.server.connection import ServerConnection
 
 __all__ = [
-    "CLIENT", "DIALECT", "LEGACY", "META", "STATES", "Handler", "Line", "call", "chunked", "frame",
-    "is_answer", "listing", "opened", "run",
+    "CLIENT",
+    "LEGACY",
+    "META",
+    "MODERN_REVISION",
+    "STATES",
+    "Handler",
+    "Line",
+    "call",
+    "chunked",
+    "frame",
+    "is_answer",
+    "listing",
+    "opened",
+    "run",
 ]  # fmt: skip
 
 T = TypeVar("T")
 
 META: dict[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": DIALECT,
+    "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 CLIENT: dict[str, Any] = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-STATES = ("fresh", *LEGACY, DIALECT)
+STATES = ("fresh", *LEGACY, MODERN_REVISION)
 """The states of a connection that matter for frames: new, or with a revision."""
 
 
@@ -77,7 +89,7 @@ def frame(**members: Any) -> bytes:
 
 def call(state: str, id: Any, method: str = "tools/call", **params: Any) -> bytes:
     """Encode a request of a revision."""
-    meta = {"_meta": META} if state in ("fresh", DIALECT) else {}
+    meta = {"_meta": META} if state in ("fresh", MODERN_REVISION) else {}
     return frame(id=id, method=method, params={**meta, **params})
 
 

@@ -12,14 +12,14 @@ import pytest
 import typedmcp
 from mcpspec.v2025_06_18 import methods as older_methods
 from mcpspec.v2025_06_18 import structs as older
-from mcpspec.v2026_07_28 import methods
 from tests.conformance import server
-from tests.server.scripted import DIALECT, SUPPORTED, run
+from tests.server.scripted import MODERN_REVISION, SUPPORTED, run
 from typedmcp.client import ChangeEvent, Client, connect, with_defaults
-from typedmcp.dialect import structs
+from typedmcp.dialect import methods, structs
+from typedmcp.revisions.features import DIALECT
 
 each_revision = pytest.mark.parametrize("revision", SUPPORTED)
-either_era = pytest.mark.parametrize("revision", [DIALECT, "2025-11-25"])
+either_era = pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
 ANSWER = structs.CreateMessageResult(role="assistant", model="m", content=structs.TextContent(text="Paris, of course."))
 REPLIES = {"What is your name?": {"name": "Ada"}, "Step 1: What is your name?": {"name": "Ada"}}
 
@@ -145,7 +145,7 @@ def test_the_server_can_request_sampling_and_roots(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [DIALECT, "2025-11-25", "2025-06-18"])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25", "2025-06-18"])
 @pytest.mark.parametrize(
     ("tool", "answer"),
     [
@@ -166,7 +166,7 @@ def test_the_server_can_request_elicitation_in_several_rounds(tool: str, answer:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [DIALECT, "2025-11-25"])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
 def test_elicitation_fills_in_the_defaults_of_a_form(revision: str) -> None:
     async def main() -> None:
         async with connected(revision, elicit=fill_in) as client:
@@ -189,7 +189,7 @@ def test_elicitation_can_be_declined(revision: str) -> None:
 
 def test_rounds_of_input_are_limited_and_can_be_returned_to_the_caller() -> None:
     async def main() -> None:
-        async with connected(DIALECT) as client:
+        async with connected(MODERN_REVISION) as client:
             with pytest.raises(typedmcp.InputUnavailableError, match="more than 1 times"):
                 await client.call_tool("test_input_required_result_multi_round", rounds=1)
             handed = await client.send(methods.TOOLS_CALL, {"name": "test_input_required_result_elicitation"}, rounds=0)
@@ -231,7 +231,7 @@ CALLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
         ({"timeout": "1"}, "timeout must be a number of seconds, not '1'"),
         ({"probe": "1"}, "probe must be a number of seconds, not '1'"),
         ({"revisions": "2025-06-18"}, r"revisions must be a list, such as \['2025-06-18'\], not a string"),
-        ({"revisions": []}, "revisions is empty: name at least one of 2026-07-28, "),
+        ({"revisions": []}, f"revisions is empty: name at least one of {DIALECT}, "),
         ({"limits": {"threads": 1}}, "limits must be a Limits, "),
         ({"elicit": 3}, "elicit must be a function, not 3"),
     ],
@@ -244,7 +244,7 @@ def test_an_option_of_another_type_raises_usage_error(options: dict[str, Any], s
 
 def test_a_call_rejects_a_time_that_is_not_a_number_and_a_closed_client_says_so() -> None:
     async def main() -> None:
-        async with connected(DIALECT) as client:
+        async with connected(MODERN_REVISION) as client:
             with pytest.raises(typedmcp.UsageError, match="max_time must be a number of seconds, not '1'"):
                 await client.list_tools(max_time="1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
             with pytest.raises(typedmcp.UsageError, match="rounds must be an integer, not '1'"):
@@ -300,7 +300,7 @@ def test_an_error_response_raises_an_exception_that_names_the_call(
         async with connected(revision) as client:
             with pytest.raises(error) as caught:
                 await getattr(client, call)(named)
-            assert caught.value.code == (code or (-32602 if revision == DIALECT else -32002))
+            assert caught.value.code == (code or (-32602 if revision == MODERN_REVISION else -32002))
             assert caught.value.method in str(caught.value)
 
     run(main)
@@ -352,7 +352,9 @@ def test_the_revision_of_any_server_is_negotiated() -> None:
         async with connect(server.Everything()) as client:
             assert client.revision == DIALECT
         with pytest.raises(typedmcp.UnsupportedVersionError):
-            await connect(typedmcp.ServerConfig(server.Everything(), revisions=[DIALECT]), revisions=["2025-06-18"])
+            await connect(
+                typedmcp.ServerConfig(server.Everything(), revisions=[MODERN_REVISION]), revisions=["2025-06-18"]
+            )
 
     run(main)
 

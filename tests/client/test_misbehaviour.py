@@ -13,7 +13,7 @@ import pytest
 
 import typedmcp
 from tests.conformance import server
-from tests.server.scripted import DIALECT, SUPPORTED, Json, run
+from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run
 from typedmcp.client import Client, connect
 from typedmcp.dialect import structs
 from typedmcp.limits import Limits
@@ -21,8 +21,12 @@ from typedmcp.transports.memory import MemoryTransport
 
 COMPLETE: Json = {"resultType": "complete", "content": [{"type": "text", "text": "good"}]}
 DISCOVERED: Json = {
-    "resultType": "complete", "supportedVersions": [DIALECT], "capabilities": {}, "ttlMs": 0, "cacheScope": "public",
-}  # fmt: skip
+    "resultType": "complete",
+    "supportedVersions": [MODERN_REVISION],
+    "capabilities": {},
+    "ttlMs": 0,
+    "cacheScope": "public",
+}
 INITIALIZED: Json = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
 
 
@@ -67,7 +71,7 @@ class Script:
 
 
 @asynccontextmanager
-async def played(revision: str = DIALECT, **options: Any) -> AsyncGenerator[tuple[Client, Script]]:
+async def played(revision: str = MODERN_REVISION, **options: Any) -> AsyncGenerator[tuple[Client, Script]]:
     """Connect a client to a server that the test plays, and complete the negotiation."""
     reports: list[typedmcp.Diagnostic] = []
     near, far = typedmcp.memory_pair()
@@ -75,8 +79,8 @@ async def played(revision: str = DIALECT, **options: Any) -> AsyncGenerator[tupl
     client = connect(near, revisions=[revision], on_diagnostic=reports.append, **options)
     opening = asyncio.create_task(client.open())
     request = await script.receive()
-    script.send(id=request["id"], result=DISCOVERED if revision == DIALECT else INITIALIZED)
-    if revision != DIALECT:
+    script.send(id=request["id"], result=DISCOVERED if revision == MODERN_REVISION else INITIALIZED)
+    if revision != MODERN_REVISION:
         await script.receive()
     await opening
     try:
@@ -493,10 +497,10 @@ def tool(name: str, **more: Any) -> Json:
 
 def listed(tools: list[Any], revision: str) -> Json:
     modern = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    return {"tools": tools, **(modern if revision == DIALECT else {})}
+    return {"tools": tools, **(modern if revision == MODERN_REVISION else {})}
 
 
-@pytest.mark.parametrize("revision", [DIALECT, "2025-06-18"])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-06-18"])
 def test_an_invalid_tool_does_not_hide_the_others(revision: str) -> None:
     tools: list[Any] = [tool(f"t{number}") for number in range(312)]
     tools[17] = {"name": "t17", "inputSchema": {"type": "array"}}
@@ -516,7 +520,7 @@ def test_an_invalid_tool_does_not_hide_the_others(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [DIALECT, "2025-06-18"])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-06-18"])
 def test_content_of_an_unknown_type_does_not_hide_the_rest(revision: str) -> None:
     strange = {"type": "hologram", "data": "x"}
     result = {**COMPLETE, "content": [strange, {"type": "text", "text": "good"}]}
@@ -550,7 +554,9 @@ def test_results_are_validated_against_the_output_schema(content: Any, fault: st
     async def main() -> None:
         async with played() as (client, script):
             listing = asyncio.create_task(client.list_tools())
-            script.send(id=(await script.receive())["id"], result=listed([tool("t", outputSchema=schema)], DIALECT))
+            script.send(
+                id=(await script.receive())["id"], result=listed([tool("t", outputSchema=schema)], MODERN_REVISION)
+            )
             await listing
             call = asyncio.create_task(client.call_tool("t"))
             script.send(id=(await script.receive())["id"], result=result)

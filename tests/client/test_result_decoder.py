@@ -12,11 +12,12 @@ import msgspec
 import pytest
 
 from mcpspec.support.objects import is_array, is_object, spread_union
+from tests.spoken import LEGACY, MODERN_REVISION, SUPPORTED
 from tests.strategies import fuzzed, instances
 from typedmcp.client.result_decoder import MAX_PROBLEMS, ResultProblem, result_decoder
 from typedmcp.dialect import methods, structs
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
-from typedmcp.revisions.features import DIALECT, LEGACY, SUPPORTED, methods_of, structs_of
+from typedmcp.revisions.features import DIALECT, methods_of, structs_of
 
 MODERN_ONLY = {"server/discover", "subscriptions/listen"}
 HEADER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -37,7 +38,7 @@ ICON = {"src": "data:,"}
 def encode_result(method: str, revision: str, members: dict[str, Any]) -> bytes:
     """Return a result as a server of the revision sends it."""
     header = HEADER if method in CACHED else {"resultType": "complete"}
-    return json.dumps(members if revision != DIALECT else {**header, **members}).encode()
+    return json.dumps(members if revision != MODERN_REVISION else {**header, **members}).encode()
 
 
 def read(method: str, revision: str, members: dict[str, Any]) -> tuple[Any, list[ResultProblem]]:
@@ -62,7 +63,7 @@ def rebuilt(result: Any) -> Any:
 @pytest.mark.parametrize("revision", SUPPORTED)
 @pytest.mark.parametrize("method", methods.CLIENT_REQUESTS)
 def test_every_request_of_a_revision_has_a_decoder(method: str, revision: str) -> None:
-    if method in MODERN_ONLY and revision != DIALECT:
+    if method in MODERN_ONLY and revision != MODERN_REVISION:
         with pytest.raises(UsageError, match=f"{method}: not a method of {revision}"):
             result_decoder(method, revision)
     else:
@@ -117,7 +118,7 @@ def test_an_input_required_result_is_never_taken_for_a_complete_one(method: str)
     problems: list[ResultProblem] = []
     others: list[dict[str, Any]] = [{}, {"_meta": {"x": 1}}, {"content": [], "messages": [], "contents": []}]
     for more in others:
-        result = result_decoder(method, DIALECT)(json.dumps({**INPUT_REQUIRED, **more}).encode(), problems)
+        result = result_decoder(method, MODERN_REVISION)(json.dumps({**INPUT_REQUIRED, **more}).encode(), problems)
         assert isinstance(result, structs.InputRequiredResult)
         assert result.request_state == "s"
     assert not problems
@@ -133,18 +134,18 @@ UNKNOWN_TYPES = {
 def test_an_unknown_result_type_raises_protocol_error(name: str) -> None:
     raw = b'{"content": [], "resultType": %s}' % UNKNOWN_TYPES[name]
     with pytest.raises(ProtocolError, match=r"^result\.resultType: ") as got:
-        result_decoder("tools/call", DIALECT)(raw, [])
+        result_decoder("tools/call", MODERN_REVISION)(raw, [])
     assert len(str(got.value)) < 200
 
 
 def test_the_error_names_the_known_result_types() -> None:
     with pytest.raises(ProtocolError, match=r': expected "complete" or "input_required", got "bogus"$'):
-        result_decoder("prompts/get", DIALECT)(b'{"resultType": "bogus"}', [])
+        result_decoder("prompts/get", MODERN_REVISION)(b'{"resultType": "bogus"}', [])
 
 
 def test_a_list_cannot_be_an_input_required_result() -> None:
     with pytest.raises(ProtocolError, match=r'result\.resultType: expected "complete", got "input_required"'):
-        result_decoder("tools/list", DIALECT)(json.dumps({**INPUT_REQUIRED, "tools": []}).encode(), [])
+        result_decoder("tools/list", MODERN_REVISION)(json.dumps({**INPUT_REQUIRED, "tools": []}).encode(), [])
 
 
 def test_the_result_type_of_a_legacy_result_is_ignored() -> None:
@@ -161,13 +162,13 @@ BROKEN_INPUT_REQUIRED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("path", BROKEN_INPUT_REQUIRED)
 def test_an_invalid_input_required_result_raises_decode_error(path: str) -> None:
     with pytest.raises(DecodeError) as got:
-        result_decoder("tools/call", DIALECT)(json.dumps(BROKEN_INPUT_REQUIRED[path]).encode(), [])
+        result_decoder("tools/call", MODERN_REVISION)(json.dumps(BROKEN_INPUT_REQUIRED[path]).encode(), [])
     assert got.value.path == path
 
 
 def test_an_invalid_is_error_raises_decode_error() -> None:
     with pytest.raises(DecodeError, match=r'result\.isError: expected boolean, got "yes"'):
-        read("tools/call", DIALECT, {"content": [], "isError": "yes"})
+        read("tools/call", MODERN_REVISION, {"content": [], "isError": "yes"})
 
 
 # Invalid parts
@@ -246,7 +247,7 @@ CASES: dict[str, Case] = {
         {"content": [TEXT, {"type": "video", "url": "u"}, TEXT], "isError": True},
         {"content": [TEXT, TEXT], "isError": True},
         ['result.content[1].type: expected "text", "image", "audio", "resource_link" or "resource", got "video"'],
-        ("2026-07-28", "2025-11-25", "2025-06-18"),
+        (MODERN_REVISION, "2025-11-25", "2025-06-18"),
         [{"type": "video", "url": "u"}],
     ),
     "content with a wrong member": Case(
@@ -297,7 +298,7 @@ CASES: dict[str, Case] = {
             "result.completion.values: expected at most 100 items, got 120",
             'result.completion.hasMore: expected boolean, got "no"',
         ],
-        (DIALECT,),
+        (MODERN_REVISION,),
     ),
     "a bad cursor": Case(
         "tools/list", {"tools": [], "nextCursor": 3}, {"tools": []}, ["result.nextCursor: expected string, got 3"]
@@ -343,7 +344,7 @@ CASES: dict[str, Case] = {
         {"tools": [{**TOOL, "icons": [{**ICON, "sizes": "48x48 any"}, {**ICON, "sizes": ["any"]}]}]},
         {"tools": [{**TOOL, "icons": [{**ICON, "sizes": ["48x48", "any"]}, {**ICON, "sizes": ["any"]}]}]},
         ['result.tools[0].icons[0].sizes: expected array, got "48x48 any"; read as a list'],
-        ("2026-07-28", "2025-11-25"),
+        (MODERN_REVISION, "2025-11-25"),
         ["48x48 any"],
     ),
     "sizes of icons of linked resources": Case(
@@ -367,7 +368,7 @@ CASES: dict[str, Case] = {
             ]
         },
         ['result.messages[0].content.icons[0].sizes: expected array, got "any"; read as a list'],
-        ("2026-07-28", "2025-11-25"),
+        (MODERN_REVISION, "2025-11-25"),
     ),
     "sizes of the server's own icons": Case(
         "tools/call",
@@ -391,29 +392,29 @@ CASES: dict[str, Case] = {
             'result._meta["io.modelcontextprotocol/serverInfo"].icons[0].sizes: expected array, got "any"; '
             "read as a list"
         ],
-        (DIALECT,),
+        (MODERN_REVISION,),
     ),
     "a negative time to live": Case(
         "tools/list", {"tools": [], "ttlMs": -1}, {"tools": []}, ["result.ttlMs: expected at least 0, got -1"],
-        (DIALECT,),
+        (MODERN_REVISION,),
     ),
     "an unknown scope": Case(
         "tools/list", {"tools": [], "cacheScope": "all"}, {"tools": []},
-        ['result.cacheScope: expected "private" or "public", got "all"'], (DIALECT,),
+        ['result.cacheScope: expected "private" or "public", got "all"'], (MODERN_REVISION,),
     ),
     "a bad version beside a good one": Case(
         "server/discover",
-        {"supportedVersions": [1, "2026-07-28"], "capabilities": {}},
-        {"supportedVersions": ["2026-07-28"], "capabilities": {}},
+        {"supportedVersions": [1, MODERN_REVISION], "capabilities": {}},
+        {"supportedVersions": [MODERN_REVISION], "capabilities": {}},
         ["result.supportedVersions[0]: expected string, got 1"],
-        (DIALECT,),
+        (MODERN_REVISION,),
     ),
     "a bad capability": Case(
         "server/discover",
         {"supportedVersions": [], "capabilities": {"tools": 3, "prompts": {}}},
         {"supportedVersions": [], "capabilities": {"prompts": {}}},
         ["result.capabilities.tools: expected object, got 3"],
-        (DIALECT,),
+        (MODERN_REVISION,),
     ),
 }  # fmt: skip
 
@@ -440,7 +441,7 @@ def test_kept_parts_have_the_types_of_the_dialect(name: str) -> None:
 
 def test_required_members_that_a_modern_server_leaves_out_are_filled_in_and_reported() -> None:
     problems: list[ResultProblem] = []
-    result = result_decoder("tools/list", DIALECT)(b'{"tools": []}', problems)
+    result = result_decoder("tools/list", MODERN_REVISION)(b'{"tools": []}', problems)
     assert structs.to_builtins(result) == {**HEADER, "tools": []}
     assert [str(problem) for problem in problems] == [
         f"result.{member}: required, but missing" for member in ("cacheScope", "resultType", "ttlMs")
@@ -484,7 +485,7 @@ def test_invalid_utf_8_costs_its_item_only() -> None:
     assert "\ufffd" in problems[0].value
 
 
-@pytest.mark.parametrize("revision", [DIALECT, "2025-06-18"])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-06-18"])
 @pytest.mark.parametrize(("digits", "path"), [(30, "result.tools[0].title"), (5000, "result.tools[0]")])
 def test_numbers_of_any_size_are_handled(revision: str, digits: int, path: str) -> None:
     problems: list[ResultProblem] = []
@@ -510,7 +511,7 @@ FLOODS: dict[str, tuple[str, dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("flood", FLOODS)
-@pytest.mark.parametrize("revision", [DIALECT, "2025-03-26"])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-03-26"])
 def test_only_the_first_hundred_problems_are_described_and_all_are_counted(flood: str, revision: str) -> None:
     method, members, kept = FLOODS[flood]
     start = time.process_time()
@@ -525,7 +526,7 @@ def test_one_invalid_tool_does_not_slow_down_a_large_list() -> None:
     properties = {f"p{i}": {"type": "string", "description": "d" * 40} for i in range(8)}
     tools = [{"name": f"t{i}", "inputSchema": {"type": "object", "properties": properties}} for i in range(312)]
     tools[17]["inputSchema"] = {"type": "x"}
-    for revision in (DIALECT, "2025-11-25"):
+    for revision in (MODERN_REVISION, "2025-11-25"):
         raw, problems, times = (
             encode_result("tools/list", revision, {"tools": tools}),
             list[ResultProblem](),
@@ -565,7 +566,7 @@ def test_every_valid_result_is_decoded_completely_and_a_broken_one_names_its_fau
     def check(value: Any) -> None:
         nonlocal seen
         seen += 1
-        if revision == DIALECT:
+        if revision == MODERN_REVISION:
             value["resultType"] = "complete"
         check_decoded_completely(value, method, revision, name)
         for seed in range(8):

@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 import typedmcp
-from tests.server.scripted import DIALECT, SUPPORTED, run
+from tests.server.scripted import MODERN_REVISION, SUPPORTED, run
 from typedmcp import sync
 from typedmcp.client import Client, connect
 from typedmcp.dialect import structs
@@ -347,7 +347,7 @@ def test_raise_on_error_returns_the_result_of_a_tool_that_succeeds() -> None:
 # Input requests
 
 
-@pytest.mark.parametrize("revision", [DIALECT, "2025-11-25"])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
 def test_input_requests_are_answered_before_the_value_is_returned(revision: str) -> None:
     async def main() -> None:
         async with connect(server, revisions=[revision], elicit=lambda _: {"n": 4}) as client:

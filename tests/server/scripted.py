@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 import typedmcp
 from mcpspec.support.objects import is_object
-from typedmcp.revisions.features import DIALECT, LEGACY, SUPPORTED
+from tests.spoken import LEGACY, MODERN_REVISION, SUPPORTED
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport
 
-__all__ = ["DIALECT", "LEGACY", "SUPPORTED", "Client", "Json", "run", "served"]
+__all__ = ["LEGACY", "MODERN_REVISION", "SUPPORTED", "Client", "Json", "run", "served"]
 
 Json: TypeAlias = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Client:
     def __init__(self, transport: Transport, session: ServerConnection, reports: list[typedmcp.Diagnostic]) -> None:
         self.session = session
         self.reports = reports
-        self.revision = DIALECT
+        self.revision = MODERN_REVISION
         self.capabilities: Json = {}
         self.opened: Json = {}
         self._transport = transport
@@ -43,7 +43,7 @@ class Client:
 
     @property
     def is_modern(self) -> bool:
-        return self.revision == DIALECT
+        return self.revision == MODERN_REVISION
 
     async def open(self, revision: str, **capabilities: Any) -> None:
         """Become a client of a revision: by a handshake, or by the `_meta` of every request."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.helpers import CLIENT, DIALECT, LEGACY, call, frame
+from tests.helpers import CLIENT, LEGACY, MODERN_REVISION, call, frame
 from typedmcp import Limits, ServerConfig, memory_pair
 from typedmcp.dialect import structs
 from typedmcp.server.connection import ServerConnection
@@ -39,6 +39,7 @@ def dispatcher_for(revision: str, **options: Any) -> Recorder:
     if revision in LEGACY:
         dispatcher.dispatch(frame(id=0, method="initialize", params={**CLIENT, "protocolVersion": revision}))
         dispatcher.dispatch(frame(method="notifications/initialized"))
+    dispatcher.use_revision(revision)
     dispatcher.sent.clear()
     return dispatcher
 
@@ -50,7 +51,7 @@ def result(text: str = "hello", meta: Mapping[str, Any] | None = None) -> struct
     return made
 
 
-@pytest.mark.parametrize("revision", [DIALECT, *LEGACY])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, *LEGACY])
 @pytest.mark.parametrize("id", [7, "seven"])
 @pytest.mark.parametrize("made", [result(), result("%d\u2028"), result(meta={"a": 1})], ids=["plain", "odd", "meta"])
 def test_the_fast_path_sends_what_the_slow_path_sends(revision: str, id: Any, made: structs.CallToolResult) -> None:
@@ -81,25 +82,25 @@ def test_the_fast_path_sends_what_the_slow_path_sends(revision: str, id: Any, ma
         frame(id=None, method="tools/call"),
         frame(method="notifications/cancelled", params={"requestId": 1}),
         frame(id=1, result={}),
-        call(DIALECT, 1, name=3),
-        call(DIALECT, 1, name="x", requestState="s"),
-        call(DIALECT, 1, name="x", inputResponses={}),
+        call(MODERN_REVISION, 1, name=3),
+        call(MODERN_REVISION, 1, name="x", requestState="s"),
+        call(MODERN_REVISION, 1, name="x", inputResponses={}),
     ],
 )
 def test_messages_that_need_a_second_look_leave_the_fast_path(line: bytes) -> None:
-    assert dispatcher_for(DIALECT).decode_request(line) is None
+    assert dispatcher_for(MODERN_REVISION).decode_request(line) is None
 
 
 def test_requests_beyond_the_limit_and_with_an_id_in_flight_leave_the_fast_path() -> None:
-    dispatcher = dispatcher_for(DIALECT, limits=Limits(requests_in_flight=2))
-    ctx = dispatcher.decode_request(call(DIALECT, 1, name="x"))
+    dispatcher = dispatcher_for(MODERN_REVISION, limits=Limits(requests_in_flight=2))
+    ctx = dispatcher.decode_request(call(MODERN_REVISION, 1, name="x"))
     assert ctx is not None
     dispatcher.ensure_registered(ctx)
-    assert dispatcher.decode_request(call(DIALECT, 1, name="x")) is None
-    other = dispatcher.decode_request(call(DIALECT, 2, name="x"))
+    assert dispatcher.decode_request(call(MODERN_REVISION, 1, name="x")) is None
+    other = dispatcher.decode_request(call(MODERN_REVISION, 2, name="x"))
     assert other is not None
     dispatcher.ensure_registered(other)
-    assert dispatcher.decode_request(call(DIALECT, 3, name="x")) is None
+    assert dispatcher.decode_request(call(MODERN_REVISION, 3, name="x")) is None
 
 
 @pytest.mark.parametrize(
@@ -115,20 +116,20 @@ def test_requests_beyond_the_limit_and_with_an_id_in_flight_leave_the_fast_path(
     ids=["None", "a dict", "another result", "the text null", "encoded lines", "NaN"],
 )
 def test_results_that_need_a_second_look_leave_the_fast_path(made: Any) -> None:
-    dispatcher = dispatcher_for(DIALECT)
-    warm = dispatcher.decode_request(call(DIALECT, 1, name="x"))
+    dispatcher = dispatcher_for(MODERN_REVISION)
+    warm = dispatcher.decode_request(call(MODERN_REVISION, 1, name="x"))
     assert warm is not None
     dispatcher.ensure_registered(warm)
     dispatcher.respond(warm, result())
-    ctx = dispatcher.decode_request(call(DIALECT, 2, name="x"))
+    ctx = dispatcher.decode_request(call(MODERN_REVISION, 2, name="x"))
     assert ctx is not None
     assert dispatcher.encode_result(ctx, made) is None
     assert not ctx.is_answered
 
 
 def test_a_registered_request_leaves_the_fast_path() -> None:
-    dispatcher = dispatcher_for(DIALECT)
-    ctx = dispatcher.decode_request(call(DIALECT, 1, name="x"))
+    dispatcher = dispatcher_for(MODERN_REVISION)
+    ctx = dispatcher.decode_request(call(MODERN_REVISION, 1, name="x"))
     assert ctx is not None
     dispatcher.ensure_registered(ctx)
     assert dispatcher.encode_result(ctx, result()) is None

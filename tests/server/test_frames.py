@@ -10,16 +10,18 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.generated.backends import is_list
-from tests.helpers import CLIENT, DIALECT, LEGACY, META, Line, frame, listing, opened, run
+from tests.helpers import CLIENT, LEGACY, META, MODERN_REVISION, Line, frame, listing, opened, run
 from tests.paths import VECTORS
 from typedmcp import Limits
+from typedmcp.revisions.features import SUPPORTED
 
 Vector: TypeAlias = dict[str, Any]
 
-FRAMES: list[Vector] = tomllib.loads((VECTORS / "frames.toml").read_text(encoding="utf-8"))["frame"]
+_TEXT = (VECTORS / "frames.toml").read_text(encoding="utf-8").replace('["<revisions>"]', json.dumps(SUPPORTED))
+FRAMES: list[Vector] = tomllib.loads(_TEXT)["frame"]
 
 _STATES = ("fresh", "legacy", "modern")
-_REVISIONS = {"fresh": ("fresh",), "between": LEGACY, "legacy": LEGACY, "modern": (DIALECT,)}
+_REVISIONS = {"fresh": ("fresh",), "between": LEGACY, "legacy": LEGACY, "modern": (MODERN_REVISION,)}
 _KEYS = {"name", "on", "only", "except", "before", "text", "hex", "end", "limit", "reply", "report"}
 
 
@@ -57,7 +59,7 @@ async def _prepare(line: Line, vector: Vector, state: str, revision: str) -> Non
         params = {**CLIENT, "protocolVersion": revision}
         assert "result" in await line.ask(frame(id="shake", method="initialize", params=params))
     if state == "modern":
-        assert "result" in await line.ask(listing(DIALECT, "first"))
+        assert "result" in await line.ask(listing(MODERN_REVISION, "first"))
     for before in vector.get("before", ()):
         line.send(_bytes(before, state))
         await line.handler.entered.wait()

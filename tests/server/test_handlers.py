@@ -13,9 +13,8 @@ import msgspec
 import pytest
 
 import typedmcp
-from mcpspec.v2026_07_28 import models
-from tests.server.scripted import DIALECT, EVERYTHING, LEGACY, SUPPORTED, Client, Json, run, served
-from typedmcp.dialect import handlers, structs
+from tests.server.scripted import EVERYTHING, LEGACY, MODERN_REVISION, SUPPORTED, Client, Json, run, served
+from typedmcp.dialect import handlers, models, structs
 from typedmcp.server.handlers import functions_of
 
 Context: TypeAlias = typedmcp.Context
@@ -192,7 +191,7 @@ LARGE_NAN = structs.CallToolResult(
 )
 
 
-@pytest.mark.parametrize("revision", [DIALECT, "2025-11-25", "2025-06-18"])
+@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25", "2025-06-18"])
 @pytest.mark.parametrize("result", [NAN, LARGE_NAN], ids=["small", "large"])
 def test_nan_is_never_sent_as_null(result: Any, revision: str) -> None:
     async def main() -> None:
@@ -375,11 +374,11 @@ def test_a_handler_in_a_thread_can_send_progress_logs_and_changes(revision: str)
         async with served(TellsFromThread()) as client:
             await client.open(revision)
             meta = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
-            await client.call("x", meta=meta if revision == DIALECT else {"progressToken": "t"})
+            await client.call("x", meta=meta if revision == MODERN_REVISION else {"progressToken": "t"})
             await client.settled()
             methods = [message["method"] for message in client.unread()]
             assert methods[:4] == ["notifications/progress"] * 3 + ["notifications/message"]
-            assert methods[4:] == ([] if revision == DIALECT else ["notifications/tools/list_changed"])
+            assert methods[4:] == ([] if revision == MODERN_REVISION else ["notifications/tools/list_changed"])
 
     run(main)
 
@@ -405,7 +404,7 @@ def test_requests_beyond_the_limit_are_rejected_and_the_others_served() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [*LEGACY, DIALECT])
+@pytest.mark.parametrize("revision", [*LEGACY, MODERN_REVISION])
 def test_methods_that_cannot_request_input_raise(revision: str) -> None:
     class Asks:
         async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> structs.ListToolsResult:
@@ -449,7 +448,7 @@ def test_with_the_pydantic_codec_handlers_take_and_return_models(revision: str) 
             await client.open(revision, **EVERYTHING)
             result = await client.result("tools/call", {"name": "x", "arguments": {"a": 1}})
             assert result["content"] == [{"type": "text", "text": "{'a': 1}"}]
-            assert ("resultType" in result) == (revision == DIALECT)
+            assert ("resultType" in result) == (revision == MODERN_REVISION)
             (tool,) = (await client.result("tools/list"))["tools"]
             assert ("title" in tool) == (revision >= "2025-06-18")
             error = await client.error("tools/call", {"name": 1})
@@ -458,7 +457,7 @@ def test_with_the_pydantic_codec_handlers_take_and_return_models(revision: str) 
     run(main)
 
 
-@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", DIALECT])
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", MODERN_REVISION])
 def test_input_requests_work_with_the_pydantic_codec(revision: str) -> None:
     async def main() -> None:
         accept = {"action": "accept", "content": {"n": "Ada"}}

@@ -12,9 +12,9 @@ import pytest
 import typedmcp
 from tests.server.scripted import (
     CAPABILITIES,
-    DIALECT,
     EVERYTHING,
     LEGACY,
+    MODERN_REVISION,
     SUPPORTED,
     VERSION,
     Client,
@@ -23,6 +23,7 @@ from tests.server.scripted import (
     served,
 )
 from typedmcp.dialect import handlers, structs
+from typedmcp.revisions import features
 
 Context: TypeAlias = typedmcp.Context
 Result: TypeAlias = structs.CallToolResult | structs.InputRequiredResult
@@ -200,7 +201,7 @@ async def test_a_handshake_returns_name_version_instructions_and_capabilities(
 
 
 @pytest.mark.parametrize(
-    ("asked", "given"), [("1999-01-01", LEGACY[0]), (DIALECT, LEGACY[0]), ("2024-11-05", "2024-11-05")]
+    ("asked", "given"), [("1999-01-01", LEGACY[0]), (MODERN_REVISION, LEGACY[0]), ("2024-11-05", "2024-11-05")]
 )
 def test_a_handshake_agrees_on_the_requested_revision_or_the_newest_legacy_one(asked: str, given: str) -> None:
     async def main() -> None:
@@ -214,7 +215,7 @@ def test_a_handshake_agrees_on_the_requested_revision_or_the_newest_legacy_one(a
 
 def test_a_server_without_legacy_revisions_names_its_revisions() -> None:
     async def main() -> None:
-        async with served(Everything(), revisions=[DIALECT]) as client:
+        async with served(Everything(), revisions=[MODERN_REVISION]) as client:
             client.revision = "2025-11-25"
             params: Json = {
                 "protocolVersion": "2025-11-25",
@@ -222,7 +223,7 @@ def test_a_server_without_legacy_revisions_names_its_revisions() -> None:
                 "clientInfo": {"name": "c", "version": "1"},
             }
             error = await client.error("initialize", params)
-            assert error["data"] == {"supported": [DIALECT], "requested": "2025-11-25"}
+            assert error["data"] == {"supported": [MODERN_REVISION], "requested": "2025-11-25"}
 
     run(main)
 
@@ -231,7 +232,7 @@ def test_discovery_returns_versions_capabilities_and_instructions() -> None:
     async def main() -> None:
         async with served(Everything(), instructions="be kind") as client:
             result = await client.result("server/discover")
-            assert result["supportedVersions"] == list(SUPPORTED)
+            assert result["supportedVersions"] == list(features.SUPPORTED)
             assert result["instructions"] == "be kind"
             assert set(result["capabilities"]) == {"tools", "resources", "logging", "completions"}
             assert result["_meta"][SERVER_INFO] == {"name": "under test", "version": "1"}
@@ -255,7 +256,7 @@ def test_an_unsupported_revision_is_rejected_with_the_supported_ones() -> None:
         async with served(Everything()) as client:
             error = await client.error("tools/list", meta={VERSION: "1900-01-01"})
             assert error["code"] == -32022
-            assert error["data"] == {"supported": list(SUPPORTED), "requested": "1900-01-01"}
+            assert error["data"] == {"supported": list(features.SUPPORTED), "requested": "1900-01-01"}
 
     run(main)
 
@@ -265,7 +266,7 @@ def test_an_unsupported_revision_is_rejected_with_the_supported_ones() -> None:
 async def test_modern_requests_are_served_beside_a_legacy_session(
     client: Client, _handler: Everything, revision: str
 ) -> None:
-    meta: Json = {VERSION: DIALECT, CAPABILITIES: {}}
+    meta: Json = {VERSION: MODERN_REVISION, CAPABILITIES: {}}
     modern = await client.result("tools/list", meta=meta)
     result = await client.result("tools/list")
     assert modern["resultType"] == "complete"
@@ -302,8 +303,8 @@ async def test_members_of_modern_results_are_sent_on_modern_revisions_alone(
     result = await client.result("tools/list")
     modern = {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"}
     extra = {key: value for key, value in result.items() if key not in ("tools", "_meta")}
-    assert extra == (modern if revision == DIALECT else {})
-    assert ("_meta" in result) == (revision == DIALECT)
+    assert extra == (modern if revision == MODERN_REVISION else {})
+    assert ("_meta" in result) == (revision == MODERN_REVISION)
 
 
 TOOL_MEMBERS = {
@@ -311,7 +312,7 @@ TOOL_MEMBERS = {
     "2025-03-26": {"name", "inputSchema", "annotations"},
     "2025-06-18": {"name", "inputSchema", "annotations", "title", "outputSchema"},
     "2025-11-25": {"name", "inputSchema", "annotations", "title", "outputSchema", "icons"},
-    DIALECT: {"name", "inputSchema", "annotations", "title", "outputSchema", "icons"},
+    MODERN_REVISION: {"name", "inputSchema", "annotations", "title", "outputSchema", "icons"},
 }
 
 
@@ -334,7 +335,7 @@ async def test_a_tool_has_the_members_of_its_revision_and_dropped_ones_are_repor
         "icons": "Tool.icons",
         "annotations": "Tool.annotations",
     }
-    assert lost == {python[name] for name in TOOL_MEMBERS[DIALECT] - TOOL_MEMBERS[revision]}
+    assert lost == {python[name] for name in TOOL_MEMBERS[MODERN_REVISION] - TOOL_MEMBERS[revision]}
 
 
 @each_revision
@@ -343,7 +344,7 @@ async def test_a_boolean_schema_becomes_an_object_on_revisions_that_need_one(
     client: Client, _handler: Everything, revision: str
 ) -> None:
     (tool,) = (await client.result("tools/list"))["tools"]
-    assert tool["inputSchema"]["properties"]["any"] == (True if revision == DIALECT else {})
+    assert tool["inputSchema"]["properties"]["any"] == (True if revision == MODERN_REVISION else {})
 
 
 CONTENT = {
@@ -351,7 +352,7 @@ CONTENT = {
     "2025-03-26": ["text", "audio", "text"],
     "2025-06-18": ["text", "audio", "resource_link"],
     "2025-11-25": ["text", "audio", "resource_link"],
-    DIALECT: ["text", "audio", "resource_link"],
+    MODERN_REVISION: ["text", "audio", "resource_link"],
 }
 
 
@@ -371,13 +372,13 @@ async def test_structured_content_that_is_no_object_is_sent_on_revisions_that_al
     client: Client, _handler: Everything, revision: str
 ) -> None:
     result = await client.call("rich", structured=[1, 2])
-    assert ("structuredContent" in result) == (revision == DIALECT)
+    assert ("structuredContent" in result) == (revision == MODERN_REVISION)
     lost = [
         report
         for report in client.of_kind(typedmcp.DiagnosticKind.DROPPED)
         if "CallToolResult.structured_content" in report.params
     ]
-    assert bool(lost) == (revision != DIALECT)
+    assert bool(lost) == (revision != MODERN_REVISION)
 
 
 @each_revision
@@ -386,7 +387,7 @@ async def test_a_missing_resource_has_the_error_code_of_the_revision(
     client: Client, _handler: Everything, revision: str
 ) -> None:
     error = await client.error("resources/read", {"uri": "test://gone"})
-    assert error["code"] == (-32602 if revision == DIALECT else -32002)
+    assert error["code"] == (-32602 if revision == MODERN_REVISION else -32002)
     assert error["data"] == {"uri": "test://gone"}
 
 
@@ -542,13 +543,13 @@ async def _a_modern_client_is_asked_between_two_attempts(client: Client, handler
 
 
 def test_a_modern_client_is_asked_between_two_attempts() -> None:
-    _a_modern_client_is_asked_between_two_attempts(DIALECT)
+    _a_modern_client_is_asked_between_two_attempts(MODERN_REVISION)
 
 
 def test_answers_of_earlier_rounds_travel_in_the_signed_state() -> None:
     async def main() -> None:
         async with served(Everything()) as client:
-            await client.open(DIALECT, **EVERYTHING)
+            await client.open(MODERN_REVISION, **EVERYTHING)
             params: dict[str, Any] = {"name": "two_questions", "arguments": {}}
             result = await client.result("tools/call", params)
             asked: list[str] = []
@@ -577,7 +578,7 @@ BAD_STATES: list[tuple[str, Callable[[str], str], str]] = [
 def test_a_state_that_is_not_as_it_was_signed_is_rejected(change: Callable[[str], str], why: str) -> None:
     async def main() -> None:
         async with served(Everything()) as client:
-            await client.open(DIALECT, **EVERYTHING)
+            await client.open(MODERN_REVISION, **EVERYTHING)
             first = await client.call("elicit")
             retry: Json = {"name": "elicit", "arguments": {}, "requestState": change(first["requestState"])}
             error = await client.error("tools/call", retry)
@@ -590,7 +591,7 @@ def test_a_state_that_is_not_as_it_was_signed_is_rejected(change: Callable[[str]
 def test_a_state_belongs_to_its_own_request() -> None:
     async def main() -> None:
         async with served(Everything()) as client:
-            await client.open(DIALECT, **EVERYTHING)
+            await client.open(MODERN_REVISION, **EVERYTHING)
             first = await client.call("elicit")
             other: Json = {"name": "two_questions", "arguments": {}, "requestState": first["requestState"]}
             assert "another request" in (await client.error("tools/call", other))["message"]
@@ -602,7 +603,7 @@ def test_a_state_belongs_to_its_own_request() -> None:
 def test_missing_and_malformed_answers_are_requested_again(responses: dict[str, Any]) -> None:
     async def main() -> None:
         async with served(Everything()) as client:
-            await client.open(DIALECT, **EVERYTHING)
+            await client.open(MODERN_REVISION, **EVERYTHING)
             first = await client.call("elicit")
             retry: Json = {
                 "name": "elicit", "arguments": {}, "requestState": first["requestState"], "inputResponses": responses,
@@ -617,7 +618,7 @@ def test_missing_and_malformed_answers_are_requested_again(responses: dict[str, 
 def test_a_call_that_always_requests_input_ends_at_the_limit_on_rounds() -> None:
     async def main() -> None:
         async with served(Everything(), limits=typedmcp.Limits(input_rounds=3)) as client:
-            await client.open(DIALECT, **EVERYTHING)
+            await client.open(MODERN_REVISION, **EVERYTHING)
             params: dict[str, Any] = {"name": "elicit", "arguments": {}}
             for _ in range(3):
                 result = await client.result("tools/call", params)
@@ -649,7 +650,7 @@ def test_several_inputs_are_requested_at_once(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [*HAS_ELICITATION, DIALECT])
+@pytest.mark.parametrize("revision", [*HAS_ELICITATION, MODERN_REVISION])
 @with_client
 async def test_a_handler_that_returns_input_requests_is_called_again_on_every_revision(
     client: Client, handler: Everything, revision: str
@@ -673,7 +674,7 @@ def test_input_without_a_declared_capability_is_not_requested(revision: str) -> 
         async with served(Everything()) as client:
             await client.open(revision)
             error = await client.error("tools/call", {"name": "sample", "arguments": {}})
-            assert error["code"] == (-32021 if revision == DIALECT else -32600)
+            assert error["code"] == (-32021 if revision == MODERN_REVISION else -32600)
             assert error["data"] == {"requiredCapabilities": {"sampling": {}}}
             assert client.unread() == []
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import typedmcp
-from tests.server.scripted import DIALECT, Json, run, served
+from tests.server.scripted import MODERN_REVISION, Json, run, served
 from typedmcp.dialect import structs
 
 REQUESTS = 10_000
@@ -51,7 +51,7 @@ KINDS = ["ends at once", "ends later", "fails at once", "fails later", "is cance
 
 
 def message(revision: str, meta: Json, id: int, name: str) -> bytes:
-    params: Json = {"name": name, **({"_meta": meta} if revision == DIALECT else {})}
+    params: Json = {"name": name, **({"_meta": meta} if revision == MODERN_REVISION else {})}
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode() + b"\n"
 
 
@@ -65,7 +65,7 @@ def open_files() -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("revision", ["2025-11-25", DIALECT])
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN_REVISION])
 @pytest.mark.parametrize("seed", range(2))
 def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, seed: int) -> None:
     """The client reads nothing while they run; a sixth is cancelled, two sixths fail, a sixth never ends by itself."""
@@ -117,7 +117,7 @@ def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, s
         assert outcomes.get(id) == ends.get(kind) or (kind == "is cancelled" and outcomes.get(id) == "result")
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", DIALECT])
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN_REVISION])
 def test_the_end_of_a_connection_ends_all_its_open_requests(revision: str) -> None:
     async def main() -> None:
         handler = Busy()

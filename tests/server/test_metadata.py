@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.spoken import MODERN_REVISION
 from typedmcp.errors import DecodeError, UnsupportedVersionError
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION
-from typedmcp.revisions.features import DIALECT, FEATURES
+from typedmcp.revisions.features import FEATURES
 from typedmcp.server.metadata import MetadataCache, RequestMetadata, copy_meta
 
-MODERN = {VERSION: DIALECT, CAPABILITIES: {}, CLIENT_INFO: {"name": "c", "version": "1"}}
+MODERN = {VERSION: MODERN_REVISION, CAPABILITIES: {}, CLIENT_INFO: {"name": "c", "version": "1"}}
 
 
 def encoded(**members: object) -> bytes:
@@ -18,13 +19,13 @@ def encoded(**members: object) -> bytes:
 
 
 def check_version(revision: str) -> None:
-    if revision != DIALECT:
-        raise UnsupportedVersionError(revision, [DIALECT])
+    if revision != MODERN_REVISION:
+        raise UnsupportedVersionError(revision, [MODERN_REVISION])
 
 
 def test_modern_metadata_has_revision_features_client_and_log_level() -> None:
     metadata = MetadataCache(check_version).get(encoded(**{LOG_LEVEL: "error"}))
-    assert (metadata.revision, metadata.features) == (DIALECT, FEATURES[DIALECT])
+    assert (metadata.revision, metadata.features) == (MODERN_REVISION, FEATURES[MODERN_REVISION])
     assert metadata.client_info is not None
     assert (metadata.client_info.name, metadata.log_level) == ("c", "error")
 
@@ -61,7 +62,7 @@ def test_the_metadata_of_a_session_is_merged_with_that_of_its_requests() -> None
     merged = cache.get(b'{"traceparent":"00-1"}')
     assert (merged.revision, merged.log_level) == ("2025-06-18", "debug")
     assert merged.meta["traceparent"] == "00-1"
-    assert cache.get(encoded()).revision == DIALECT
+    assert cache.get(encoded()).revision == MODERN_REVISION
 
 
 def test_a_copy_of_the_metadata_can_be_changed() -> None:

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 import typedmcp
-from tests.server.scripted import DIALECT, EVERYTHING, SUPPORTED, Json, run, served
+from tests.server.scripted import EVERYTHING, MODERN_REVISION, SUPPORTED, Json, run, served
 from typedmcp.dialect import structs
 
 Context: TypeAlias = typedmcp.Context
 each_revision = pytest.mark.parametrize("revision", SUPPORTED)
-either_era = pytest.mark.parametrize("revision", [DIALECT, "2025-11-25"])
+either_era = pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
 
 VARIABLE: contextvars.ContextVar[Any] = contextvars.ContextVar("VARIABLE", default="clean")
 

@@ -120,12 +120,15 @@ class Dispatcher:
         """The format of a modern response, for its id and its result without the closing brace."""
 
     def use_revision(self, revision: str) -> None:
-        """Expect requests of a revision. Modern requests of other revisions take the slow path."""
+        """Expect requests of a revision. Others take the slow path, which then expects theirs."""
         self._codec: Codec = codec_for(revision, self.config.codec)
         self._features: Features = FEATURES[revision]
         self._is_modern = self._features.is_modern
 
     # For subclasses
+
+    follows_client: bool = True
+    """True if the next modern request probably has the revision of the last one."""
 
     can_ask: bool = True
     """True if requests can be sent to clients of legacy revisions."""
@@ -463,6 +466,8 @@ class Dispatcher:
             return self._handle_handshake(frame, sink)
         if is_modern or (session is not None and meta):
             metadata = self._decode_metadata(meta)
+            if session is None and self.follows_client:
+                self.use_revision(metadata.revision)
         elif session is not None:
             metadata = session
         elif frame.id is None:

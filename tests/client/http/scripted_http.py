@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mcpspec.support.objects import is_object
+from tests import spoken
 from typedmcp.client import Client, connect, connection
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
     "serving",
 ]
 
-OLDER, MODERN = "2025-11-25", "2026-07-28"
+OLDER, MODERN = spoken.LEGACY[0], spoken.MODERN_REVISION
 
 PATIENCE = 10.0
 """Seconds after which a waiting test fails."""

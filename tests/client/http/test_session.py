@@ -66,7 +66,7 @@ def text(given: structs.CallToolResult) -> str:
 def test_a_modern_request_repeats_method_and_name_in_headers() -> None:
     async def main() -> None:
         script = Script()
-        async with connected(script, headers={"X-Team": "blue"}) as client:
+        async with connected(script, headers={"X-Team": "blue"}, revisions=[MODERN]) as client:
             await client.call_tool("grüßen")
         discovered, called = script.requests
         for request in (discovered, called):

@@ -15,10 +15,11 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeAlias
 
 import typedmcp
+from tests.spoken import MODERN_REVISION
 from typedmcp import Diagnostic, Principal
 from typedmcp.dialect import structs
 from typedmcp.protocol.sse import EventParser, ServerSentEvent
-from typedmcp.revisions.features import DIALECT, FEATURES
+from typedmcp.revisions.features import FEATURES
 from typedmcp.server.http.asgi import AsgiApp
 
 __all__ = [
@@ -47,7 +48,7 @@ Headers: TypeAlias = Mapping[str, str] | Sequence[tuple[bytes, bytes]]
 
 ACCEPT = "application/json, text/event-stream"
 MODERN: dict[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": DIALECT,
+    "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 _TIMEOUT = 20.0
@@ -347,7 +348,7 @@ class Served:
     ) -> OpenRequest:
         """Open a request of the newest revision. `headers` are added, or removed if None."""
         params = {**(params or {}), "_meta": {**MODERN, **(meta or {})}}
-        said: dict[str, str | None] = {"mcp-protocol-version": DIALECT, "mcp-method": method}
+        said: dict[str, str | None] = {"mcp-protocol-version": MODERN_REVISION, "mcp-method": method}
         if method in _NAMED:
             said["mcp-name"] = str(params.get(_NAMED[method]))
         said |= headers or {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from http.client import HTTPResponse
 from typing import Any, TypeAlias
 
+from tests import spoken
 from tests.generated.backends import is_object
 from tests.listening import Listening, listening
 from tests.paths import ROOT
@@ -29,7 +30,7 @@ __all__ = [
     "served",
 ]
 
-LEGACY, MODERN = "2025-11-25", "2026-07-28"
+LEGACY, MODERN = spoken.LEGACY[0], spoken.MODERN_REVISION
 PATIENCE = 20.0
 """Seconds to wait for a response."""
 

@@ -26,10 +26,10 @@ from tests.server.http.asgi_driver import (
     serving,
     verify,
 )
+from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp import Auth, MemoryStore, Principal, StateSigner, UsageError
-from typedmcp.revisions.features import DIALECT, LEGACY
 
-MODERN_HEADERS = ((b"mcp-protocol-version", DIALECT.encode()), (b"mcp-method", b"tools/list"))
+MODERN_HEADERS = ((b"mcp-protocol-version", MODERN_REVISION.encode()), (b"mcp-method", b"tools/list"))
 LISTING = message(id=1, method="tools/list", params={"_meta": MODERN})
 BASE = ((b"accept", ACCEPT.encode()), (b"content-type", b"application/json"), *MODERN_HEADERS)
 INITIALIZE = message(
@@ -404,7 +404,7 @@ async def test_a_token_without_the_required_scopes_is_rejected() -> None:
 
 async def scoped(served: Served, wire: str, **arguments: Any) -> CompleteResponse:
     """Call the tool that requires more scopes."""
-    if wire == DIALECT:
+    if wire == MODERN_REVISION:
         return await served.call("scoped", arguments).reply()
     if served.app._has_sessions:  # pyright: ignore[reportPrivateUsage]
         return await (await served.session(wire)).call("scoped", arguments).reply()
@@ -413,7 +413,7 @@ async def scoped(served: Served, wire: str, **arguments: Any) -> CompleteRespons
 
 
 @pytest.mark.parametrize("sessions", [True, False])
-@pytest.mark.parametrize("wire", [*LEGACY, DIALECT])
+@pytest.mark.parametrize("wire", [*LEGACY, MODERN_REVISION])
 @in_loop
 async def test_a_handler_can_require_more_scopes(wire: str, sessions: bool) -> None:
     async with serving(auth=auth(), sessions=sessions) as served:
@@ -428,7 +428,7 @@ async def test_a_handler_can_require_more_scopes(wire: str, sessions: bool) -> N
         assert reply.json["error"]["data"] == {"requiredScopes": ["files:read", "files:write"]}
 
 
-@pytest.mark.parametrize("wire", [*LEGACY[1:], DIALECT])
+@pytest.mark.parametrize("wire", [*LEGACY[1:], MODERN_REVISION])
 @in_loop
 async def test_a_handler_that_waits_can_require_more_scopes(wire: str) -> None:
     async with serving(auth=auth()) as served:
@@ -443,7 +443,7 @@ async def test_a_handler_that_waits_can_require_more_scopes(wire: str) -> None:
 async def test_scopes_cannot_inject_parameters_into_the_challenge(scope: str) -> None:
     async with serving(auth=auth()) as served:
         served.bearer = "ann"
-        reply = await scoped(served, DIALECT, scopes=[scope])
+        reply = await scoped(served, MODERN_REVISION, scopes=[scope])
         assert reply.status == 403
         assert challenge(reply)["error"] == "insufficient_scope"
         assert "\r" not in reply.headers["www-authenticate"]
@@ -453,7 +453,7 @@ async def test_scopes_cannot_inject_parameters_into_the_challenge(scope: str) ->
 @in_loop
 async def test_without_auth_missing_scopes_have_no_challenge() -> None:
     async with serving() as served:
-        reply = await scoped(served, DIALECT)
+        reply = await scoped(served, MODERN_REVISION)
         assert (reply.status, reply.code) == (403, -31403)
         assert "www-authenticate" not in reply.headers
 

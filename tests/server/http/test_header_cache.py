@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.spoken import MODERN_REVISION
 from typedmcp.server.http.header_cache import HeaderTemplate
 
 SCOPE = {"path": "/mcp", "root_path": ""}
@@ -19,7 +20,7 @@ SIZE = sum(len(name) + len(value) for name, value in HEADERS.items())
 
 
 def template(limit: int = 1000) -> HeaderTemplate:
-    return HeaderTemplate(SCOPE, [*HEADERS.items()], limit, is_modern=True, is_fast=True)
+    return HeaderTemplate(SCOPE, [*HEADERS.items()], limit, MODERN_REVISION.encode(), is_modern=True)
 
 
 def matches(known: HeaderTemplate, changes: dict[bytes, bytes] | None = None) -> bool:

@@ -23,8 +23,8 @@ import pytest
 import typedmcp
 from tests.paths import ROOT
 from tests.server.http.asgi_driver import ACCEPT, MODERN, ToolHandler, in_loop, message, messages
+from tests.spoken import MODERN_REVISION
 from typedmcp.protocol.sse import EventParser, ServerSentEvent
-from typedmcp.revisions.features import DIALECT
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="servers are ended by signals")
 
@@ -204,13 +204,13 @@ class StreamingConnection:
     async def call(self, name: str, *, id: Any = 1, path: str = "/mcp", meta: Any = None, **arguments: Any) -> None:
         """Send a call on the newest revision."""
         params: dict[str, Any] = {"name": name, "arguments": arguments, "_meta": {**MODERN, **(meta or {})}}
-        headers = {"mcp-protocol-version": DIALECT, "mcp-method": "tools/call", "mcp-name": name}
+        headers = {"mcp-protocol-version": MODERN_REVISION, "mcp-method": "tools/call", "mcp-name": name}
         await self.send("POST", headers, message(id=id, method="tools/call", params=params), path)
 
     async def listen(self, path: str = "/mcp") -> None:
         """Open a subscription."""
         params = {"notifications": {"toolsListChanged": True}, "_meta": MODERN}
-        headers = {"mcp-protocol-version": DIALECT, "mcp-method": "subscriptions/listen"}
+        headers = {"mcp-protocol-version": MODERN_REVISION, "mcp-method": "subscriptions/listen"}
         await self.send("POST", headers, message(id="l", method="subscriptions/listen", params=params), path)
 
     async def text(self) -> str:

@@ -23,10 +23,10 @@ from tests.server.http.asgi_driver import (
     serving,
     verify,
 )
+from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp import Auth, MemoryStore
 from typedmcp.dialect import structs
 from typedmcp.protocol.sse import ServerSentEvent
-from typedmcp.revisions.features import DIALECT, LEGACY
 from typedmcp.server.dispatcher import Dispatcher
 
 CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -267,7 +267,7 @@ async def test_a_body_in_a_session_must_not_name_a_modern_revision() -> None:
     async with serving() as served:
         session = await served.session()
         meta: dict[str, Any] = {
-            "io.modelcontextprotocol/protocolVersion": DIALECT,
+            "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
             "io.modelcontextprotocol/clientCapabilities": {},
         }
         reply = await session.call("echo", meta=meta).reply()
@@ -1193,7 +1193,7 @@ async def test_without_sessions_calls_are_cancelled_when_the_client_disconnects(
 async def test_without_sessions_a_body_must_not_name_a_modern_revision() -> None:
     async with serving(sessions=False) as served:
         meta: dict[str, Any] = {
-            "io.modelcontextprotocol/protocolVersion": DIALECT,
+            "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
             "io.modelcontextprotocol/clientCapabilities": {},
         }
         content = message(id=1, method="tools/call", params={"name": "echo", "_meta": meta})
@@ -1281,7 +1281,7 @@ def test_an_application_without_a_lifespan_reopens_in_another_loop() -> None:
 # The fast path
 
 
-@pytest.mark.parametrize("revision", [revision for revision in (DIALECT, *LEGACY) if revision > "2025-03-26"])
+@pytest.mark.parametrize("revision", [revision for revision in (MODERN_REVISION, *LEGACY) if revision > "2025-03-26"])
 @pytest.mark.parametrize(
     ("method", "params"),
     [
@@ -1298,7 +1298,7 @@ async def test_a_request_like_an_earlier_one_takes_the_fast_path(
     """A request that leaves the fast path is decoded again, and takes half as long again."""
     async with serving() as served:
         await served.call("echo").reply()  # reads the list of tools
-        ask = served.ask if revision == DIALECT else (await served.session(revision)).ask
+        ask = served.ask if revision == MODERN_REVISION else (await served.session(revision)).ask
         await ask(method, params).reply()
         slow: list[bytes] = []
 

@@ -25,8 +25,9 @@ from tests.server.http.asgi_driver import (
     serving,
     tool,
 )
+from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp.dialect import models, structs
-from typedmcp.revisions.features import DIALECT, LEGACY
+from typedmcp.revisions.features import SUPPORTED
 from typedmcp.server.http.messages import AsgiMessage
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -36,7 +37,7 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 def headers_for(method: str, **more: str) -> dict[str, str]:
     """Return the headers of a request."""
-    return {"mcp-protocol-version": DIALECT, "mcp-method": method, **{f"mcp-{k}": v for k, v in more.items()}}
+    return {"mcp-protocol-version": MODERN_REVISION, "mcp-method": method, **{f"mcp-{k}": v for k, v in more.items()}}
 
 
 def body(method: str = "tools/call", id: Any = 1, **params: Any) -> bytes:
@@ -229,12 +230,12 @@ HEADERS: list[tuple[str, str, dict[str, Any], Headers, int | None]] = [
     ("another version", "tools/list", {}, {**headers_for("tools/list"), "mcp-protocol-version": "2027-01-01"}, -32020),
     ("an older version", "tools/list", {}, {**headers_for("tools/list"), "mcp-protocol-version": "2025-11-25"}, None),
     ("an empty version", "tools/list", {}, {**headers_for("tools/list"), "mcp-protocol-version": ""}, -32020),
-    ("no method", "tools/list", {}, {"mcp-protocol-version": DIALECT}, -32020),
+    ("no method", "tools/list", {}, {"mcp-protocol-version": MODERN_REVISION}, -32020),
     ("another method", "tools/list", {}, headers_for("tools/call"), -32020),
     ("a method in another case", "tools/list", {}, headers_for("Tools/List"), -32020),
     ("a method in Base64", "tools/list", {}, headers_for(base64_header("tools/list")), -32020),
     ("an empty method", "tools/list", {}, headers_for(""), -32020),
-    ("the method of an unknown one is missing", "x/y", {}, {"mcp-protocol-version": DIALECT}, -32020),
+    ("the method of an unknown one is missing", "x/y", {}, {"mcp-protocol-version": MODERN_REVISION}, -32020),
     ("no name", "tools/call", {"name": "other"}, headers_for("tools/call"), -32020),
     ("another name", "tools/call", {"name": "other"}, headers_for("tools/call", name="echo"), -32020),
     ("a name in another case", "tools/call", {"name": "other"}, headers_for("tools/call", name="Other"), -32020),
@@ -320,7 +321,10 @@ async def test_white_space_around_a_header_is_ignored_in_later_requests() -> Non
     async with serving() as served:
         session = await served.session()
         for _ in range(3):
-            spaced: dict[str, str | None] = {"mcp-protocol-version": f" {DIALECT}\t", "mcp-method": " tools/call"}
+            spaced: dict[str, str | None] = {
+                "mcp-protocol-version": f" {MODERN_REVISION}\t",
+                "mcp-method": " tools/call",
+            }
             assert (await served.call("echo", headers=spaced).reply()).status == 200
             padded = {name: f" {value} " for name, value in session.headers.items()}
             assert (await served.post(message(id=1, method="ping"), padded)).status == 200
@@ -641,7 +645,7 @@ REFUSED: list[tuple[str, bytes, dict[str, str], int, int, Any]] = [
     ("ping without _meta", message(id=1, method="ping"), headers_for("ping"), 404, -32601, 1),
     (
         "no capabilities",
-        message(id=1, method="tools/list", params={"_meta": {VERSION: DIALECT}}),
+        message(id=1, method="tools/list", params={"_meta": {VERSION: MODERN_REVISION}}),
         headers_for("tools/list"),
         400,
         -32602,
@@ -736,13 +740,13 @@ async def test_the_error_for_an_unknown_version_names_the_supported_ones(version
         content = message(id=1, method="tools/list", params={"_meta": meta} if meta else {})
         reply = await served.post(content, {**headers_for("tools/list"), "mcp-protocol-version": version})
         assert (reply.status, reply.code, reply.json["id"]) == (400, -32022, 1)
-        assert reply.json["error"]["data"]["supported"] == [DIALECT, *LEGACY]
+        assert reply.json["error"]["data"]["supported"] == list(SUPPORTED)
         assert reply.json["error"]["data"]["requested"] == version
 
 
 @in_loop
 async def test_a_modern_server_rejects_legacy_clients_with_its_versions() -> None:
-    async with serving(revisions=[DIALECT]) as served:
+    async with serving(revisions=[MODERN_REVISION]) as served:
         plain = message(id=1, method="tools/list", params={})
         reply = await served.post(plain)
         assert (reply.status, reply.code, reply.json["id"]) == (400, -32020, 1)
@@ -750,7 +754,7 @@ async def test_a_modern_server_rejects_legacy_clients_with_its_versions() -> Non
         assert (reply.status, reply.code) == (400, -32022)
         client = {"capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
         reply = await served.post(message(id=1, method="initialize", params={**client, "protocolVersion": LEGACY[0]}))
-        assert (reply.status, reply.code, reply.json["error"]["data"]["supported"]) == (400, -32022, [DIALECT])
+        assert (reply.status, reply.code, reply.json["error"]["data"]["supported"]) == (400, -32022, [MODERN_REVISION])
         for method in ("GET", "DELETE", "PUT", "OPTIONS", "HEAD"):
             reply = await served.request(method)
             assert (reply.status, reply.headers["allow"]) == (405, "POST")

@@ -195,6 +195,7 @@ class AsgiApp:
                 return
             await self.state.open()
             self.stateless: StatelessDispatcher = StatelessDispatcher(self.state)
+            self._stateless = {self.stateless.version_header: self.stateless}
             self._is_open = True
 
     async def close(self) -> None:
@@ -203,16 +204,20 @@ class AsgiApp:
             return
         self._is_open = False
         self.state.stop_listening()
-        self.stateless.closing.set()
+        self._close_stateless()
         self.end_streams()
         for dispatcher in [*self.sessions.dispatchers.values()]:
             dispatcher.close()
         await self.state.close()
 
+    def _close_stateless(self) -> None:
+        for dispatcher in self._stateless.values():
+            dispatcher.closing.set()
+
     def end_streams(self) -> None:
         """End the streams that only wait for changes. A server that waits for its connections has to call it."""
         if self._is_open:
-            self.stateless.closing.set()
+            self._close_stateless()
         for dispatcher in self.sessions.dispatchers.values():
             if dispatcher.standalone is not None:
                 dispatcher.standalone.end()
@@ -344,7 +349,8 @@ class AsgiApp:
             template.method_at >= 0
             and (tools := self._tools.of(None if principal is None else principal.name)) is not None
         ):
-            exchange = StatelessExchange(self.stateless, headers, principal, send, tools)
+            stateless = self._stateless.get(template.version) or self._dispatcher_for(template.version)
+            exchange = StatelessExchange(stateless, headers, principal, send, tools)
             exchange.mcp_method = headers[template.method_at][1]
             if template.name_at >= 0:
                 exchange.mcp_name = headers[template.name_at][1]
@@ -384,8 +390,7 @@ class AsgiApp:
         names = {name for name, _ in headers}
         if len(names) == len(headers) and not any(value != value.strip() for _, value in headers):
             limit, revision = self._limits.http_header_bytes, version.decode()
-            is_fast = version == self.stateless.version_header
-            template = HeaderTemplate(scope, [*headers], limit, is_modern=is_modern(revision), is_fast=is_fast)
+            template = HeaderTemplate(scope, [*headers], limit, version, is_modern=is_modern(revision))
             self._templates.insert(0, template)
             del self._templates[_TEMPLATES:]
 
@@ -396,7 +401,15 @@ class AsgiApp:
         tools = self._tools.of(name)
         if tools is None and b"tools/call" in headers.get(b"mcp-method", b""):
             tools = await self._tools.learn(self.stateless, name)
-        await StatelessExchange(self.stateless, headers, principal, send, tools or {}).run(body, receive)
+        dispatcher = self._dispatcher_for(headers[b"mcp-protocol-version"])
+        await StatelessExchange(dispatcher, headers, principal, send, tools or {}).run(body, receive)
+
+    def _dispatcher_for(self, version: bytes) -> StatelessDispatcher:
+        """Return the dispatcher of a modern revision, or of the newest one, which rejects revisions not served."""
+        found = self._stateless.get(version)
+        if found is None and (revision := version.decode("latin-1")) in self.config.modern_revisions:
+            found = self._stateless[version] = StatelessDispatcher(self.state, revision, self.stateless.in_flight)
+        return found or self.stateless
 
     async def _post_legacy(
         self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send

@@ -136,10 +136,19 @@ class HttpDispatcher(Dispatcher):
 
 
 class StatelessDispatcher(HttpDispatcher):
-    """Serves the requests of all clients on modern revisions. Requests of different clients may have the same id."""
+    """Serves the requests of all clients on one modern revision. Requests of different clients may have the same id.
 
-    def __init__(self, state: AppState) -> None:
+    The dispatchers of other modern revisions have the same requests in flight, which are limited together.
+    """
+
+    follows_client = False  # the fast path compares the header with the one revision
+
+    def __init__(self, state: AppState, revision: str | None = None, in_flight: dict[Any, Any] | None = None) -> None:
         super().__init__(state)
+        if revision is not None:
+            self.use_revision(revision)
+        if in_flight is not None:
+            self.in_flight = in_flight
         self.handshake.is_done = True  # no session can begin: a message of one client must not affect another
         self.version_header: bytes = self._features.version.encode()
         """The value of `MCP-Protocol-Version` in requests that can take the fast path."""

@@ -37,16 +37,17 @@ and 4 % if a server in the same process passes on the same objects.
 class HeaderTemplate:
     """The headers of a POST that passed the checks.
 
-    `limit` is the number of bytes that all headers may have. `is_modern` says that the revision in the headers is a
-    modern one, `is_fast` that the fast path decodes its requests.
+    `limit` is the number of bytes that all headers may have. `version` is the revision in the headers, and
+    `is_modern` says that it is a modern one.
     """
 
     __slots__ = (
         "_count", "_fixed", "_limit", "_names", "_path", "_pick_fixed", "_pick_steady", "_root_path", "_steady",
         "_steady_at", "_variable", "_variable_limit", "is_modern", "length_at", "method_at", "name_at", "session_at",
+        "version",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, headers: RawHeaders, limit: int, *, is_modern: bool, is_fast: bool) -> None:
+    def __init__(self, scope: Scope, headers: RawHeaders, limit: int, version: bytes, *, is_modern: bool) -> None:
         self._names = names = [name for name, _ in headers]
         fixed = [place for place, name in enumerate(names) if name in _FIXED]
 
@@ -63,8 +64,9 @@ class HeaderTemplate:
         self.is_modern: bool = is_modern
         self.length_at: int = place_of(b"content-length")
         """The place of the body's length among the headers, or -1."""
-        self.method_at: int = place_of(b"mcp-method") if is_fast else -1
-        """The place of the method if the request can take the fast path without a session, or -1."""
+        self.version: bytes = version
+        self.method_at: int = place_of(b"mcp-method") if is_modern else -1
+        """The place of the method if the revision is modern, or -1."""
         self.name_at: int = place_of(b"mcp-name")
         """The place of the name of the tool, prompt or resource, or -1."""
         self.session_at: int = -1 if is_modern else place_of(b"mcp-session-id")

@@ -23,7 +23,7 @@ from mcpspec_codegen.nodes import Schema, is_schema, map_children, ref_name, typ
 from mcpspec_codegen.prose import Prose
 from mcpspec_codegen.source import Descriptions
 
-__all__ = ["MODELS", "STRUCTS", "Backend", "find_undocumented", "generate_classes"]
+__all__ = ["MODELS", "STRUCTS", "Backend", "find_undocumented", "generate_classes", "list_owners"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -238,7 +238,7 @@ def _whole(bounds: dict[str, float]) -> dict[str, float]:
 
 def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> dict[str, Any]:
     node, extra = defs[name], defs[name]["x"]
-    owners = _owners(name, defs)
+    owners = list_owners(name, defs)
     doc = prose.of_definition(name) or (prose.of_property(owners, extra["origin"][1]) if "origin" in extra else None)
     tag = _tag(extra)
     annotated = _CLASHING if "Annotated" in defs else "Annotated"
@@ -277,7 +277,7 @@ def _tag(extra: Schema) -> dict[str, Any] | None:
     return {"wire": wire, "attribute": extra["names"][wire], "value": value}
 
 
-def _owners(name: str, defs: Schema) -> list[str]:
+def list_owners(name: str, defs: Schema) -> list[str]:
     """List a definition and the definitions that it was hoisted out of, innermost first."""
     owners = [name]
     while "origin" in defs[owners[-1]]["x"]:
@@ -289,7 +289,7 @@ def find_undocumented(defs: Schema, descriptions: Descriptions) -> list[str]:
     """List the definitions and properties that have no description yet."""
     missing: list[str] = []
     for name, node in defs.items():
-        owners = _owners(name, defs)
+        owners = list_owners(name, defs)
         if "origin" not in node["x"] and descriptions.of_definition(name) is None:
             missing.append(name)
         missing += [

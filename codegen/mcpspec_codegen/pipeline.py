@@ -18,6 +18,7 @@ from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.prose import OfficialProse
 from mcpspec_codegen.source import Source, load, load_descriptions, load_pinned, read_json
+from mcpspec_codegen.wording import find_contradictions, list_terms
 
 __all__ = ["compile_all", "load_interface"]
 
@@ -27,7 +28,7 @@ _SUPPORT = Path(__file__).parent / "support"
 
 
 def compile_all(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Compile the files of `mcpspec`; also list the names that have no description in `docs.toml` yet."""
+    """Compile the files of `mcpspec`; also list the names that have no right description in `docs.toml` yet."""
     compiler = _Compiler(folder)
     files = {f"mcpspec/support/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_SUPPORT.glob("*.py"))}
     files |= render.distribution(compiler.sources)
@@ -36,13 +37,17 @@ def compile_all(folder: Path) -> tuple[dict[str, str], list[str]]:
     if any(source.is_extension for source in compiler.sources):
         files["mcpspec/ext/__init__.py"] = render.extensions(compiler.sources)
     missing: list[str] = []
+    terms: set[str] = set()  # an extension also uses those of the newest revision
     revisions: dict[str, tuple[dict[str, bool], dict[str, int]]] = {}
     for source in compiler.sources:
         flat = compiler.document(source)
         files |= compiler.package(source, flat)
         if not source.is_extension:
             revisions[source.version] = compiler.features(source, flat)
-        missing += [f"{source.version}: {name}" for name in find_undocumented(flat["$defs"], compiler.descriptions)]
+        descriptions = compiler.descriptions.of_version(source.version)
+        terms = list_terms(flat) | (terms if source.is_extension else descriptions.examples)
+        missing += [f"{source.version}: {fault}" for fault in find_contradictions(flat, descriptions, terms)]
+        missing += [f"{source.version}: {name}" for name in find_undocumented(flat["$defs"], descriptions)]
     supplement = compiler.supplement
     files["mcpspec/features.py"] = render.features_module(
         revisions, supplement["name_params"], supplement["log_levels"]
@@ -95,7 +100,8 @@ class _Compiler:
         known_codes = {} if source.is_extension else _stated(self.supplement["error_codes"], source.version)
         methods, codes = read_methods(flat, senders, source.file), read_error_codes(flat, known_codes)
         check_constants(methods, codes, source.file)
-        described = [replace(method, doc=self.descriptions.of_definition(method.message)) for method in methods]
+        descriptions = self.descriptions.of_version(source.version)
+        described = [replace(method, doc=descriptions.of_definition(method.message)) for method in methods]
         return described, codes
 
     def features(self, source: Source, flat: Schema) -> tuple[dict[str, bool], dict[str, int]]:
@@ -119,7 +125,7 @@ class _Compiler:
             document=flat,
             methods=methods,
             codes=codes,
-            prose=OfficialProse(self.descriptions, self.pinned[source.version]["reference"]),
+            prose=OfficialProse(self.descriptions.of_version(source.version), self.pinned[source.version]["reference"]),
             identity={"EXTENSION_ID" if source.is_extension else "PROTOCOL_VERSION": value},
         )
 

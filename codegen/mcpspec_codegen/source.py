@@ -16,7 +16,7 @@ from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import ANNOTATIONS, Schema, check, map_children, pointer_text
 
 __all__ = [
-    "EXTENSION", "Descriptions", "Pin", "Pinned", "Source",
+    "EXTENSION", "DescriptionFile", "Descriptions", "Pin", "Pinned", "Source",
     "check_version", "format_interface", "load", "load_descriptions", "load_pinned",
     "parse", "read_json", "read_text", "sha256", "strip",
 ]  # fmt: skip
@@ -171,12 +171,15 @@ def load(folder: Path) -> list[Source]:
     return sorted(sources, key=lambda source: (source.is_extension, source.version))
 
 
-class Descriptions(msgspec.Struct, frozen=True):
-    """Our descriptions of definitions and properties (`docs.toml`), which become docstrings."""
+@dataclass(frozen=True, slots=True)
+class Descriptions:
+    """Our descriptions of definitions and properties of one version, which become docstrings."""
 
     definitions: dict[str, str]
     properties: dict[str, str]
-    particular: dict[str, dict[str, str]] = msgspec.field(name="properties-of")
+    particular: dict[str, dict[str, str]]
+    examples: frozenset[str]
+    """Values that descriptions show, and that no schema names."""
 
     def of_definition(self, name: str) -> str | None:
         return self.definitions.get(name)
@@ -187,14 +190,48 @@ class Descriptions(msgspec.Struct, frozen=True):
         return next((text for text in particular if text), self.properties.get(name))
 
 
-def load_descriptions(folder: Path) -> Descriptions:
+Words: TypeAlias = dict[str, str | dict[str, str]]
+"""Name → its description, or its descriptions by the version from which each one holds."""
+
+
+class DescriptionFile(msgspec.Struct, frozen=True):
+    """The content of `docs.toml`."""
+
+    definitions: Words
+    properties: Words
+    particular: dict[str, Words] = msgspec.field(name="properties-of")
+    examples: frozenset[str] = frozenset()
+
+    def of_version(self, version: str) -> Descriptions:
+        """Select the descriptions that hold for a version. Extensions count as newer than all revisions."""
+        return Descriptions(
+            _select(self.definitions, version),
+            _select(self.properties, version),
+            {owner: _select(words, version) for owner, words in self.particular.items()},
+            self.examples,
+        )
+
+
+def _select(words: Words, version: str) -> dict[str, str]:
+    chosen = {name: text if isinstance(text, str) else _newest(text, version) for name, text in words.items()}
+    return {name: text for name, text in chosen.items() if text is not None}
+
+
+def _newest(texts: dict[str, str], version: str) -> str | None:
+    return max(((since, text) for since, text in texts.items() if since <= version), default=(None, None))[1]
+
+
+def load_descriptions(folder: Path) -> DescriptionFile:
     """Read `docs.toml`."""
     path = folder / "docs.toml"
     try:
-        descriptions = msgspec.toml.decode(read_text(path), type=Descriptions)
+        descriptions = msgspec.toml.decode(read_text(path), type=DescriptionFile)
     except msgspec.DecodeError as error:
         raise SchemaError(str(path), "", str(error)) from error
-    for table in (descriptions.definitions, descriptions.properties, *descriptions.particular.values()):
-        for name, text in table.items():
-            _check_prose(text, str(path), name)
+    for words in (descriptions.definitions, descriptions.properties, *descriptions.particular.values()):
+        for name, text in words.items():
+            for since, part in {"": text}.items() if isinstance(text, str) else text.items():
+                if since:
+                    check_version(since, str(path))
+                _check_prose(part, str(path), name, *filter(None, [since]))
     return descriptions

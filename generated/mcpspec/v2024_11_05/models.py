@@ -56,7 +56,7 @@ class ClientCapabilities(Model):
     roots: ClientCapabilitiesRoots | MISSING = MISSING
     """Present when the client can list its roots."""
     sampling: dict[str, Any] | MISSING = MISSING
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
 
 
 class CompleteRequestParamsArgument(Model):
@@ -92,7 +92,7 @@ class CompleteResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
 
@@ -102,7 +102,7 @@ Cursor = TypeAliasType("Cursor", str)
 
 
 class Implementation(Model):
-    """Name, version and display details of a client or server program.
+    """Name and version of a client or server program.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -120,7 +120,7 @@ class InitializedNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class InitializedNotification(Model):
@@ -158,7 +158,7 @@ class JSONRPCNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCNotification(Model):
@@ -188,7 +188,7 @@ class LoggingMessageNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     data: Any
     """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
@@ -246,7 +246,7 @@ class NotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class Notification(Model):
@@ -290,7 +290,7 @@ class PaginatedResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
 
@@ -306,7 +306,7 @@ class ProgressNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     progress: float | int
     """Amount done so far, which only grows."""
     progress_token: TypingAnnotated[ProgressToken, Field(alias="progressToken")]
@@ -364,7 +364,7 @@ class ListPromptsResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
@@ -378,7 +378,7 @@ class PromptListChangedNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class PromptListChangedNotification(Model):
@@ -418,7 +418,7 @@ class CancelledNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     reason: str | MISSING = MISSING
     """Reason for the cancellation, as text to log or show."""
     request_id: TypingAnnotated[RequestId, Field(alias="requestId")]
@@ -454,7 +454,7 @@ class JSONRPCError(Model):
 
 
 class RequestParamsMeta(Model):
-    """Additional data about the message or object, under namespaced keys.
+    """Additional data about the message or object.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -470,7 +470,7 @@ class CallToolRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     arguments: dict[str, Any] | MISSING = MISSING
     """Arguments for the tool, by name."""
     name: str
@@ -500,7 +500,7 @@ class GetPromptRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     arguments: dict[str, str] | MISSING = MISSING
     """Values for the arguments of the prompt, by name."""
     name: str
@@ -530,7 +530,7 @@ class InitializeRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     capabilities: ClientCapabilities
     """Optional features that the client supports."""
     client_info: TypingAnnotated[Implementation, Field(alias="clientInfo")]
@@ -562,7 +562,7 @@ class JSONRPCRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCRequest(Model):
@@ -588,7 +588,7 @@ class ListPromptsRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | MISSING = MISSING
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -616,7 +616,7 @@ class ListResourceTemplatesRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | MISSING = MISSING
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -644,7 +644,7 @@ class ListResourcesRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | MISSING = MISSING
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -672,7 +672,7 @@ class ListRootsRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ListRootsRequest(Model):
@@ -698,7 +698,7 @@ class ListToolsRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | MISSING = MISSING
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -726,7 +726,7 @@ class PingRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class PingRequest(Model):
@@ -752,7 +752,7 @@ class ReadResourceRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     uri: str
     """URI to read."""
 
@@ -780,7 +780,7 @@ class RequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class Request(Model):
@@ -814,7 +814,7 @@ class ResourceListChangedNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ResourceListChangedNotification(Model):
@@ -850,7 +850,7 @@ class CompleteRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     argument: CompleteRequestParamsArgument
     """Argument to complete."""
     ref: PromptReference | ResourceReference
@@ -880,7 +880,7 @@ class ResourceUpdatedNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     uri: str
     """URI of the changed resource, which may lie below the one subscribed to."""
 
@@ -906,7 +906,7 @@ class Result(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 EmptyResult = TypeAliasType("EmptyResult", Result)
@@ -914,7 +914,7 @@ EmptyResult = TypeAliasType("EmptyResult", Result)
 
 
 class JSONRPCResponse(Model):
-    """JSON-RPC answer to an earlier request.
+    """JSON-RPC response that carries the result of a request.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -938,7 +938,7 @@ Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
 class Annotations(Model):
-    """Hints about an object: its audience, importance and date.
+    """Hints about an object: its audience and importance.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -956,7 +956,7 @@ class Annotated(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class ImageContent(Model):
@@ -966,7 +966,7 @@ class ImageContent(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     data: str
     """Bytes of the picture, in base64."""
     mime_type: TypingAnnotated[str, Field(alias="mimeType")]
@@ -982,7 +982,7 @@ class Resource(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     description: str | MISSING = MISSING
     """Description of the content of the resource."""
     mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1002,7 +1002,7 @@ class ListResourcesResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     resources: list[Resource]
@@ -1016,7 +1016,7 @@ class ResourceTemplate(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     description: str | MISSING = MISSING
     """Description of the resources that match the template."""
     mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1034,7 +1034,7 @@ class ListResourceTemplatesResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     resource_templates: TypingAnnotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
@@ -1060,7 +1060,7 @@ class ListRootsResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     roots: list[Root]
     """Directories and files on which the server may work."""
 
@@ -1072,7 +1072,7 @@ class RootsListChangedNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class RootsListChangedNotification(Model):
@@ -1122,7 +1122,7 @@ class ServerCapabilitiesResources(Model):
 
 
 class ServerCapabilitiesTools(Model):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -1146,7 +1146,7 @@ class ServerCapabilities(Model):
     resources: ServerCapabilitiesResources | MISSING = MISSING
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | MISSING = MISSING
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class InitializeResult(Model):
@@ -1156,7 +1156,7 @@ class InitializeResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     instructions: str | MISSING = MISSING
@@ -1174,7 +1174,7 @@ class SetLevelRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     level: LoggingLevel
     """Lowest severity to send."""
 
@@ -1202,7 +1202,7 @@ class SubscribeRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     uri: str
     """URI of the resource to watch."""
 
@@ -1230,7 +1230,7 @@ class TextContent(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     text: str
     """The text itself."""
     type: Literal["text"] = constant("text")
@@ -1244,15 +1244,15 @@ class CreateMessageResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     content: TextContent | ImageContent
-    """Output of the model, in one piece or several."""
+    """Output of the model."""
     model: str
     """Model that wrote the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
     stop_reason: TypingAnnotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
 ClientResult = TypeAliasType("ClientResult", TypingAnnotated[Result | CreateMessageResult | ListRootsResult, untagged])
@@ -1266,7 +1266,7 @@ class SamplingMessage(Model):
     """
 
     content: TextContent | ImageContent
-    """Content of the message, in one piece or several."""
+    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
 
@@ -1278,7 +1278,7 @@ class CreateMessageRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     include_context: TypingAnnotated[
         Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
     ] = MISSING
@@ -1349,7 +1349,7 @@ class EmbeddedResource(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     type: Literal["resource"] = constant("resource")
@@ -1363,7 +1363,7 @@ class CallToolResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     content: list[TextContent | ImageContent | EmbeddedResource]
     """Output of the tool, for the model to read."""
     is_error: TypingAnnotated[bool | MISSING, Field(alias="isError")] = MISSING
@@ -1389,7 +1389,7 @@ class GetPromptResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     description: str | MISSING = MISSING
     """Purpose of the prompt."""
     messages: list[PromptMessage]
@@ -1403,7 +1403,7 @@ class ReadResourceResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
 
@@ -1443,7 +1443,7 @@ class ListToolsResult(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     tools: list[Tool]
@@ -1476,7 +1476,7 @@ class ToolListChangedNotificationParams(Model):
     """
 
     meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ToolListChangedNotification(Model):
@@ -1516,7 +1516,7 @@ class UnsubscribeRequestParams(Model):
     """
 
     meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     uri: str
     """URI of the resource to watch no longer."""
 

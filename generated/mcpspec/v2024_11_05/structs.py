@@ -32,11 +32,11 @@ class Annotated(Struct, kw_only=True):
     """
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class Annotations(Struct, kw_only=True):
-    """Hints about an object: its audience, importance and date.
+    """Hints about an object: its audience and importance.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -86,7 +86,7 @@ class CallToolRequestParams(Struct, kw_only=True):
     name: str
     """Tool to run, by its name."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     arguments: dict[str, Any] | UnsetType = UNSET
     """Arguments for the tool, by name."""
 
@@ -100,7 +100,7 @@ class CallToolResult(Struct, kw_only=True):
     content: list[TextContent | ImageContent | EmbeddedResource]
     """Output of the tool, for the model to read."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
     """True if the tool failed; false when absent."""
 
@@ -128,7 +128,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
     request_id: RequestId = field(name="requestId")
     """Identifier of the request to cancel."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     reason: str | UnsetType = UNSET
     """Reason for the cancellation, as text to log or show."""
 
@@ -144,7 +144,7 @@ class ClientCapabilities(Struct, kw_only=True):
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
     """Present when the client can list its roots."""
     sampling: dict[str, Any] | UnsetType = UNSET
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True):
@@ -184,7 +184,7 @@ class CompleteRequestParams(Struct, kw_only=True):
     ref: PromptReference | ResourceReference
     """Prompt or resource template to which the argument belongs."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True):
@@ -208,7 +208,7 @@ class CompleteResult(Struct, kw_only=True):
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class CompleteResultCompletion(Struct, kw_only=True):
@@ -252,7 +252,7 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
@@ -276,15 +276,15 @@ class CreateMessageResult(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent
-    """Output of the model, in one piece or several."""
+    """Output of the model."""
     model: str
     """Model that wrote the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
-    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
 Cursor: TypeAlias = str
@@ -302,7 +302,7 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/get"):
@@ -330,7 +330,7 @@ class GetPromptRequestParams(Struct, kw_only=True):
     name: str
     """Name of the prompt to fetch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     arguments: dict[str, str] | UnsetType = UNSET
     """Values for the arguments of the prompt, by name."""
 
@@ -344,7 +344,7 @@ class GetPromptResult(Struct, kw_only=True):
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     description: str | UnsetType = UNSET
     """Purpose of the prompt."""
 
@@ -362,11 +362,11 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     mime_type: str = field(name="mimeType")
     """Media type of the picture, such as `image/png`."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class Implementation(Struct, kw_only=True):
-    """Name, version and display details of a client or server program.
+    """Name and version of a client or server program.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -406,7 +406,7 @@ class InitializeRequestParams(Struct, kw_only=True):
     protocol_version: str = field(name="protocolVersion")
     """Newest protocol version that the client supports."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class InitializeResult(Struct, kw_only=True):
@@ -422,7 +422,7 @@ class InitializeResult(Struct, kw_only=True):
     server_info: Implementation = field(name="serverInfo")
     """Name and version of the server."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     instructions: str | UnsetType = UNSET
     """Advice for the model on making good use of the server."""
 
@@ -449,7 +449,7 @@ class InitializedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCError(ConstantStruct, kw_only=True):
@@ -502,7 +502,7 @@ class JSONRPCNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCRequest(ConstantStruct, kw_only=True):
@@ -529,11 +529,11 @@ class JSONRPCRequestParams(OpenObject):
 
     __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCResponse(ConstantStruct, kw_only=True):
-    """JSON-RPC answer to an earlier request.
+    """JSON-RPC response that carries the result of a request.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -578,7 +578,7 @@ class ListPromptsRequestParams(Struct, kw_only=True):
     """
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | UnsetType = UNSET
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -592,7 +592,7 @@ class ListPromptsResult(Struct, kw_only=True):
     prompts: list[Prompt]
     """Prompts on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -620,7 +620,7 @@ class ListResourceTemplatesRequestParams(Struct, kw_only=True):
     """
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | UnsetType = UNSET
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -634,7 +634,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """Resource templates on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -662,7 +662,7 @@ class ListResourcesRequestParams(Struct, kw_only=True):
     """
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | UnsetType = UNSET
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -676,7 +676,7 @@ class ListResourcesResult(Struct, kw_only=True):
     resources: list[Resource]
     """Resources on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -705,7 +705,7 @@ class ListRootsRequestParams(OpenObject):
 
     __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ListRootsResult(Struct, kw_only=True):
@@ -717,7 +717,7 @@ class ListRootsResult(Struct, kw_only=True):
     roots: list[Root]
     """Directories and files on which the server may work."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/list"):
@@ -743,7 +743,7 @@ class ListToolsRequestParams(Struct, kw_only=True):
     """
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | UnsetType = UNSET
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -757,7 +757,7 @@ class ListToolsResult(Struct, kw_only=True):
     tools: list[Tool]
     """Tools on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -791,7 +791,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     level: LoggingLevel
     """Severity of the message."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     logger: str | UnsetType = UNSET
     """Part of the server from which the message comes."""
 
@@ -848,7 +848,7 @@ class NotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class PaginatedRequest(Struct, kw_only=True):
@@ -880,7 +880,7 @@ class PaginatedResult(Struct, kw_only=True):
     """
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -909,7 +909,7 @@ class PingRequestParams(OpenObject):
 
     __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/progress"):
@@ -937,7 +937,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
     progress_token: ProgressToken = field(name="progressToken")
     """Token that the request in progress gave for its updates."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     total: float | int | UnsetType = UNSET
     """Total amount to be done, if known."""
 
@@ -998,7 +998,7 @@ class PromptListChangedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class PromptMessage(Struct, kw_only=True):
@@ -1050,7 +1050,7 @@ class ReadResourceRequestParams(Struct, kw_only=True):
     uri: str
     """URI to read."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ReadResourceResult(Struct, kw_only=True):
@@ -1062,7 +1062,7 @@ class ReadResourceResult(Struct, kw_only=True):
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class Request(Struct, kw_only=True):
@@ -1089,11 +1089,11 @@ class RequestParams(OpenObject):
 
     __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class RequestParamsMeta(OpenObject):
-    """Additional data about the message or object, under namespaced keys.
+    """Additional data about the message or object.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -1114,7 +1114,7 @@ class Resource(Struct, kw_only=True):
     uri: str
     """URI of the resource."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     description: str | UnsetType = UNSET
     """Description of the content of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1159,7 +1159,7 @@ class ResourceListChangedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ResourceReference(Struct, kw_only=True, tag_field="type", tag="ref/resource"):
@@ -1185,7 +1185,7 @@ class ResourceTemplate(Struct, kw_only=True):
     uri_template: str = field(name="uriTemplate")
     """Template of the URIs, in the syntax of RFC 6570."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     description: str | UnsetType = UNSET
     """Description of the resources that match the template."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1217,7 +1217,7 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True):
     uri: str
     """URI of the changed resource, which may lie below the one subscribed to."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class Result(OpenObject):
@@ -1228,7 +1228,7 @@ class Result(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 if TYPE_CHECKING:
@@ -1288,7 +1288,7 @@ class RootsListChangedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class SamplingMessage(Struct, kw_only=True):
@@ -1298,7 +1298,7 @@ class SamplingMessage(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent
-    """Content of the message, in one piece or several."""
+    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
 
@@ -1318,7 +1318,7 @@ class ServerCapabilities(Struct, kw_only=True):
     resources: ServerCapabilitiesResources | UnsetType = UNSET
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
@@ -1344,7 +1344,7 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts
     """
@@ -1415,7 +1415,7 @@ class SetLevelRequestParams(Struct, kw_only=True):
     level: LoggingLevel
     """Lowest severity to send."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/subscribe"):
@@ -1443,7 +1443,7 @@ class SubscribeRequestParams(Struct, kw_only=True):
     uri: str
     """URI of the resource to watch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
@@ -1457,7 +1457,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     text: str
     """The text itself."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class TextResourceContents(Struct, kw_only=True):
@@ -1548,7 +1548,7 @@ class ToolListChangedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/unsubscribe"):
@@ -1594,7 +1594,7 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
     uri: str
     """URI of the resource to watch no longer."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 __all__ = [

@@ -55,7 +55,7 @@ class ClientCapabilities(Model):
     roots: ClientCapabilitiesRoots | MISSING = MISSING
     """Present when the client can list its roots."""
     sampling: dict[str, Any] | MISSING = MISSING
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
 
 
 class CompleteRequestParamsArgument(Model):
@@ -91,7 +91,7 @@ class CompleteResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
 
@@ -101,7 +101,7 @@ Cursor = TypeAliasType("Cursor", str)
 
 
 class Implementation(Model):
-    """Name, version and display details of a client or server program.
+    """Name and version of a client or server program.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -119,7 +119,7 @@ class InitializedNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class InitializedNotification(Model):
@@ -157,7 +157,7 @@ class JSONRPCNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCNotification(Model):
@@ -187,7 +187,7 @@ class LoggingMessageNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     data: Any
     """Content of the log message: text or any other JSON value."""
     level: LoggingLevel
@@ -243,7 +243,7 @@ class NotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class Notification(Model):
@@ -287,7 +287,7 @@ class PaginatedResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
 
@@ -303,7 +303,7 @@ class ProgressNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     message: str | MISSING = MISSING
     """Description of the progress, for people."""
     progress: float | int
@@ -363,7 +363,7 @@ class ListPromptsResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
@@ -377,7 +377,7 @@ class PromptListChangedNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class PromptListChangedNotification(Model):
@@ -417,7 +417,7 @@ class CancelledNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     reason: str | MISSING = MISSING
     """Reason for the cancellation, as text to log or show."""
     request_id: Annotated[RequestId, Field(alias="requestId")]
@@ -453,7 +453,7 @@ class JSONRPCError(Model):
 
 
 class RequestParamsMeta(Model):
-    """Additional data about the message or object, under namespaced keys.
+    """Additional data about the message or object.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -469,7 +469,7 @@ class CallToolRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     arguments: dict[str, Any] | MISSING = MISSING
     """Arguments for the tool, by name."""
     name: str
@@ -499,7 +499,7 @@ class GetPromptRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     arguments: dict[str, str] | MISSING = MISSING
     """Values for the arguments of the prompt, by name."""
     name: str
@@ -529,7 +529,7 @@ class InitializeRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     capabilities: ClientCapabilities
     """Optional features that the client supports."""
     client_info: Annotated[Implementation, Field(alias="clientInfo")]
@@ -561,7 +561,7 @@ class JSONRPCRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCRequest(Model):
@@ -596,7 +596,7 @@ class ListPromptsRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | MISSING = MISSING
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -624,7 +624,7 @@ class ListResourceTemplatesRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | MISSING = MISSING
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -652,7 +652,7 @@ class ListResourcesRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | MISSING = MISSING
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -680,7 +680,7 @@ class ListRootsRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ListRootsRequest(Model):
@@ -706,7 +706,7 @@ class ListToolsRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | MISSING = MISSING
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -734,7 +734,7 @@ class PingRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class PingRequest(Model):
@@ -760,7 +760,7 @@ class ReadResourceRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     uri: str
     """URI to read."""
 
@@ -788,7 +788,7 @@ class RequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class Request(Model):
@@ -822,7 +822,7 @@ class ResourceListChangedNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ResourceListChangedNotification(Model):
@@ -858,7 +858,7 @@ class CompleteRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     argument: CompleteRequestParamsArgument
     """Argument to complete."""
     ref: PromptReference | ResourceReference
@@ -888,7 +888,7 @@ class ResourceUpdatedNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     uri: str
     """URI of the changed resource, which may lie below the one subscribed to."""
 
@@ -914,7 +914,7 @@ class Result(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 EmptyResult = TypeAliasType("EmptyResult", Result)
@@ -922,7 +922,7 @@ EmptyResult = TypeAliasType("EmptyResult", Result)
 
 
 class JSONRPCResponse(Model):
-    """JSON-RPC answer to an earlier request.
+    """JSON-RPC response that carries the result of a request.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -964,7 +964,7 @@ Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
 class Annotations(Model):
-    """Hints about an object: its audience, importance and date.
+    """Hints about an object: its audience and importance.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -982,7 +982,7 @@ class AudioContent(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     data: str
     """Bytes of the sound, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
@@ -998,7 +998,7 @@ class ImageContent(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     data: str
     """Bytes of the picture, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
@@ -1014,7 +1014,7 @@ class Resource(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     description: str | MISSING = MISSING
     """Description of the content of the resource."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1034,7 +1034,7 @@ class ListResourcesResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     resources: list[Resource]
@@ -1048,7 +1048,7 @@ class ResourceTemplate(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     description: str | MISSING = MISSING
     """Description of the resources that match the template."""
     mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
@@ -1066,7 +1066,7 @@ class ListResourceTemplatesResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
@@ -1092,7 +1092,7 @@ class ListRootsResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     roots: list[Root]
     """Directories and files on which the server may work."""
 
@@ -1104,7 +1104,7 @@ class RootsListChangedNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class RootsListChangedNotification(Model):
@@ -1154,7 +1154,7 @@ class ServerCapabilitiesResources(Model):
 
 
 class ServerCapabilitiesTools(Model):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -1180,7 +1180,7 @@ class ServerCapabilities(Model):
     resources: ServerCapabilitiesResources | MISSING = MISSING
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | MISSING = MISSING
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class InitializeResult(Model):
@@ -1190,7 +1190,7 @@ class InitializeResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     instructions: str | MISSING = MISSING
@@ -1208,7 +1208,7 @@ class SetLevelRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     level: LoggingLevel
     """Lowest severity to send."""
 
@@ -1236,7 +1236,7 @@ class SubscribeRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     uri: str
     """URI of the resource to watch."""
 
@@ -1264,7 +1264,7 @@ class TextContent(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     text: str
     """The text itself."""
     type: Literal["text"] = constant("text")
@@ -1278,15 +1278,15 @@ class CreateMessageResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     content: TextContent | ImageContent | AudioContent
-    """Output of the model, in one piece or several."""
+    """Output of the model."""
     model: str
     """Model that wrote the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
     stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
 ClientResult = TypeAliasType("ClientResult", Annotated[Result | CreateMessageResult | ListRootsResult, untagged])
@@ -1300,7 +1300,7 @@ class SamplingMessage(Model):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """Content of the message, in one piece or several."""
+    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
 
@@ -1312,7 +1312,7 @@ class CreateMessageRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     include_context: Annotated[Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")] = (
         MISSING
     )
@@ -1382,7 +1382,7 @@ class EmbeddedResource(Model):
     """
 
     annotations: Annotations | MISSING = MISSING
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     type: Literal["resource"] = constant("resource")
@@ -1396,7 +1396,7 @@ class CallToolResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     content: list[TextContent | ImageContent | AudioContent | EmbeddedResource]
     """Output of the tool, for the model to read."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
@@ -1422,7 +1422,7 @@ class GetPromptResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     description: str | MISSING = MISSING
     """Purpose of the prompt."""
     messages: list[PromptMessage]
@@ -1436,7 +1436,7 @@ class ReadResourceResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
 
@@ -1496,7 +1496,7 @@ class ListToolsResult(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     tools: list[Tool]
@@ -1529,7 +1529,7 @@ class ToolListChangedNotificationParams(Model):
     """
 
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ToolListChangedNotification(Model):
@@ -1569,7 +1569,7 @@ class UnsubscribeRequestParams(Model):
     """
 
     meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     uri: str
     """URI of the resource to watch no longer."""
 

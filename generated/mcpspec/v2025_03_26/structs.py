@@ -25,7 +25,7 @@ from mcpspec.support.structs import (
 
 
 class Annotations(Struct, kw_only=True):
-    """Hints about an object: its audience, importance and date.
+    """Hints about an object: its audience and importance.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -49,7 +49,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     mime_type: str = field(name="mimeType")
     """Media type of the sound, such as `audio/wav`."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class BlobResourceContents(Struct, kw_only=True):
@@ -91,7 +91,7 @@ class CallToolRequestParams(Struct, kw_only=True):
     name: str
     """Tool to run, by its name."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     arguments: dict[str, Any] | UnsetType = UNSET
     """Arguments for the tool, by name."""
 
@@ -105,7 +105,7 @@ class CallToolResult(Struct, kw_only=True):
     content: list[TextContent | ImageContent | AudioContent | EmbeddedResource]
     """Output of the tool, for the model to read."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
     """True if the tool failed; false when absent."""
 
@@ -133,7 +133,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
     request_id: RequestId = field(name="requestId")
     """Identifier of the request to cancel."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     reason: str | UnsetType = UNSET
     """Reason for the cancellation, as text to log or show."""
 
@@ -149,7 +149,7 @@ class ClientCapabilities(Struct, kw_only=True):
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
     """Present when the client can list its roots."""
     sampling: dict[str, Any] | UnsetType = UNSET
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True):
@@ -189,7 +189,7 @@ class CompleteRequestParams(Struct, kw_only=True):
     ref: PromptReference | ResourceReference
     """Prompt or resource template to which the argument belongs."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True):
@@ -213,7 +213,7 @@ class CompleteResult(Struct, kw_only=True):
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class CompleteResultCompletion(Struct, kw_only=True):
@@ -257,7 +257,7 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
@@ -281,15 +281,15 @@ class CreateMessageResult(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """Output of the model, in one piece or several."""
+    """Output of the model."""
     model: str
     """Model that wrote the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
-    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
 Cursor: TypeAlias = str
@@ -307,7 +307,7 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     resource: EmbeddedResourceResource
     """Contents of the resource."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/get"):
@@ -335,7 +335,7 @@ class GetPromptRequestParams(Struct, kw_only=True):
     name: str
     """Name of the prompt to fetch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     arguments: dict[str, str] | UnsetType = UNSET
     """Values for the arguments of the prompt, by name."""
 
@@ -349,7 +349,7 @@ class GetPromptResult(Struct, kw_only=True):
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     description: str | UnsetType = UNSET
     """Purpose of the prompt."""
 
@@ -367,11 +367,11 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     mime_type: str = field(name="mimeType")
     """Media type of the picture, such as `image/png`."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class Implementation(Struct, kw_only=True):
-    """Name, version and display details of a client or server program.
+    """Name and version of a client or server program.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -411,7 +411,7 @@ class InitializeRequestParams(Struct, kw_only=True):
     protocol_version: str = field(name="protocolVersion")
     """Newest protocol version that the client supports."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class InitializeResult(Struct, kw_only=True):
@@ -427,7 +427,7 @@ class InitializeResult(Struct, kw_only=True):
     server_info: Implementation = field(name="serverInfo")
     """Name and version of the server."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     instructions: str | UnsetType = UNSET
     """Advice for the model on making good use of the server."""
 
@@ -454,7 +454,7 @@ class InitializedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCError(ConstantStruct, kw_only=True):
@@ -507,7 +507,7 @@ class JSONRPCNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCRequest(ConstantStruct, kw_only=True):
@@ -546,11 +546,11 @@ class JSONRPCRequestParams(OpenObject):
 
     __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class JSONRPCResponse(ConstantStruct, kw_only=True):
-    """JSON-RPC answer to an earlier request.
+    """JSON-RPC response that carries the result of a request.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -621,7 +621,7 @@ class ListPromptsRequestParams(Struct, kw_only=True):
     """
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | UnsetType = UNSET
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -635,7 +635,7 @@ class ListPromptsResult(Struct, kw_only=True):
     prompts: list[Prompt]
     """Prompts on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -663,7 +663,7 @@ class ListResourceTemplatesRequestParams(Struct, kw_only=True):
     """
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | UnsetType = UNSET
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -677,7 +677,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """Resource templates on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -705,7 +705,7 @@ class ListResourcesRequestParams(Struct, kw_only=True):
     """
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | UnsetType = UNSET
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -719,7 +719,7 @@ class ListResourcesResult(Struct, kw_only=True):
     resources: list[Resource]
     """Resources on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -748,7 +748,7 @@ class ListRootsRequestParams(OpenObject):
 
     __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ListRootsResult(Struct, kw_only=True):
@@ -760,7 +760,7 @@ class ListRootsResult(Struct, kw_only=True):
     roots: list[Root]
     """Directories and files on which the server may work."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/list"):
@@ -786,7 +786,7 @@ class ListToolsRequestParams(Struct, kw_only=True):
     """
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     cursor: str | UnsetType = UNSET
     """Position in the list: the `nextCursor` of the previous page."""
 
@@ -800,7 +800,7 @@ class ListToolsResult(Struct, kw_only=True):
     tools: list[Tool]
     """Tools on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -834,7 +834,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     level: LoggingLevel
     """Severity of the message."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     logger: str | UnsetType = UNSET
     """Part of the server from which the message comes."""
 
@@ -891,7 +891,7 @@ class NotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class PaginatedRequest(Struct, kw_only=True):
@@ -923,7 +923,7 @@ class PaginatedResult(Struct, kw_only=True):
     """
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -952,7 +952,7 @@ class PingRequestParams(OpenObject):
 
     __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/progress"):
@@ -980,7 +980,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
     progress_token: ProgressToken = field(name="progressToken")
     """Token that the request in progress gave for its updates."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
     message: str | UnsetType = UNSET
     """Description of the progress, for people."""
     total: float | int | UnsetType = UNSET
@@ -1043,7 +1043,7 @@ class PromptListChangedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class PromptMessage(Struct, kw_only=True):
@@ -1095,7 +1095,7 @@ class ReadResourceRequestParams(Struct, kw_only=True):
     uri: str
     """URI to read."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ReadResourceResult(Struct, kw_only=True):
@@ -1107,7 +1107,7 @@ class ReadResourceResult(Struct, kw_only=True):
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class Request(Struct, kw_only=True):
@@ -1134,11 +1134,11 @@ class RequestParams(OpenObject):
 
     __slots__ = ()
     meta: RequestParamsMeta | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class RequestParamsMeta(OpenObject):
-    """Additional data about the message or object, under namespaced keys.
+    """Additional data about the message or object.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -1159,7 +1159,7 @@ class Resource(Struct, kw_only=True):
     uri: str
     """URI of the resource."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     description: str | UnsetType = UNSET
     """Description of the content of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1204,7 +1204,7 @@ class ResourceListChangedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class ResourceReference(Struct, kw_only=True, tag_field="type", tag="ref/resource"):
@@ -1230,7 +1230,7 @@ class ResourceTemplate(Struct, kw_only=True):
     uri_template: str = field(name="uriTemplate")
     """Template of the URIs, in the syntax of RFC 6570."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
     description: str | UnsetType = UNSET
     """Description of the resources that match the template."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
@@ -1262,7 +1262,7 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True):
     uri: str
     """URI of the changed resource, which may lie below the one subscribed to."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class Result(OpenObject):
@@ -1273,7 +1273,7 @@ class Result(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 if TYPE_CHECKING:
@@ -1333,7 +1333,7 @@ class RootsListChangedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class SamplingMessage(Struct, kw_only=True):
@@ -1343,7 +1343,7 @@ class SamplingMessage(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """Content of the message, in one piece or several."""
+    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
 
@@ -1365,7 +1365,7 @@ class ServerCapabilities(Struct, kw_only=True):
     resources: ServerCapabilitiesResources | UnsetType = UNSET
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
@@ -1391,7 +1391,7 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
@@ -1462,7 +1462,7 @@ class SetLevelRequestParams(Struct, kw_only=True):
     level: LoggingLevel
     """Lowest severity to send."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/subscribe"):
@@ -1490,7 +1490,7 @@ class SubscribeRequestParams(Struct, kw_only=True):
     uri: str
     """URI of the resource to watch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
@@ -1504,7 +1504,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     text: str
     """The text itself."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
+    """Hints about the object: audience and importance."""
 
 
 class TextResourceContents(Struct, kw_only=True):
@@ -1615,7 +1615,7 @@ class ToolListChangedNotificationParams(OpenObject):
 
     __slots__ = ()
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/unsubscribe"):
@@ -1661,7 +1661,7 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
     uri: str
     """URI of the resource to watch no longer."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    """Additional data about the message or object."""
 
 
 __all__ = [

@@ -81,13 +81,13 @@ class ClientCapabilities(Model):
     """
 
     elicitation: dict[str, Any] | MISSING = MISSING
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task."""
+    """Present when the client can ask the user for input."""
     experimental: dict[str, dict[str, Any]] | MISSING = MISSING
     """Features outside the protocol, by name."""
     roots: ClientCapabilitiesRoots | MISSING = MISSING
     """Present when the client can list its roots."""
     sampling: dict[str, Any] | MISSING = MISSING
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
 
 
 class CompleteRequestParamsArgument(Model):
@@ -1019,7 +1019,7 @@ EmptyResult = TypeAliasType("EmptyResult", Result)
 
 
 class JSONRPCResponse(Model):
-    """JSON-RPC answer to an earlier request.
+    """JSON-RPC response that carries the result of a request.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcresponse
     """
@@ -1275,7 +1275,7 @@ class ServerCapabilitiesResources(Model):
 
 
 class ServerCapabilitiesTools(Model):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities
     """
@@ -1301,7 +1301,7 @@ class ServerCapabilities(Model):
     resources: ServerCapabilitiesResources | MISSING = MISSING
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | MISSING = MISSING
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class InitializeResult(Model):
@@ -1391,7 +1391,7 @@ class ElicitRequestParamsRequestedSchema(Model):
 
 
 class ElicitRequestParams(Model):
-    """Question to the user, to be answered in a form or at a URL.
+    """Question to the user that a form shown by the client answers.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
     """
@@ -1473,13 +1473,13 @@ class CreateMessageResult(Model):
     meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     content: TextContent | ImageContent | AudioContent
-    """Output of the model, in one piece or several."""
+    """Output of the model."""
     model: str
     """Model that wrote the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
     stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
-    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
 ClientResult = TypeAliasType(
@@ -1495,7 +1495,7 @@ class SamplingMessage(Model):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """Content of the message, in one piece or several."""
+    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
 
@@ -1609,7 +1609,7 @@ class CallToolResult(Model):
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
     """True if the tool failed; false when absent."""
     structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
-    """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
 
 
 class PromptMessage(Model):
@@ -1733,7 +1733,7 @@ class ToolOutputSchema(Model):
     required: list[str] | MISSING = MISSING
     """Names of the members that must be present."""
     type: Literal["object"] = constant("object")
-    """JSON Schema type of the arguments, always `object`."""
+    """JSON Schema type of the output, always `object`."""
 
 
 class Tool(Model):

@@ -143,7 +143,7 @@ class CallToolResult(Struct, kw_only=True):
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
     """True if the tool failed; false when absent."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
-    """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
@@ -181,13 +181,13 @@ class ClientCapabilities(Struct, kw_only=True):
     """
 
     elicitation: dict[str, Any] | UnsetType = UNSET
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task."""
+    """Present when the client can ask the user for input."""
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
     """Features outside the protocol, by name."""
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
     """Present when the client can list its roots."""
     sampling: dict[str, Any] | UnsetType = UNSET
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True):
@@ -331,7 +331,7 @@ class CreateMessageResult(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """Output of the model, in one piece or several."""
+    """Output of the model."""
     model: str
     """Model that wrote the message."""
     role: Role
@@ -339,7 +339,7 @@ class CreateMessageResult(Struct, kw_only=True):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
-    """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+    """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
 Cursor: TypeAlias = str
@@ -363,7 +363,7 @@ class ElicitRequest(ConstantStruct, kw_only=True, tag_field="method", tag="elici
 
 
 class ElicitRequestParams(Struct, kw_only=True):
-    """Question to the user, to be answered in a form or at a URL.
+    """Question to the user that a form shown by the client answers.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
     """
@@ -671,7 +671,7 @@ class JSONRPCRequestParams(OpenObject):
 
 
 class JSONRPCResponse(ConstantStruct, kw_only=True):
-    """JSON-RPC answer to an earlier request.
+    """JSON-RPC response that carries the result of a request.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcresponse
     """
@@ -1504,7 +1504,7 @@ class SamplingMessage(Struct, kw_only=True):
     """
 
     content: TextContent | ImageContent | AudioContent
-    """Content of the message, in one piece or several."""
+    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
 
@@ -1526,7 +1526,7 @@ class ServerCapabilities(Struct, kw_only=True):
     resources: ServerCapabilitiesResources | UnsetType = UNSET
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
@@ -1552,7 +1552,7 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities
     """
@@ -1830,7 +1830,7 @@ class ToolOutputSchema(OpenObject):
 
     __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the arguments, always `object`."""
+    """JSON Schema type of the output, always `object`."""
     properties: dict[str, dict[str, Any]] | UnsetType = member(name="properties", default=UNSET)
     """Schemas of the members, by name."""
     required: list[str] | UnsetType = member(name="required", default=UNSET)

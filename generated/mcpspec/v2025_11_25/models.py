@@ -75,7 +75,7 @@ class CancelTaskRequestParams(Model):
 
 
 class ClientCapabilitiesElicitation(Model):
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task.
+    """Present when the client can ask the user for input.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
@@ -97,7 +97,7 @@ class ClientCapabilitiesRoots(Model):
 
 
 class ClientCapabilitiesSampling(Model):
-    """Present when the client can generate messages, or, within `tasks`, do so as a task.
+    """Present when the client can generate messages.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
@@ -109,7 +109,7 @@ class ClientCapabilitiesSampling(Model):
 
 
 class ClientCapabilitiesTasksRequestsElicitation(Model):
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task.
+    """Present when the client can ask the user for input as a task.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
@@ -119,7 +119,7 @@ class ClientCapabilitiesTasksRequestsElicitation(Model):
 
 
 class ClientCapabilitiesTasksRequestsSampling(Model):
-    """Present when the client can generate messages, or, within `tasks`, do so as a task.
+    """Present when the client can generate messages as a task.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
@@ -135,9 +135,9 @@ class ClientCapabilitiesTasksRequests(Model):
     """
 
     elicitation: ClientCapabilitiesTasksRequestsElicitation | MISSING = MISSING
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task."""
+    """Present when the client can ask the user for input as a task."""
     sampling: ClientCapabilitiesTasksRequestsSampling | MISSING = MISSING
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages as a task."""
 
 
 class ClientCapabilitiesTasks(Model):
@@ -161,13 +161,13 @@ class ClientCapabilities(Model):
     """
 
     elicitation: ClientCapabilitiesElicitation | MISSING = MISSING
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task."""
+    """Present when the client can ask the user for input."""
     experimental: dict[str, dict[str, Any]] | MISSING = MISSING
     """Features outside the protocol, by name."""
     roots: ClientCapabilitiesRoots | MISSING = MISSING
     """Present when the client can list its roots."""
     sampling: ClientCapabilitiesSampling | MISSING = MISSING
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
     tasks: ClientCapabilitiesTasks | MISSING = MISSING
     """Present when the client can run requests as tasks."""
 
@@ -1384,7 +1384,7 @@ class ServerCapabilitiesResources(Model):
 
 
 class ServerCapabilitiesTasksRequestsTools(Model):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server can run tools as tasks.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
     """
@@ -1400,7 +1400,7 @@ class ServerCapabilitiesTasksRequests(Model):
     """
 
     tools: ServerCapabilitiesTasksRequestsTools | MISSING = MISSING
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server can run tools as tasks."""
 
 
 class ServerCapabilitiesTasks(Model):
@@ -1418,7 +1418,7 @@ class ServerCapabilitiesTasks(Model):
 
 
 class ServerCapabilitiesTools(Model):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
     """
@@ -1446,7 +1446,7 @@ class ServerCapabilities(Model):
     tasks: ServerCapabilitiesTasks | MISSING = MISSING
     """Present when the server can run requests as tasks."""
     tools: ServerCapabilitiesTools | MISSING = MISSING
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class InitializeResult(Model):
@@ -1624,7 +1624,7 @@ TaskStatus = TypeAliasType("TaskStatus", Literal["cancelled", "completed", "fail
 
 
 class CancelTaskResult(Model):
-    """Receiver answers `tasks/cancel`: with the task in 2025-11-25, with a bare acknowledgement in the extension.
+    """Receiver answers `tasks/cancel` with the task.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult
     """
@@ -1849,7 +1849,7 @@ class CallToolResult(Model):
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
     """True if the tool failed; false when absent."""
     structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
-    """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
 
 
 CallToolRequestResult = TypeAliasType("CallToolRequestResult", Annotated[CallToolResult | CreateTaskResult, untagged])
@@ -1903,7 +1903,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledMultiSelectEnumSchemaItems(Model):
@@ -1933,7 +1933,7 @@ class TitledMultiSelectEnumSchema(Model):
     min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
     """Smallest number of choices allowed."""
     title: str | MISSING = MISSING
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
 
@@ -1947,7 +1947,7 @@ class TitledSingleSelectEnumSchemaOneOfItem(Model):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledSingleSelectEnumSchema(Model):
@@ -1963,7 +1963,7 @@ class TitledSingleSelectEnumSchema(Model):
     one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
     """Choices, each with its label."""
     title: str | MISSING = MISSING
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
 
@@ -2069,7 +2069,7 @@ class ToolOutputSchema(Model):
     required: list[str] | MISSING = MISSING
     """Names of the members that must be present."""
     type: Literal["object"] = constant("object")
-    """JSON Schema type of the arguments, always `object`."""
+    """JSON Schema type of the output, always `object`."""
 
 
 class Tool(Model):
@@ -2148,7 +2148,7 @@ class ToolResultContent(Model):
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
     """True if the tool failed; false when absent."""
     structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
-    """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
     tool_use_id: Annotated[str, Field(alias="toolUseId")]
     """Identifier of the tool call that this answers."""
     type: Literal["tool_result"] = constant("tool_result")
@@ -2402,7 +2402,7 @@ class UntitledMultiSelectEnumSchemaItems(Model):
     enum: list[str]
     """Allowed values."""
     type: Literal["string"] = constant("string")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of a choice, always `string`."""
 
 
 class UntitledMultiSelectEnumSchema(Model):
@@ -2424,7 +2424,7 @@ class UntitledMultiSelectEnumSchema(Model):
     title: str | MISSING = MISSING
     """Label of the field in the form."""
     type: Literal["array"] = constant("array")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of the field, always `array`."""
 
 
 MultiSelectEnumSchema = TypeAliasType(

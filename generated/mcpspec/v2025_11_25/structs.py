@@ -145,7 +145,7 @@ class CallToolResult(Struct, kw_only=True):
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
     """True if the tool failed; false when absent."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
-    """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
 
 
 class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/cancel"):
@@ -175,7 +175,7 @@ class CancelTaskRequestParams(Struct, kw_only=True):
 
 
 class CancelTaskResult(Struct, kw_only=True):
-    """Receiver answers `tasks/cancel`: with the task in 2025-11-25, with a bare acknowledgement in the extension.
+    """Receiver answers `tasks/cancel` with the task.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult
     """
@@ -233,19 +233,19 @@ class ClientCapabilities(Struct, kw_only=True):
     """
 
     elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task."""
+    """Present when the client can ask the user for input."""
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
     """Features outside the protocol, by name."""
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
     """Present when the client can list its roots."""
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
     tasks: ClientCapabilitiesTasks | UnsetType = UNSET
     """Present when the client can run requests as tasks."""
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True):
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task.
+    """Present when the client can ask the user for input.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
@@ -267,7 +267,7 @@ class ClientCapabilitiesRoots(Struct, kw_only=True):
 
 
 class ClientCapabilitiesSampling(Struct, kw_only=True):
-    """Present when the client can generate messages, or, within `tasks`, do so as a task.
+    """Present when the client can generate messages.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
@@ -299,13 +299,13 @@ class ClientCapabilitiesTasksRequests(Struct, kw_only=True):
     """
 
     elicitation: ClientCapabilitiesTasksRequestsElicitation | UnsetType = UNSET
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task."""
+    """Present when the client can ask the user for input as a task."""
     sampling: ClientCapabilitiesTasksRequestsSampling | UnsetType = UNSET
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages as a task."""
 
 
 class ClientCapabilitiesTasksRequestsElicitation(Struct, kw_only=True):
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task.
+    """Present when the client can ask the user for input as a task.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
@@ -315,7 +315,7 @@ class ClientCapabilitiesTasksRequestsElicitation(Struct, kw_only=True):
 
 
 class ClientCapabilitiesTasksRequestsSampling(Struct, kw_only=True):
-    """Present when the client can generate messages, or, within `tasks`, do so as a task.
+    """Present when the client can generate messages as a task.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
@@ -1844,7 +1844,7 @@ class ServerCapabilities(Struct, kw_only=True):
     tasks: ServerCapabilitiesTasks | UnsetType = UNSET
     """Present when the server can run requests as tasks."""
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
@@ -1890,11 +1890,11 @@ class ServerCapabilitiesTasksRequests(Struct, kw_only=True):
     """
 
     tools: ServerCapabilitiesTasksRequestsTools | UnsetType = UNSET
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server can run tools as tasks."""
 
 
 class ServerCapabilitiesTasksRequestsTools(Struct, kw_only=True):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server can run tools as tasks.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
     """
@@ -1904,7 +1904,7 @@ class ServerCapabilitiesTasksRequestsTools(Struct, kw_only=True):
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
     """
@@ -2205,7 +2205,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
     """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
@@ -2227,7 +2227,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOfItem(Struct, kw_only=True):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -2245,7 +2245,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     description: str | UnsetType = UNSET
     """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
@@ -2257,7 +2257,7 @@ class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class Tool(Struct, kw_only=True):
@@ -2379,7 +2379,7 @@ class ToolOutputSchema(OpenObject):
 
     __slots__ = ()
     type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the arguments, always `object`."""
+    """JSON Schema type of the output, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
     properties: dict[str, dict[str, Any]] | UnsetType = member(name="properties", default=UNSET)
@@ -2405,7 +2405,7 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
     """True if the tool failed; false when absent."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
-    """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
 
 
 class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
@@ -2528,7 +2528,7 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of the field, always `array`."""
     default: list[str] | UnsetType = UNSET
     """Initially chosen values."""
     description: str | UnsetType = UNSET
@@ -2559,7 +2559,7 @@ class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
     enum: list[str]
     """Allowed values."""
     type: Literal["string"] = constant("string")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of a choice, always `string`."""
 
 
 class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):

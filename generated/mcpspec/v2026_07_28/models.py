@@ -235,7 +235,7 @@ JSONObject = TypeAliasType("JSONObject", dict[str, Any])
 
 
 class ClientCapabilitiesElicitation(Model):
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task.
+    """Present when the client can ask the user for input.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
     """
@@ -247,7 +247,7 @@ class ClientCapabilitiesElicitation(Model):
 
 
 class ClientCapabilitiesSampling(Model):
-    """Present when the client can generate messages, or, within `tasks`, do so as a task.
+    """Present when the client can generate messages.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
     """
@@ -265,7 +265,7 @@ class ClientCapabilities(Model):
     """
 
     elicitation: ClientCapabilitiesElicitation | MISSING = MISSING
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task."""
+    """Present when the client can ask the user for input."""
     experimental: dict[str, JSONObject] | MISSING = MISSING
     """Features outside the protocol, by name."""
     extensions: dict[str, JSONObject] | MISSING = MISSING
@@ -273,7 +273,7 @@ class ClientCapabilities(Model):
     roots: dict[str, Any] | MISSING = MISSING
     """Present when the client can list its roots."""
     sampling: ClientCapabilitiesSampling | MISSING = MISSING
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
 
 
 class JSONRPCNotification(Model):
@@ -999,7 +999,7 @@ class CacheableResult(Model):
     cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
     """Time for which the result may be cached, in milliseconds."""
 
@@ -1015,7 +1015,7 @@ class CompleteResult(Model):
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 class CompleteResultResponse(Model):
@@ -1047,7 +1047,7 @@ class ListPromptsResult(Model):
     prompts: list[Prompt]
     """Prompts on this page."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
     """Time for which the result may be cached, in milliseconds."""
 
@@ -1077,7 +1077,7 @@ class PaginatedResult(Model):
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 class Result(Model):
@@ -1089,7 +1089,7 @@ class Result(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 ClientResult = TypeAliasType("ClientResult", Result)
@@ -1224,7 +1224,7 @@ class ListResourcesResult(Model):
     resources: list[Resource]
     """Resources on this page."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
     """Time for which the result may be cached, in milliseconds."""
 
@@ -1310,7 +1310,7 @@ class ListResourceTemplatesResult(Model):
     resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
     """Resource templates on this page."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
     """Time for which the result may be cached, in milliseconds."""
 
@@ -1376,7 +1376,7 @@ class ServerCapabilitiesResources(Model):
 
 
 class ServerCapabilitiesTools(Model):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
     """
@@ -1404,7 +1404,7 @@ class ServerCapabilities(Model):
     resources: ServerCapabilitiesResources | MISSING = MISSING
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | MISSING = MISSING
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class DiscoverResult(Model):
@@ -1422,7 +1422,7 @@ class DiscoverResult(Model):
     instructions: str | MISSING = MISSING
     """Advice for the model on making good use of the server."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
     """Protocol versions in which the server accepts requests."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
@@ -1556,7 +1556,7 @@ class SubscriptionsListenResult(Model):
     meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
     """Additional data about the message or object, under namespaced keys."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 class SubscriptionsListenResultResponse(Model):
@@ -1647,7 +1647,7 @@ class CallToolResult(Model):
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
     """True if the tool failed; false when absent."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
 
@@ -1677,7 +1677,7 @@ class GetPromptResult(Model):
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 class ReadResourceResult(Model):
@@ -1693,7 +1693,7 @@ class ReadResourceResult(Model):
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
     """Time for which the result may be cached, in milliseconds."""
 
@@ -1707,7 +1707,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledMultiSelectEnumSchemaItems(Model):
@@ -1737,7 +1737,7 @@ class TitledMultiSelectEnumSchema(Model):
     min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
     """Smallest number of choices allowed."""
     title: str | MISSING = MISSING
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
 
@@ -1751,7 +1751,7 @@ class TitledSingleSelectEnumSchemaOneOfItem(Model):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledSingleSelectEnumSchema(Model):
@@ -1767,7 +1767,7 @@ class TitledSingleSelectEnumSchema(Model):
     one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
     """Choices, each with its label."""
     title: str | MISSING = MISSING
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
 
@@ -1890,7 +1890,7 @@ class ListToolsResult(Model):
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     tools: list[Tool]
     """Tools on this page."""
     ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
@@ -2238,7 +2238,7 @@ class UntitledMultiSelectEnumSchemaItems(Model):
     enum: list[str]
     """Allowed values."""
     type: Literal["string"] = constant("string")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of a choice, always `string`."""
 
 
 class UntitledMultiSelectEnumSchema(Model):
@@ -2260,7 +2260,7 @@ class UntitledMultiSelectEnumSchema(Model):
     title: str | MISSING = MISSING
     """Label of the field in the form."""
     type: Literal["array"] = constant("array")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of the field, always `array`."""
 
 
 MultiSelectEnumSchema = TypeAliasType(

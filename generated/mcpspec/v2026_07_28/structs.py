@@ -109,7 +109,7 @@ class CacheableResult(Struct, kw_only=True):
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -159,7 +159,7 @@ class CallToolResult(Struct, kw_only=True):
     content: list[ContentBlock]
     """Output of the tool, for the model to read."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
@@ -217,7 +217,7 @@ class ClientCapabilities(Struct, kw_only=True):
     """
 
     elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task."""
+    """Present when the client can ask the user for input."""
     experimental: dict[str, JSONObject] | UnsetType = UNSET
     """Features outside the protocol, by name."""
     extensions: dict[str, JSONObject] | UnsetType = UNSET
@@ -225,11 +225,11 @@ class ClientCapabilities(Struct, kw_only=True):
     roots: dict[str, Any] | UnsetType = UNSET
     """Present when the client can list its roots."""
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
-    """Present when the client can generate messages, or, within `tasks`, do so as a task."""
+    """Present when the client can generate messages."""
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True):
-    """Present when the client can ask the user for input, or, within `tasks`, do so as a task.
+    """Present when the client can ask the user for input.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
     """
@@ -241,7 +241,7 @@ class ClientCapabilitiesElicitation(Struct, kw_only=True):
 
 
 class ClientCapabilitiesSampling(Struct, kw_only=True):
-    """Present when the client can generate messages, or, within `tasks`, do so as a task.
+    """Present when the client can generate messages.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
     """
@@ -319,7 +319,7 @@ class CompleteResult(Struct, kw_only=True):
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -450,7 +450,7 @@ class DiscoverResult(Struct, kw_only=True):
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     supported_versions: list[str] = field(name="supportedVersions")
     """Protocol versions in which the server accepts requests."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
@@ -626,7 +626,7 @@ class GetPromptResult(Struct, kw_only=True):
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     description: str | UnsetType = UNSET
@@ -964,7 +964,7 @@ class ListPromptsResult(Struct, kw_only=True):
     prompts: list[Prompt]
     """Prompts on this page."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1014,7 +1014,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """Resource templates on this page."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1064,7 +1064,7 @@ class ListResourcesResult(Struct, kw_only=True):
     resources: list[Resource]
     """Resources on this page."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1163,7 +1163,7 @@ class ListToolsResult(Struct, kw_only=True):
     cache_scope: Literal["private", "public"] = field(name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     tools: list[Tool]
     """Tools on this page."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
@@ -1398,7 +1398,7 @@ class PaginatedResult(Struct, kw_only=True):
     """
 
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
@@ -1576,7 +1576,7 @@ class ReadResourceResult(Struct, kw_only=True):
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1819,7 +1819,7 @@ class Result(OpenObject):
 
     __slots__ = ()
     result_type: str = member(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1905,7 +1905,7 @@ class ServerCapabilities(Struct, kw_only=True):
     resources: ServerCapabilitiesResources | UnsetType = UNSET
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks."""
+    """Present when the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
@@ -1931,7 +1931,7 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
-    """Present when the server offers tools, or, within `tasks`, can run them as tasks.
+    """Present when the server offers tools.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
     """
@@ -2058,7 +2058,7 @@ class SubscriptionsListenResult(Struct, kw_only=True):
     meta: SubscriptionsListenResultMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
     result_type: str = field(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 if TYPE_CHECKING:
@@ -2189,7 +2189,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
     """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
@@ -2211,7 +2211,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOfItem(Struct, kw_only=True):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -2229,7 +2229,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     description: str | UnsetType = UNSET
     """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
@@ -2241,7 +2241,7 @@ class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class Tool(Struct, kw_only=True):
@@ -2440,7 +2440,7 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of the field, always `array`."""
     default: list[str] | UnsetType = UNSET
     """Initially chosen values."""
     description: str | UnsetType = UNSET
@@ -2471,7 +2471,7 @@ class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
     enum: list[str]
     """Allowed values."""
     type: Literal["string"] = constant("string")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of a choice, always `string`."""
 
 
 class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):

@@ -422,7 +422,7 @@ class ResultMetaObject(Model):
 
 
 class CancelTaskResult(Model):
-    """Receiver answers `tasks/cancel`: with the task in 2025-11-25, with a bare acknowledgement in the extension.
+    """Server acknowledges `tasks/cancel`.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
@@ -586,7 +586,7 @@ class Result(Model):
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
     result_type: Annotated[str, Field(alias="resultType")]
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 Role = TypeAliasType("Role", Literal["assistant", "user"])
@@ -950,7 +950,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledMultiSelectEnumSchemaItems(Model):
@@ -980,7 +980,7 @@ class TitledMultiSelectEnumSchema(Model):
     min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
     """Smallest number of choices allowed."""
     title: str | MISSING = MISSING
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
 
@@ -994,7 +994,7 @@ class TitledSingleSelectEnumSchemaOneOfItem(Model):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledSingleSelectEnumSchema(Model):
@@ -1010,7 +1010,7 @@ class TitledSingleSelectEnumSchema(Model):
     one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
     """Choices, each with its label."""
     title: str | MISSING = MISSING
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
 
@@ -1243,7 +1243,7 @@ class UntitledMultiSelectEnumSchemaItems(Model):
     enum: list[str]
     """Allowed values."""
     type: Literal["string"] = constant("string")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of a choice, always `string`."""
 
 
 class UntitledMultiSelectEnumSchema(Model):
@@ -1265,7 +1265,7 @@ class UntitledMultiSelectEnumSchema(Model):
     title: str | MISSING = MISSING
     """Label of the field in the form."""
     type: Literal["array"] = constant("array")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of the field, always `array`."""
 
 
 class UntitledSingleSelectEnumSchema(Model):

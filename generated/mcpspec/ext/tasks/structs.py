@@ -115,7 +115,7 @@ class CancelTaskRequestParams(Struct, kw_only=True):
 
 
 class CancelTaskResult(ConstantStruct, kw_only=True):
-    """Receiver answers `tasks/cancel`: with the task in 2025-11-25, with a bare acknowledgement in the extension.
+    """Server acknowledges `tasks/cancel`.
 
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
@@ -893,7 +893,7 @@ class Result(OpenObject):
 
     __slots__ = ()
     result_type: str = member(name="resultType")
-    """Kind of result, such as `complete` or `input_required`; `complete` when absent."""
+    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1249,7 +1249,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     min_items: int | UnsetType = field(name="minItems", default=UNSET)
     """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
@@ -1271,7 +1271,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOfItem(Struct, kw_only=True):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -1289,7 +1289,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     description: str | UnsetType = UNSET
     """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
-    """Label of the field, or of one of its choices."""
+    """Label of the field in the form."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
@@ -1301,7 +1301,7 @@ class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
     const: str
     """Value of the choice."""
     title: str
-    """Label of the field, or of one of its choices."""
+    """Label of the choice."""
 
 
 class Tool(Struct, kw_only=True):
@@ -1431,7 +1431,7 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of the field, always `array`."""
     default: list[str] | UnsetType = UNSET
     """Initially chosen values."""
     description: str | UnsetType = UNSET
@@ -1453,7 +1453,7 @@ class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
     enum: list[str]
     """Allowed values."""
     type: Literal["string"] = constant("string")
-    """JSON Schema type of the field, `array`, with `string` for each item."""
+    """JSON Schema type of a choice, always `string`."""
 
 
 class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):

@@ -78,7 +78,7 @@ MODELS = Backend(
     annotation="Field",
     imports=(
         "pydantic.Field",
-        "pydantic.MISSING",
+        "pydantic_core.MISSING",
         *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel")),
     ),
 )
@@ -99,7 +99,7 @@ def generate_classes(interface: Interface, backend: Backend) -> str:
         warnings.simplefilter("ignore", UserWarning)
         source = generate({**schema, "$defs": visible}, config=_config(backend, interface, data, imports))
     assert isinstance(source, str)
-    return source
+    return source.replace(*_MISSING)
 
 
 def _import_types(node: Any, imports: Mapping[str, str]) -> Any:
@@ -108,6 +108,10 @@ def _import_types(node: Any, imports: Mapping[str, str]) -> Any:
         return node
     path = imports.get(ref_name(node.get("$ref", "")))
     return {"customTypePath": path} if path else map_children(node, lambda child: _import_types(child, imports))
+
+
+_MISSING = ("from pydantic.experimental.missing_sentinel import MISSING\n", "from pydantic_core import MISSING\n")
+"""The import of `MISSING` for Pydantic 2.12, and the one that all versions have without a warning."""
 
 
 def _config(
@@ -124,7 +128,7 @@ def _config(
         input_file_type=InputFileType.JsonSchema,
         output_model_type=backend.output,
         target_python_version=PythonVersion.PY_311,
-        target_pydantic_version=TargetPydanticVersion.V2_14,
+        target_pydantic_version=TargetPydanticVersion.V2_12,
         base_class=backend.base,
         additional_imports=[
             *backend.imports,

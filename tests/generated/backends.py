@@ -79,7 +79,8 @@ def open_members(kind: Any) -> dict[str, Any] | None:
 def type_tree(value: Any) -> Any:
     """Return the names of the types in a decoded value, by member. Both backends must agree on them."""
     import msgspec
-    from pydantic import MISSING, BaseModel
+    from pydantic import BaseModel
+    from pydantic_core import MISSING
 
     if isinstance(value, msgspec.Struct):
         members = {name: getattr(value, name) for name in value.__struct_fields__}

@@ -105,7 +105,7 @@ def test_models_without_pydantic_name_the_extra() -> None:
         "sys.modules['pydantic'] = None\n"
         "try: from mcpspec.v2026_07_28 import models\n"
         "except ModuleNotFoundError as error: found = str(error)\n"
-        "assert \"models needs Pydantic: pip install 'typedmcp[pydantic]'\" in found"
+        "assert \"models needs Pydantic: pip install 'mcpspec[pydantic]'\" in found"
     )
 
 

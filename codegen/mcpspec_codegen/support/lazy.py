@@ -34,7 +34,7 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != "pydantic":
             raise
-        text = f"{name} needs Pydantic: pip install 'typedmcp[pydantic]', or pip install pydantic"
+        text = f"{name} needs Pydantic: pip install 'mcpspec[pydantic]'"
         raise ModuleNotFoundError(text, name=error.name) from error
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 from typing import Annotated as TypingAnnotated
 
-from pydantic import MISSING, BaseModel, ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import core_schema, from_json, to_json, to_jsonable_python
+from pydantic import VERSION, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import MISSING, PydanticSerializationError, core_schema, from_json, to_json, to_jsonable_python
 
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.explain import TypeAccess, decode_error, explain
@@ -35,6 +36,12 @@ __all__ = [
 ]  # fmt: skip
 
 T = TypeVar("T")
+
+_PYDANTIC: Final = tuple(int(part) for part in re.findall(r"\d+", VERSION)[:3])
+_LOSES_MEMBERS: Final = (2, 13) <= _PYDANTIC < (2, 14, 2)
+"""True if Pydantic loses undeclared members of JSON text that are called like an attribute, as in `mime_type`."""
+_BUILDS_ALL: Final = _PYDANTIC >= (2, 14)
+"""True if Pydantic can serialize instances of classes that it has only built as parts of others."""
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
@@ -182,15 +189,26 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     text = bytes(buf) if isinstance(buf, memoryview) else buf
     try:
         _reject_non_finite(text)
-        return cast(T, _adapter(cast(Any, type)).validate_json(text, strict=True))
+        return cast(T, _validate_text(text, _adapter(cast(Any, type))))
     except (ValueError, RecursionError) as error:
         raise decode_error(text, type, _types, error) from error
+
+
+def _validate_text(text: bytes | bytearray | str, adapter: TypeAdapter[Any]) -> Any:
+    if _LOSES_MEMBERS:
+        return adapter.validate_python(_parse(text), strict=True)
+    return adapter.validate_json(text, strict=True)
 
 
 def _reject_non_finite(text: bytes | bytearray | str) -> None:
     """Raise `ValueError` for `NaN` and `Infinity`, which Pydantic accepts and JSON does not have."""
     if _is_in("NaN", text) or _is_in("Infinity", text):
-        from_json(text, allow_inf_nan=False)
+        _parse(text)
+
+
+def _parse(text: bytes | bytearray | str) -> Any:
+    # The parser raises `TypeError` for a string that is not Unicode text.
+    return from_json(text.encode() if isinstance(text, str) else text, allow_inf_nan=False)
 
 
 def _is_in(word: str, text: bytes | bytearray | str) -> bool:
@@ -205,13 +223,40 @@ def encode(value: object) -> bytes:
 
     Raises `ValueError` for NaN and infinity, which JSON does not have.
     """
-    text = to_json(value, by_alias=True, inf_nan_mode="constants")
+    text = _serialize(value, lambda: to_json(value, by_alias=True, inf_nan_mode="constants"))
     try:
         if not (len(text) > LARGE_TEXT and is_surely_finite(value, len(text), _parts)):
             _reject_non_finite(text)
     except ValueError as error:
         raise ValueError("JSON has neither NaN nor infinity") from error
     return text
+
+
+def _serialize(value: object, write: Callable[[], T]) -> T:
+    try:
+        return write()
+    except (PydanticSerializationError, TypeError):
+        if _BUILDS_ALL:
+            raise
+        _complete_classes(value)
+        return write()
+
+
+def _complete_classes(value: object) -> None:
+    """Build the classes of a value and of its parts."""
+    pending: list[object] = [value]
+    done: set[int] = set()
+    while pending:
+        found = pending.pop()
+        if id(found) in done:
+            continue
+        done.add(id(found))
+        if isinstance(found, BaseModel):
+            _complete(type(found))
+        if isinstance(found, (list, tuple)):
+            pending += cast("list[object]", found)
+        else:
+            pending += found.values() if is_object(found) else _parts(found) or ()
 
 
 def _parts(value: object) -> Collection[Any] | None:
@@ -233,4 +278,4 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
-    return to_jsonable_python(value, by_alias=True)
+    return _serialize(value, lambda: to_jsonable_python(value, by_alias=True))

@@ -302,6 +302,6 @@ def _absent_like(params: Any) -> Any:
     """Return the marker for an absent member in the library of these parameters."""
     if isinstance(params, msgspec.Struct):
         return UNSET
-    from pydantic import MISSING
+    from pydantic_core import MISSING
 
     return MISSING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from pydantic import MISSING
+from pydantic_core import MISSING
 
 from mcpspec.v2025_11_25 import structs as structs_2025
 from mcpspec.v2026_07_28 import models, structs

@@ -15,7 +15,7 @@ DOCS := $(VENV)-docs/.dependencies
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test test-all check bump diff schema-check dist-check import-budget figures interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-all check complete bump diff schema-check dist-check import-budget figures interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,10 +37,15 @@ check: $(PROJECT) ## Lint, formats, import contracts, types (mypy and pyright, s
 	$(RUN) -m mypy
 	$(RUN) -m pyright
 	$(RUN) -m mcpspec_codegen check
+	@$(RUN) -m tools.unwritten
 
-bump: $(PROJECT) ## Import a schema: VERSION=2026-07-28 FROM=<path or https URL> [COMMIT=…] [REPIN=1]
+complete: $(PROJECT) ## Fail if a person still has to write something for a revision: words, vectors, facts. A release needs it
+	@$(RUN) -m tools.unwritten --fail
+
+bump: $(PROJECT) ## Import a schema: VERSION=2026-07-28|draft|ext/tasks FROM=<path or https URL> [COMMIT=…] [REPIN=1]
 	@$(call needs,VERSION FROM)
 	$(RUN) -m mcpspec_codegen bump $(VERSION) $(FROM) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
+	@$(RUN) -m tools.unwritten
 
 diff: $(PROJECT) ## Print the changes between two pinned versions: OLD=2025-11-25 NEW=2026-07-28
 	@$(call needs,OLD NEW)

@@ -40,7 +40,7 @@ def patched_schema(version: str) -> tuple[dict[str, Any], str]:
 
     It is upstream's file if available, else ours, which is the same without prose.
     """
-    named = os.environ.get("MCP_OFFICIAL_SCHEMA")
-    path = Path(named, version.replace("/", "-"), "schema.json") if named else SCHEMA / f"{version}.json"
+    official = Path(os.environ.get("MCP_OFFICIAL_SCHEMA", "nowhere"), version.replace("/", "-"), "schema.json")
+    path = official if official.is_file() else SCHEMA / f"{version}.json"
     schema = errata.apply(json.loads(path.read_bytes()), errata.load(SCHEMA), version, str(path))
     return schema, definitions_key(schema)

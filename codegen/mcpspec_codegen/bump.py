@@ -15,7 +15,17 @@ from mcpspec_codegen.diff import describe_changes
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import Schema
 from mcpspec_codegen.pipeline import compile_all, load_interface
-from mcpspec_codegen.source import EXTENSION, Pinned, check_version, format_interface, load, load_pinned, parse, sha256
+from mcpspec_codegen.source import (
+    DRAFT,
+    EXTENSION,
+    Pinned,
+    check_version,
+    format_interface,
+    load,
+    load_pinned,
+    parse,
+    sha256,
+)
 
 __all__ = ["bump", "find_differences"]
 
@@ -28,52 +38,79 @@ _LIMIT_BYTES = 64 << 20
 def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: bool) -> tuple[dict[str, str], str]:
     """Import a schema into the schema folder, and return the regenerated files and a report.
 
-    Raises `SchemaError` for a file whose hash is not the pinned one (unless `repin`), or that cannot be
-    compiled; nothing is written then.
+    Raises `SchemaError` for a file whose hash is not the pinned one (unless `repin`, or for the draft), or that cannot
+    be compiled; nothing is written then.
     """
     check_version(version, "VERSION")
     data = _read(origin)
-    pinned = load_pinned(folder)
-    entry = pinned.get(version, {})
+    entry = load_pinned(folder).get(version, {})
     same = entry.get("upstream_sha256") == sha256(data)
-    if entry and not same and not repin:
+    if entry and not same and not repin and version != DRAFT:
         raise SchemaError(
             origin, "", f"sha256 {sha256(data)} differs from the one pinned for {version}; REPIN=1 accepts it"
         )
     schema = parse(data, origin)
-    text = format_interface(schema)
     with tempfile.TemporaryDirectory() as scratch:
-        draft = Path(scratch) / "schema"
-        shutil.copytree(folder, draft)
-        (draft / f"{version}.json").parent.mkdir(exist_ok=True)
-        (draft / f"{version}.json").write_text(text, encoding="utf-8")
-        pinned[version] = _entry(version, origin, entry, commit, same=same) | {
-            "upstream_sha256": sha256(data),
-            "sha256": sha256(text.encode()),
-        }
-        _write_pinned(draft, pinned)
+        new = Path(scratch) / "schema"
+        shutil.copytree(folder, new)
+        source = _entry(version, origin, entry, commit, same=same)
+        _import(schema, version, new, source | {"upstream_sha256": sha256(data)})
+        notes = [] if same else _update_errata(schema, version, new)
+        removed = _remove_equal_draft(new)
+        notes = removed if removed and version == DRAFT else [*notes, *removed]
         try:
-            files, missing = compile_all(draft)
+            files = compile_all(new)
         except SchemaError as error:
-            raise _with_origin(error, draft, version, origin, schema) from error
-        report = _report(version, folder, draft, missing)
-        shutil.copytree(draft, folder, dirs_exist_ok=True)
+            raise _with_origin(error, new, version, origin, notes) from error
+        report = _report(version, folder, new, notes)
+        _replace(folder, new)
     return files, report
 
 
-def _with_origin(error: SchemaError, draft: Path, version: str, origin: str, schema: Schema) -> SchemaError:
-    """Return an error of the draft as one of the original file, with the errata that might fix it."""
-    file = origin if error.file == str(draft / f"{version}.json") else error.file
-    proposed = "\n".join(_proposals(schema, draft, version))
-    return SchemaError(file, error.pointer, error.reason + (f"\n{proposed}" if proposed else ""))
+def _import(schema: Schema, version: str, folder: Path, entry: dict[str, str]) -> None:
+    """Write a schema without its prose, and pin it."""
+    text = format_interface(schema)
+    path = folder / f"{version}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    _write_pinned(folder, {**load_pinned(folder), version: entry | {"sha256": sha256(text.encode())}})
 
 
-def _proposals(schema: Schema, folder: Path, version: str) -> list[str]:
-    lines: list[str] = []
-    for entry in errata.carry_over(schema, errata.load(folder), version):
-        lines.append(f"errata: {entry['pointer']} has the same defect as in an older revision; consider adding:")
-        lines.append(json.dumps(entry, indent=2))
-    return lines
+def _update_errata(schema: Schema, version: str, folder: Path) -> list[str]:
+    """Carry errata over to a new schema, or remove them from it, and return a line for each change."""
+    entries = errata.load(folder)
+    updated, report = errata.update(entries, schema, version, _predecessor(version, folder))
+    if updated != entries:
+        errata.save(updated, folder)
+    return report
+
+
+def _remove_equal_draft(folder: Path) -> list[str]:
+    """Remove the draft if it equals the newest revision, and return a line that says so."""
+    pinned = load_pinned(folder)
+    newest = _predecessor(DRAFT, folder)
+    if DRAFT not in pinned or newest is None or pinned[DRAFT]["sha256"] != pinned[newest]["sha256"]:
+        return []
+    _write_pinned(folder, {version: entry for version, entry in pinned.items() if version != DRAFT})
+    (folder / f"{DRAFT}.json").unlink()
+    entries = errata.load(folder)
+    if (others := errata.remove_version(entries, DRAFT)) != entries:
+        errata.save(others, folder)
+    return [f"the draft equals {newest}, so there is no package for it"]
+
+
+def _replace(folder: Path, new: Path) -> None:
+    """Replace the schema folder by a new one. Only a schema that is no longer pinned is deleted."""
+    for version in load_pinned(folder).keys() - load_pinned(new).keys():
+        (folder / f"{version}.json").unlink()
+    shutil.copytree(new, folder, dirs_exist_ok=True)
+
+
+def _with_origin(error: SchemaError, new: Path, version: str, origin: str, notes: list[str]) -> SchemaError:
+    """Return an error of the scratch folder as one of the original file, with notes that may explain it."""
+    file = origin if error.file == str(new / f"{version}.json") else error.file
+    remedy = f"nothing was written; if upstream's file is wrong, add the defect for {version} to errata.json"
+    return SchemaError(file, error.pointer, "\n".join([error.reason, *notes, remedy]))
 
 
 def _read(origin: str) -> bytes:
@@ -116,28 +153,27 @@ def _write_pinned(folder: Path, pinned: Pinned) -> None:
     (folder / "PINNED.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
-def _report(version: str, before: Path, after: Path, missing: list[str]) -> str:
+def _report(version: str, before: Path, after: Path, notes: list[str]) -> str:
     """Report the changes against the newest earlier revision, and against the same version as pinned before."""
-    older = _predecessor(version, before)
-    lines: list[str] = []
+    if version not in load_pinned(after):  # a draft that differs from nothing
+        return "\n".join(notes)
     new = load_interface(after, version)
+    older = _predecessor(version, after)
+    lines: list[str] = []
     if older is not None:
-        lines.append(f"{version} against {older}:")
-        lines.append(describe_changes(load_interface(before, older), new) or "no changes\n")
+        lines += [f"{version} against {older}:", describe_changes(load_interface(after, older), new) or "no changes\n"]
     if version in load_pinned(before):
         lines.append(f"{version} against its previous file:")
         lines.append(describe_changes(load_interface(before, version), new) or "no changes\n")
-    schema = next(source.schema for source in load(after) if source.version == version)
-    lines += _proposals(schema, after, version)
-    lines += [f"no description in docs.toml: {name}" for name in missing]
-    return "\n".join(lines)
+    return "\n".join([*lines, *notes])
 
 
 def _predecessor(version: str, folder: Path) -> str | None:
-    known = load_pinned(folder)
+    """Return the newest revision before a version; None for an extension, or for the oldest revision."""
     if version.startswith(EXTENSION):
         return None
-    return max((other for other in known if not other.startswith(EXTENSION) and other < version), default=None)
+    dates = (other for other in load_pinned(folder) if not other.startswith(EXTENSION) and other != DRAFT)
+    return max((other for other in dates if other < version), default=None)
 
 
 def find_differences(folder: Path, official: Path) -> list[str]:

@@ -35,6 +35,8 @@ class Interface:
     """Constants that name the revision or extension."""
     command: str = "make generate"
     """The command that wrote the package."""
+    note: str = ""
+    """A paragraph for the docstring of the package."""
     inherited: Inherited = Inherited("", frozenset(), frozenset())
 
     @property

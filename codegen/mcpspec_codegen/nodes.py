@@ -26,7 +26,6 @@ __all__ = [
     "map_children",
     "pointer_text",
     "ref_name",
-    "resolve_pointer",
     "type_names",
 ]
 
@@ -97,24 +96,6 @@ def ref_name(ref: str) -> str:
 def pointer_text(pointer: Pointer) -> str:
     """Return a pointer as text (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
-
-
-def resolve_pointer(document: Any, text: str) -> tuple[Any, Any]:
-    """Return the container of the value that a JSON pointer leads to, and the key of the value in it.
-
-    Raises `LookupError` if there is no such value.
-    """
-    parts = [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
-    holder: Any = document
-    for part in parts[:-1]:
-        holder = holder[_key(holder, part)]
-    key = _key(holder, parts[-1])
-    holder[key]
-    return holder, key
-
-
-def _key(holder: object, part: str) -> str | int:
-    return int(part) if isinstance(holder, list) else part
 
 
 def check(document: Any, file: str, others: Iterable[str] = ()) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
 from mcpspec_codegen import errata, render
 from mcpspec_codegen.diff import InterfaceTables, read_interface
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.features import check_log_levels, check_name_params, features
+from mcpspec_codegen.features import check_facts, features, find_log_level_gaps, find_name_param_gaps
 from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import MethodDefinition, check_constants, read_error_codes, read_methods
 from mcpspec_codegen.models import MODELS, STRUCTS, find_undocumented
@@ -17,18 +17,16 @@ from mcpspec_codegen.nodes import Schema, pointer_text
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.prose import OfficialProse
-from mcpspec_codegen.source import Source, load, load_descriptions, load_pinned, read_json
+from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
 from mcpspec_codegen.wording import find_contradictions, list_terms
 
-__all__ = ["compile_all", "load_interface"]
-
-_T = TypeVar("_T")
+__all__ = ["Gap", "compile_all", "find_gaps", "load_interface"]
 
 _SUPPORT = Path(__file__).parent / "support"
 
 
-def compile_all(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Compile the files of `mcpspec`; also list the names that have no right description in `docs.toml` yet."""
+def compile_all(folder: Path) -> dict[str, str]:
+    """Compile the files of `mcpspec`."""
     compiler = _Compiler(folder)
     files = {f"mcpspec/support/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_SUPPORT.glob("*.py"))}
     files |= render.distribution(compiler.sources)
@@ -36,23 +34,41 @@ def compile_all(folder: Path) -> tuple[dict[str, str], list[str]]:
     files["mcpspec/__init__.py"] = render.root(compiler.sources)
     if any(source.is_extension for source in compiler.sources):
         files["mcpspec/ext/__init__.py"] = render.extensions(compiler.sources)
-    missing: list[str] = []
-    terms: set[str] = set()  # an extension also uses those of the newest revision
-    revisions: dict[str, tuple[dict[str, bool], dict[str, int]]] = {}
-    for source in compiler.sources:
-        flat = compiler.document(source)
+    documents = [(source, compiler.document(source)) for source in compiler.sources]
+    for source, flat in documents:
         files |= compiler.package(source, flat)
-        if not source.is_extension:
-            revisions[source.version] = compiler.features(source, flat)
-        descriptions = compiler.descriptions.of_version(source.version)
-        terms = list_terms(flat) | (terms if source.is_extension else descriptions.examples)
-        missing += [f"{source.version}: {fault}" for fault in find_contradictions(flat, descriptions, terms)]
-        missing += [f"{source.version}: {name}" for name in find_undocumented(flat["$defs"], descriptions)]
+    revisions = [(source, flat) for source, flat in documents if not source.is_extension]
+    compiler.check_facts(revisions)
     supplement = compiler.supplement
     files["mcpspec/features.py"] = render.features_module(
-        revisions, supplement["name_params"], supplement["log_levels"]
+        {source.version: compiler.features(source, flat) for source, flat in revisions},
+        supplement["name_params"],
+        supplement["log_levels"],
     )
-    return format_files(files), missing
+    return format_files(files)
+
+
+class Gap(NamedTuple):
+    """Something that a person still has to write or to confirm for a version."""
+
+    version: str
+    text: str
+
+
+def find_gaps(folder: Path) -> list[Gap]:
+    """List the gaps of all versions: words, facts of the supplement, and errata that nobody has looked at."""
+    compiler = _Compiler(folder)
+    gaps: list[Gap] = []
+    terms: set[str] = set()  # an extension also uses those of the newest revision
+    for source in compiler.sources:
+        flat, descriptions = compiler.document(source), compiler.descriptions.of_version(source.version)
+        terms = list_terms(flat) | (terms if source.is_extension else descriptions.examples)
+        texts = [f"docs.toml: no description of {name}" for name in find_undocumented(flat["$defs"], descriptions)]
+        texts += [f"docs.toml: no description of {fault}" for fault in find_contradictions(flat, descriptions, terms)]
+        texts += errata.list_unreviewed(compiler.errata, source.version)
+        texts += [] if source.is_extension else compiler.find_inherited_facts(source, flat)
+        gaps += [Gap(source.version, text) for text in texts]
+    return gaps
 
 
 def load_interface(folder: Path, version: str) -> InterfaceTables:
@@ -62,7 +78,9 @@ def load_interface(folder: Path, version: str) -> InterfaceTables:
         if source.version == version:
             flat = compiler.document(source)
             return read_interface(flat, *compiler.methods(source, flat))
-    raise SchemaError(str(folder / "PINNED.json"), pointer_text((version,)), "no such version is pinned")
+    hint = "; `make bump` imports it, and a draft stays only while it differs from the newest revision"
+    reason = "no such version is pinned" + (hint if version == DRAFT else "")
+    raise SchemaError(str(folder / "PINNED.json"), pointer_text((version,)), reason)
 
 
 class _Supplement(TypedDict):
@@ -75,6 +93,11 @@ class _Supplement(TypedDict):
     log_levels: list[str]
     name_params: dict[str, str]
     senders: dict[str, dict[str, list[str]]]
+
+
+_ByRevision: TypeAlias = Literal["error_codes", "features"]
+_BY_REVISION: tuple[_ByRevision, ...] = ("error_codes", "features")
+"""The tables of the supplement in which a revision without an entry has that of the newest earlier revision."""
 
 
 class _Compiler:
@@ -97,7 +120,9 @@ class _Compiler:
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:
         """Read the methods and the error codes of a source."""
         senders = self.supplement["senders"].get(source.version, {})
-        known_codes = {} if source.is_extension else _stated(self.supplement["error_codes"], source.version)
+        known_codes = (
+            {} if source.is_extension else self.supplement["error_codes"][self._stating("error_codes", source)]
+        )
         methods, codes = read_methods(flat, senders, source.file), read_error_codes(flat, known_codes)
         check_constants(methods, codes, source.file)
         descriptions = self.descriptions.of_version(source.version)
@@ -105,11 +130,33 @@ class _Compiler:
         return described, codes
 
     def features(self, source: Source, flat: Schema) -> tuple[dict[str, bool], dict[str, int]]:
-        """Compute features and error codes of a revision. Without an entry in the supplement, it is like the newest."""
+        """Compute features and error codes of a revision."""
         methods, codes = self.methods(source, flat)
-        check_name_params(flat, methods, self.supplement["name_params"], self.supplement_file)
-        check_log_levels(flat, self.supplement["log_levels"], self.supplement_file)
-        return features(flat, methods, _stated(self.supplement["features"], source.version)), codes
+        return features(flat, methods, self.supplement["features"][self._stating("features", source)]), codes
+
+    def check_facts(self, revisions: list[tuple[Source, Schema]]) -> None:
+        """Raise `SchemaError` for a fact in the supplement that no revision confirms."""
+        documents = [(flat, self.methods(source, flat)[0]) for source, flat in revisions]
+        check_facts(documents, self.supplement["name_params"], self.supplement["log_levels"], self.supplement_file)
+
+    def _stating(self, table: _ByRevision, source: Source) -> str:
+        """Return the revision whose entry in the supplement holds for a revision: its own, or the newest before it."""
+        if stating := [version for version in self.supplement[table] if version <= source.version]:
+            return max(stating)
+        reason = f"no entry for {source.version} or an earlier revision; add one"
+        raise SchemaError(self.supplement_file, pointer_text((table,)), reason)
+
+    def find_inherited_facts(self, source: Source, flat: Schema) -> list[str]:
+        """List the facts of the supplement that no person has stated or corrected for a revision."""
+        methods, _ = self.methods(source, flat)
+        lines = [
+            f"no entry in {table}, so that of {older} is used; add one to confirm it"
+            for table in _BY_REVISION
+            if (older := self._stating(table, source)) != source.version
+        ]
+        lines += [f"log_levels lacks {level!r}" for level in find_log_level_gaps(flat, self.supplement["log_levels"])]
+        lines += find_name_param_gaps(flat, methods, self.supplement["name_params"]).values()
+        return [f"supplement.json: {line}" for line in lines]
 
     def package(self, source: Source, flat: Schema) -> dict[str, str]:
         """Render the files of a revision or extension."""
@@ -122,6 +169,7 @@ class _Compiler:
         value = self.supplement["extension_ids"].get(source.version, source.version)
         return Interface(
             title=source.title,
+            note=_DRAFT_NOTE if source.is_draft else "",
             document=flat,
             methods=methods,
             codes=codes,
@@ -130,6 +178,6 @@ class _Compiler:
         )
 
 
-def _stated(entries: dict[str, _T], version: str) -> _T:
-    """Return the entry of a revision, or the newest entry if it has none."""
-    return entries[version] if version in entries else [*entries.values()][-1]
+_DRAFT_NOTE = """\
+Upstream changes the draft without notice, so these types may change in every release. The draft is neither in
+`mcpspec.VERSIONS` nor `mcpspec.LATEST`."""

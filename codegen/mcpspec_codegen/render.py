@@ -15,7 +15,7 @@ from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import TABLES, MethodDefinition
 from mcpspec_codegen.models import Backend, generate_classes
 from mcpspec_codegen.nodes import Schema, ref_name
-from mcpspec_codegen.source import Source
+from mcpspec_codegen.source import DRAFT, Source
 
 __all__ = [
     "distribution",
@@ -52,7 +52,7 @@ def modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str]
             backend.prefix + "methods": _methods_module(interface, backend),
             backend.prefix + "handlers": _handlers_module(interface, backend),
         }
-    init = _package(interface.title, [*found], interface.command)
+    init = _package(interface.title, [*found], interface.command, interface.note)
     return {"__init__": init, **found}
 
 
@@ -104,15 +104,16 @@ def _context(interface: Interface, backend: Backend) -> dict[str, Any]:
     }
 
 
-def _package(title: str, modules: list[str], command: str = "make generate") -> str:
+def _package(title: str, modules: list[str], command: str = "make generate", note: str = "") -> str:
     """Render the `__init__.py` of a package."""
-    return _render("package.py.jinja2", title=title, modules=modules, command=command)
+    return _render("package.py.jinja2", title=title, modules=modules, command=command, note=note)
 
 
 def root(sources: list[Source]) -> str:
     """Render the `__init__.py` of `mcpspec`: the revisions, and the packages in it."""
     modules = dict.fromkeys(source.package.partition("/")[0] for source in sources)
-    return _render("root.py.jinja2", versions=_revisions(sources), modules=list(modules))
+    has_draft = any(source.is_draft for source in sources)
+    return _render("root.py.jinja2", versions=_revisions(sources), modules=list(modules), has_draft=has_draft)
 
 
 def distribution(sources: list[Source]) -> dict[str, str]:
@@ -123,14 +124,19 @@ def distribution(sources: list[Source]) -> dict[str, str]:
 
 
 def _revisions(sources: list[Source]) -> list[str]:
-    return [source.version for source in sources if not source.is_extension]
+    """List the protocol revisions that have a date."""
+    return [source.version for source in sources if not source.is_extension and not source.is_draft]
 
 
 def features_module(
     revisions: dict[str, tuple[dict[str, bool], dict[str, int]]], name_params: dict[str, str], log_levels: list[str]
 ) -> str:
     """Render `features.py`: a record per revision, given its boolean members and error codes, and two tables."""
-    return _render("features.py.jinja2", revisions=revisions, name_params=name_params, log_levels=log_levels)
+    dated = {version: facts for version, facts in revisions.items() if version != DRAFT}
+    return _render(
+        "features.py.jinja2",
+        revisions=dated, draft=revisions.get(DRAFT), name_params=name_params, log_levels=log_levels,
+    )  # fmt: skip
 
 
 def extensions(sources: list[Source]) -> str:

@@ -16,7 +16,7 @@ from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import ANNOTATIONS, Schema, check, map_children, pointer_text
 
 __all__ = [
-    "EXTENSION", "DescriptionFile", "Descriptions", "Pin", "Pinned", "Source",
+    "DRAFT", "EXTENSION", "DescriptionFile", "Descriptions", "Pin", "Pinned", "Source",
     "check_version", "format_interface", "load", "load_descriptions", "load_pinned",
     "parse", "read_json", "read_text", "sha256", "strip",
 ]  # fmt: skip
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 EXTENSION = "ext/"
-"""Prefix of the versions of extensions; all other versions are dates."""
+"""Prefix of the versions of extensions."""
+
+DRAFT = "draft"
+"""The version of upstream's draft. All other revisions are dates, and come before it in order."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EXTENSION_VERSION = re.compile(re.escape(EXTENSION) + r"[a-z][a-z0-9_]*")
@@ -53,7 +56,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A schema to compile: a protocol revision, or an extension (`ext/<name>`)."""
+    """A schema to compile: a protocol revision, upstream's draft, or an extension (`ext/<name>`)."""
 
     version: str
     schema: Schema
@@ -64,18 +67,20 @@ class Source:
         return self.version.startswith(EXTENSION)
 
     @property
+    def is_draft(self) -> bool:
+        return self.version == DRAFT
+
+    @property
     def title(self) -> str:
         """The name for people, such as `MCP 2026-07-28`."""
-        return (
-            f"the MCP extension `{self.version.removeprefix(EXTENSION)}`"
-            if self.is_extension
-            else f"MCP {self.version}"
-        )
+        if self.is_extension:
+            return f"the MCP extension `{self.version.removeprefix(EXTENSION)}`"
+        return "the unstable draft of MCP" if self.is_draft else f"MCP {self.version}"
 
     @property
     def package(self) -> str:
         """The package below `mcpspec`, with slashes."""
-        return self.version if self.is_extension else "v" + self.version.replace("-", "_")
+        return self.version if self.is_extension or self.is_draft else "v" + self.version.replace("-", "_")
 
 
 def sha256(data: bytes) -> str:
@@ -106,15 +111,15 @@ def read_json(path: Path, type: TypeForm[T]) -> T:
 
 
 def check_version(version: str, file: str) -> None:
-    """Raise `SchemaError` for a version that is neither a date nor the name of an extension."""
-    if _EXTENSION_VERSION.fullmatch(version):
+    """Raise `SchemaError` for a version that is neither a date nor the draft nor the name of an extension."""
+    if version == DRAFT or _EXTENSION_VERSION.fullmatch(version):
         return
     try:
         if not _DATE.fullmatch(version):
             raise ValueError(version)
         date.fromisoformat(version)
     except ValueError as error:
-        reason = f"{version!r} is not a version; expected a date such as 2026-07-28, or `{EXTENSION}<name>`"
+        reason = f"{version!r} is not a version; expected a date such as 2026-07-28, `{DRAFT}`, or `{EXTENSION}<name>`"
         raise SchemaError(file, "", reason) from error
 
 
@@ -160,7 +165,7 @@ def _check_prose(text: str, file: str, *at: str) -> None:
 
 
 def load(folder: Path) -> list[Source]:
-    """Read every pinned schema and verify its hash. Revisions come first, oldest first, then extensions."""
+    """Read every pinned schema and verify its hash. Revisions come first, oldest first, then draft and extensions."""
     sources: list[Source] = []
     for version, entry in load_pinned(folder).items():
         path = folder / f"{version}.json"

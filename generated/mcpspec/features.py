@@ -128,7 +128,10 @@ FEATURES: Final[Mapping[str, Features]] = MappingProxyType(
         ),
     }
 )
-"""The features of a revision, by its version, oldest first."""
+"""The features of a revision, by its version, oldest first. The draft is not in it."""
+
+DRAFT: Final[Features | None] = None
+"""The features of upstream's draft. None if this package has no draft, since it equals the newest revision."""
 
 NAME_PARAMS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -151,4 +154,4 @@ LOG_LEVELS: Final = (
 )
 """The levels of log messages, least severe first."""
 
-__all__ = ["FEATURES", "LOG_LEVELS", "NAME_PARAMS", "Features"]
+__all__ = ["DRAFT", "FEATURES", "LOG_LEVELS", "NAME_PARAMS", "Features"]

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mcpspec_codegen import errata
 from mcpspec_codegen.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,8 +43,10 @@ def pinned_versions() -> tuple[str, ...]:
     return tuple(read_json(SCHEMA / "PINNED.json"))
 
 
-NEWEST = max(version for version in pinned_versions() if not version.startswith("ext/"))
-PREVIOUS = max(version for version in pinned_versions() if version < NEWEST)
+NEWEST = "2026-07-28"
+"""The newest revision of the folders that the tests compile. It is fixed, so that a bump does not change the tests."""
+PREVIOUS = "2025-11-25"
+"""The revision before it."""
 
 
 @cache
@@ -80,7 +83,7 @@ def small_folder(folder: Path, content: Schema | bytes) -> Path:
     """Make a schema folder with only a small schema, in place of the newest revision."""
     schema_folder(folder)
     pin(folder, NEWEST, content)
-    entries = [entry for entry in read_json(folder / "errata.json") if "/JSONValue/" in entry["pointer"]]
+    entries = [entry for entry in read_json(folder / "errata.json") if entry["definition"] == "JSONValue"]
     write_json(folder / "errata.json", entries)
     return folder
 
@@ -93,10 +96,20 @@ def schema_folder(folder: Path, *versions: str) -> Path:
     for version in pinned.keys() - set(kept):
         (folder / f"{version}.json").unlink()
     write_json(folder / "PINNED.json", {version: pinned[version] for version in pinned if version in kept})
-    write_json(
-        folder / "errata.json", [entry for entry in read_json(folder / "errata.json") if entry["version"] in kept]
-    )
+    entries = errata.load(folder)
+    for version in {version for entry in entries for version in entry.mentioned} - set(kept):
+        entries = errata.remove_version(entries, version)
+    errata.save(entries, folder)
     return folder
+
+
+def list_in_errata(folder: Path, version: str) -> None:
+    """Add a version to all errata of the newest revision, as for a schema that has the same defects."""
+    entries = read_json(folder / "errata.json")
+    for entry in entries:
+        if NEWEST in entry["versions"]:
+            entry["versions"].append(version)
+    write_json(folder / "errata.json", entries)
 
 
 def pin(folder: Path, version: str, schema: Schema | bytes) -> Path:

@@ -142,8 +142,17 @@ def official() -> Path:
 
 
 def _upstream(official: Path, version: str) -> Json:
-    upstream: Json = read_json(official / version.replace("/", "-") / "schema.json")
+    upstream: Json = read_json(_upstream_path(official, version))
     return upstream
+
+
+def _upstream_path(official: Path, version: str) -> Path:
+    return official / version.replace("/", "-") / "schema.json"
+
+
+def _available(official: Path) -> list[str]:
+    """List the versions that the folder has, oldest first."""
+    return [version for version in pinned_versions() if _upstream_path(official, version).is_file()]
 
 
 def _stands_for_a_schema(above: tuple[str | int, ...]) -> bool:
@@ -170,25 +179,29 @@ def _in_order(node: Json) -> object:
 
 @pytest.mark.parametrize("version", pinned_versions())
 def test_our_schema_is_upstreams_without_prose(version: str, official: Path) -> None:
+    if version not in _available(official):
+        pytest.skip("the folder does not have this version")
     assert _in_order(read_json(SCHEMA / f"{version}.json")) == _in_order(_without_prose(_upstream(official, version)))
 
 
-def test_schema_check_accepts_our_files(official: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert find_differences(SCHEMA, official) == []
-    assert codegen(SCHEMA, Path("nowhere"), "schema-check", str(official)) == 0
+def test_schema_check_accepts_our_files(official: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = schema_folder(tmp_path / "schema", *_available(official))
+    assert find_differences(schema, official) == []
+    assert codegen(schema, Path("nowhere"), "schema-check", str(official)) == 0
     assert capsys.readouterr().out == ""
 
 
 def test_schema_check_names_the_version_that_differs_or_is_missing(
     official: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copied = tmp_path / "official" / NEWEST
+    version = _available(official)[0]
+    copied = tmp_path / "official" / version
     copied.mkdir(parents=True)
-    (copied / "schema.json").write_bytes((official / NEWEST / "schema.json").read_bytes() + b"\n")
-    schema = schema_folder(tmp_path / "schema", NEWEST, "ext/tasks")
+    (copied / "schema.json").write_bytes((official / version / "schema.json").read_bytes() + b"\n")
+    schema = schema_folder(tmp_path / "schema", version, "ext/tasks")
     assert codegen(schema, tmp_path / "output", "schema-check", str(tmp_path / "official")) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert f"{NEWEST}: the sha256 of upstream's file differs from the one in PINNED.json" in lines
+    assert f"{version}: the sha256 of upstream's file differs from the one in PINNED.json" in lines
     assert any(line.startswith("ext/tasks: upstream's file is missing") for line in lines)
 
 
@@ -241,7 +254,7 @@ def _texts(table: dict[str, Json], path: tuple[str, ...] = ()) -> Iterator[tuple
 
 
 def test_our_descriptions_share_no_eight_consecutive_words_with_upstreams(official: Path) -> None:
-    descriptions = [text for version in pinned_versions() for text in _descriptions(_upstream(official, version))]
+    descriptions = [text for version in _available(official) for text in _descriptions(_upstream(official, version))]
     assert len(descriptions) > 1000
     theirs = {run for text in descriptions for run in _runs(text)}
     ours = tomllib.loads((SCHEMA / "docs.toml").read_text(encoding="utf-8"))

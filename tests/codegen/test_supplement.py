@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from tests.codegen.helpers import NEWEST, codegen, newest_schema, pin, read_json, schema_folder, write_json
+from mcpspec_codegen.pipeline import find_gaps
+from tests.codegen.helpers import (
+    NEWEST,
+    Schema,
+    codegen,
+    list_in_errata,
+    newest_schema,
+    pin,
+    read_json,
+    schema_folder,
+    write_json,
+)
 
 _LATER = "2031-05-01"
 
@@ -27,16 +38,43 @@ def test_a_name_parameter_must_be_a_required_parameter_of_its_method(
     assert "supplement.json#/name_params/tools~1call: tools/call does not require the parameter 'title'" in refusal
 
 
-def test_the_log_levels_must_be_those_of_the_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    refusal = _refusal(tmp_path, "log_levels", ["debug", "info"], capsys)
-    assert "supplement.json#/log_levels: expected the levels alert, critical, debug" in refusal
+def test_a_log_level_must_be_one_of_a_revision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = _refusal(tmp_path, "log_levels", ["trace", "debug", "info"], capsys)
+    assert "supplement.json#/log_levels: no revision has the level 'trace'; known: alert, critical, debug" in refusal
 
 
-def test_a_revision_without_an_entry_has_the_features_and_codes_of_the_newest(tmp_path: Path) -> None:
+def test_the_first_revision_must_have_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for table in ("features", "error_codes"):
+        refusal = _refusal(tmp_path / table, table, {"2031-05-01": {}}, capsys)
+        assert f"supplement.json#/{table}: no entry for {NEWEST} or an earlier revision; add one" in refusal
+
+
+def test_a_fact_that_a_later_revision_contradicts_is_a_gap_and_no_error(tmp_path: Path) -> None:
+    """A person has to state the new fact, but a bump must not wait for that."""
+
+    def change(defs: Schema) -> None:
+        defs["LoggingLevel"]["enum"].append("trace")
+        call = defs["CallToolRequestParams"]
+        call["properties"]["tool"] = call["properties"].pop("name")
+        call["required"] = ["tool" if name == "name" else name for name in call["required"]]
+
+    folder = schema_folder(tmp_path / "schema")
+    pin(folder, _LATER, json.dumps(newest_schema(change)).encode())
+    list_in_errata(folder, _LATER)
+    assert codegen(folder, tmp_path / "output", "generate") == 0
+    texts = [gap.text for gap in find_gaps(folder) if gap.version == _LATER]
+    assert "supplement.json: log_levels lacks 'trace'" in texts
+    assert "supplement.json: tools/call does not require the parameter 'name'" in texts
+
+
+def test_a_revision_without_an_entry_has_the_features_and_codes_of_the_one_before(tmp_path: Path) -> None:
     folder = schema_folder(tmp_path / "schema")
     pin(folder, _LATER, json.dumps(newest_schema()).encode())
-    errata = read_json(folder / "errata.json")
-    write_json(folder / "errata.json", [*errata, *({**entry, "version": _LATER} for entry in errata)])
+    list_in_errata(folder, _LATER)
+    supplement = read_json(folder / "supplement.json")
+    for table in ("features", "error_codes"):
+        supplement[table] = {**supplement[table], "2099-01-01": {}}
+    write_json(folder / "supplement.json", supplement)
     assert codegen(folder, tmp_path / "output", "generate") == 0
     scope: dict[str, Any] = {}
     exec((tmp_path / "output/mcpspec/features.py").read_text(encoding="utf-8"), scope)  # noqa: S102  # just generated

@@ -20,10 +20,10 @@ from tests.codegen.helpers import (
     codegen,
     compiled,
     decode,
+    list_in_errata,
     newest_schema,
     pin,
     python,
-    read_json,
     schema_folder,
     small_folder,
     small_schema,
@@ -585,10 +585,8 @@ def test_a_new_message_is_decoded_through_the_unions_of_messages(backend: str, w
 
 def test_a_new_revision_becomes_the_latest_and_the_others_stay(tmp_path: Path) -> None:
     schema, output = schema_folder(tmp_path / "schema"), tmp_path / "output"
-    entries = read_json(schema / "errata.json")
-    later = [{**entry, "version": "2031-05-01"} for entry in entries]
-    (schema / "errata.json").write_text(json.dumps([*entries, *later]), encoding="utf-8")
     pin(schema, "2031-05-01", newest_schema(_add_video_and_its_type))
+    list_in_errata(schema, "2031-05-01")
     assert codegen(schema, output, "generate") == 0
     shown = python(
         output,

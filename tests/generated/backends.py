@@ -12,6 +12,7 @@ from typing import Any
 from typing_extensions import TypeIs
 
 import mcpspec
+from mcpspec import features
 
 __all__ = [
     "BACKENDS",
@@ -28,6 +29,7 @@ __all__ = [
 BACKENDS = ("structs", "models")
 PACKAGES = {
     **{version: "mcpspec.v" + version.replace("-", "_") for version in mcpspec.VERSIONS},
+    **({"draft": "mcpspec.draft"} if features.DRAFT else {}),
     "ext/tasks": "mcpspec.ext.tasks",
 }
 

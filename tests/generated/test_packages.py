@@ -12,10 +12,12 @@ from types import ModuleType
 import pytest
 
 import mcpspec
+from mcpspec import features
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {
     **{version: f"mcpspec.v{version.replace('-', '_')}" for version in mcpspec.VERSIONS},
+    **({"draft": "mcpspec.draft"} if features.DRAFT else {}),
     "ext/tasks": "mcpspec.ext.tasks",
 }
 STRUCT_MODULES = ("structs", "methods", "handlers")
@@ -113,8 +115,10 @@ def test_models_without_pydantic_name_the_extra() -> None:
 
 
 def test_versions_are_all_revisions_oldest_first() -> None:
-    assert mcpspec.VERSIONS == ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+    pinned = json.loads((ROOT / "schema" / "PINNED.json").read_bytes())
+    assert tuple(sorted(version for version in pinned if version[0].isdigit())) == mcpspec.VERSIONS
     assert mcpspec.VERSIONS[-1] == mcpspec.LATEST
+    assert tuple(features.FEATURES) == mcpspec.VERSIONS
 
 
 @pytest.mark.parametrize("version", mcpspec.VERSIONS)

@@ -1,15 +1,31 @@
-"""The values in `tests/vectors` that a definition accepts or rejects: one file for each revision and definition."""
+"""The values in `tests/vectors` that a definition accepts or rejects: one file for each revision and definition.
+
+A revision without a file for a definition has the vectors of the revision before: all of them if the definition did
+not change, else the valid ones that the schema still accepts.
+"""
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
+from jsonschema.validators import validator_for
 
+import mcpspec
+from mcpspec.features import DRAFT
+from tests.official import patched_schema
 from tests.paths import VECTORS
 
-__all__ = ["RejectedValue", "ValidValue", "invalid_values", "minimal_value", "valid_values"]
+__all__ = [
+    "REVISIONS", "RejectedValue", "ValidValue",
+    "definitions_without_vectors", "has_vectors", "invalid_values", "minimal_value", "valid_values",
+]  # fmt: skip
+
+REVISIONS = (*mcpspec.VERSIONS, *([DRAFT.version] if DRAFT else []))
+"""Every revision, oldest first, and the draft if there is one."""
 
 
 class ValidValue(NamedTuple):
@@ -46,9 +62,56 @@ class _Vectors(msgspec.Struct, forbid_unknown_fields=True):
 
 @cache
 def _read(version: str) -> dict[str, _Vectors]:
-    """Read the vectors of a revision by definition."""
+    """Read the vectors of a revision by definition. Without a file, they are those of the revision before."""
     paths = sorted((VECTORS / version).glob("*.json"))
-    return {path.stem: msgspec.json.decode(path.read_bytes(), type=_Vectors) for path in paths}
+    own = {path.stem: msgspec.json.decode(path.read_bytes(), type=_Vectors) for path in paths}
+    if (older := _OLDER.get(version)) is None:
+        return own
+    missing = [name for name in _definitions(version) if name not in own and name in _read(older)]
+    return own | {name: _inherited(version, older, name) for name in missing}
+
+
+_OLDER = {newer: older for older, newer in pairwise(REVISIONS)}
+
+
+def _definitions(version: str) -> dict[str, Any]:
+    schema, key = patched_schema(version)
+    definitions: dict[str, Any] = schema[key]
+    return definitions
+
+
+def _inherited(version: str, older: str, name: str) -> _Vectors:
+    """Return the vectors of an older revision that still hold for a definition."""
+    vectors = _read(older)[name]
+    if _with_references(version, name) == _with_references(older, name):
+        return vectors
+    schema, key = patched_schema(version)
+    validator = validator_for(schema)({**schema, "$ref": f"#/{key}/{name}"})
+    return _Vectors(
+        valid={case: text for case, text in vectors.valid.items() if validator.is_valid(msgspec.json.decode(text))}
+    )
+
+
+def _with_references(version: str, name: str) -> dict[str, Any]:
+    """Return a definition, and all definitions that it refers to."""
+    definitions = _definitions(version)
+    found: dict[str, Any] = {}
+    todo = [name]
+    while todo:
+        if (next := todo.pop()) not in found:
+            found[next] = definitions[next]
+            todo += re.findall(r'"#/[$\w]+/(\w+)"', msgspec.json.encode(definitions[next]).decode())
+    return found
+
+
+def definitions_without_vectors(version: str) -> list[str]:
+    """List the definitions of a revision without a valid vector."""
+    return [name for name in _definitions(version) if not has_vectors(version, name)]
+
+
+def has_vectors(version: str, definition: str) -> bool:
+    """Return whether a definition has a valid vector."""
+    return definition in _read(version) and bool(_read(version)[definition].valid)
 
 
 def valid_values(version: str) -> list[ValidValue]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.codegen.helpers import NEWEST, codegen, newest_schema, pin, read_json, write_json
+from tests.codegen.helpers import NEWEST, codegen, list_in_errata, newest_schema, pin
 from tests.interop.peers import COMMAND, SERVER, Peer, printed, scenario
 from tests.listening import listening
 from tests.paths import ROOT
@@ -35,9 +35,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("later")
     schema = shutil.copytree(ROOT / "schema", folder / "schema")
     pin(schema, LATER, json.dumps(newest_schema()).encode())
-    errata = read_json(schema / "errata.json")
-    again = [{**entry, "version": LATER} for entry in errata if entry["version"] == NEWEST]
-    write_json(schema / "errata.json", [*errata, *again])
+    list_in_errata(schema, LATER)
     assert codegen(schema, folder / "generated", "generate") == 0
     runtime = folder / "runtime"
     shutil.copytree(ROOT / "runtime", runtime, ignore=shutil.ignore_patterns("__pycache__"))

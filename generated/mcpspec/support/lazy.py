@@ -42,4 +42,4 @@ def load_revision(version: str, versions: Sequence[str]) -> ModuleType:
     """Import the package of a revision. Raises `LookupError` for an unknown one."""
     if version not in versions:
         raise LookupError(f"unknown revision {version!r}; known: {', '.join(versions)}")
-    return import_module("mcpspec.v" + version.replace("-", "_"))
+    return import_module("mcpspec." + ("v" + version.replace("-", "_") if version[0].isdigit() else version))

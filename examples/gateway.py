@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import mcpspec
 import typedmcp
 from typedmcp import Client, Context
 from typedmcp.dialect import methods, structs
@@ -64,8 +63,8 @@ async def connect_remote(_: Gateway) -> AsyncGenerator[dict[str, Client]]:
     async with AsyncExitStack() as stack:
         remote = await stack.enter_async_context(typedmcp.connect([sys.executable, __file__, "remote"]))
         clients = {remote.revision: remote}
-        for revision in {*mcpspec.VERSIONS} - {remote.revision}:
-            converting = typedmcp.ServerConfig(ConvertingHandler(remote), name="gateway")
+        converting = typedmcp.ServerConfig(ConvertingHandler(remote), name="gateway")
+        for revision in {*converting.revisions} - {remote.revision}:
             client = typedmcp.connect(converting, revisions=[revision])
             clients[revision] = await stack.enter_async_context(client)
         yield clients

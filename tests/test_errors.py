@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-import mcpspec
 import typedmcp
-from mcpspec.features import FEATURES
+from typedmcp.revisions.features import FEATURES, SUPPORTED
 
 
-@pytest.mark.parametrize("revision", mcpspec.VERSIONS)
+@pytest.mark.parametrize("revision", SUPPORTED)
 def test_an_error_has_a_code_that_its_revision_defines(revision: str) -> None:
     codes = FEATURES[revision].error_codes
     missing_resource = typedmcp.ResourceNotFoundError("file:///none").wire_code(revision)

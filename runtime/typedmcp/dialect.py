@@ -1,19 +1,32 @@
 """The dialect: the protocol revision whose types handlers and clients use.
 
-A newer revision only adds types to `mcpspec`. To move the dialect, change the import of `_revision`.
+A newer revision, or the draft, only adds types to `mcpspec`. To move the dialect, change the import of `_revision`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from mcpspec import v2026_07_28 as _revision
+from mcpspec.features import DRAFT, FEATURES, Features
 
-__all__ = ["handlers", "methods", "models", "models_handlers", "structs"]
+__all__ = ["SPOKEN", "handlers", "methods", "models", "models_handlers", "structs"]
 
 handlers = _revision.handlers
 methods = _revision.methods
 structs = _revision.structs
+
+
+def _spoken() -> Iterator[Features]:
+    yield from (features for version, features in FEATURES.items() if version <= methods.PROTOCOL_VERSION)
+    if DRAFT is not None and DRAFT.version == methods.PROTOCOL_VERSION:
+        yield DRAFT
+
+
+SPOKEN: Final[Mapping[str, Features]] = MappingProxyType({features.version: features for features in _spoken()})
+"""The features of the revisions that the runtime speaks, oldest first: the dialect and all dates before it."""
 
 if TYPE_CHECKING:
     models = _revision.models

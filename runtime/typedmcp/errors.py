@@ -32,8 +32,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from mcpspec.features import FEATURES
 from mcpspec.support.errors import DecodeError
+from typedmcp.dialect import SPOKEN
 
 __all__ = [
     "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
@@ -43,8 +43,8 @@ __all__ = [
     "UsageError",
 ]  # fmt: skip
 
-_CODES: Final = {name: code for features in FEATURES.values() for name, code in features.error_codes.items()}
-"""The error codes of all revisions by their names; the newest revision that has a name defines its code."""
+_CODES: Final = {name: code for features in SPOKEN.values() for name, code in features.error_codes.items()}
+"""The error codes of all spoken revisions by their names; the newest revision that has a name defines its code."""
 
 PARSE_ERROR: Final = _CODES["PARSE_ERROR"]
 INVALID_REQUEST: Final = _CODES["INVALID_REQUEST"]
@@ -187,7 +187,7 @@ class ResourceNotFoundError(InvalidParamsError):
 
     def wire_code(self, revision: str) -> int:
         """Return the code of this error on a revision: its own if the revision has one, else "invalid params"."""
-        return FEATURES[revision].error_codes.get("RESOURCE_NOT_FOUND", self.code)
+        return SPOKEN[revision].error_codes.get("RESOURCE_NOT_FOUND", self.code)
 
 
 class MissingCapabilityError(RemoteError):
@@ -201,7 +201,7 @@ class MissingCapabilityError(RemoteError):
 
     def wire_code(self, revision: str) -> int:
         """Return the code of this error on a revision: its own if the revision has one, else "invalid request"."""
-        return FEATURES[revision].error_codes.get("MISSING_REQUIRED_CLIENT_CAPABILITY", INVALID_REQUEST)
+        return SPOKEN[revision].error_codes.get("MISSING_REQUIRED_CLIENT_CAPABILITY", INVALID_REQUEST)
 
 
 class UnsupportedVersionError(RemoteError):

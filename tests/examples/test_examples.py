@@ -13,11 +13,11 @@ from urllib.request import urlopen
 
 import pytest
 
-import mcpspec
 import typedmcp
 from tests.examples.running import EXAMPLES, output, run, serving
 from tests.redis_server import redis_server
 from typedmcp import text_of
+from typedmcp.revisions.features import SUPPORTED
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ def test_the_weather_client_calls_the_weather_server_over_http() -> None:
         assert output("weather_client.py", f"{url}/mcp") == WEATHER
 
 
-@pytest.mark.parametrize("revision", mcpspec.VERSIONS)
+@pytest.mark.parametrize("revision", SUPPORTED)
 def test_the_weather_server_serves_clients_of_every_revision(revision: str) -> None:
     async def main() -> None:
         command = [sys.executable, str(EXAMPLES / "weather.py")]

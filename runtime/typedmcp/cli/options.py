@@ -8,11 +8,11 @@ from typing import Annotated, TypeAlias, TypeVar
 
 from cyclopts import Group, Parameter
 
-from mcpspec import VERSIONS
 from typedmcp.cli.output import print_json
 from typedmcp.cli.status import CommandExit, suggest_names
 from typedmcp.errors import RemoteError
 from typedmcp.protocol.notifications import LogLevel
+from typedmcp.revisions.features import SUPPORTED
 
 __all__ = [
     "CommonOptions", "Output", "Pairs", "Target", "await_result", "check_output", "describe_unknown",
@@ -56,9 +56,9 @@ class CommonOptions:
         tuple[str, ...],
         Parameter(negative=(), show_default=False, help="A header for a URL, 'Name: value'. Can be repeated."),
     ] = ()
-    revision: Annotated[str | None, Parameter(choices=VERSIONS, help="Speak only this revision of the protocol.")] = (
-        None
-    )
+    revision: Annotated[
+        str | None, Parameter(choices=SUPPORTED[::-1], help="Speak only this revision of the protocol.")
+    ] = None
     log_level: Annotated[LogLevel, Parameter(help="Show the server's log messages of this level and above.")] = "info"
 
 

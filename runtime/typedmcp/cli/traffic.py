@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from mcpspec import LATEST, VERSIONS, revision
+from mcpspec import VERSIONS, revision
+from mcpspec.features import FEATURES
 from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.structs import from_builtins
@@ -60,7 +61,7 @@ class TrafficChecker:
         module = revision(version)
         self._types: Any = module.structs
         self._methods: Mapping[str, _Record] = module.methods.METHODS
-        self._task_methods: Mapping[str, _Record] = _load_task_methods() if version == LATEST else {}
+        self._task_methods: Mapping[str, _Record] = _load_task_methods() if FEATURES[version].has_input_requests else {}
         self._result: Any = getattr(self._types, "JSONRPCResultResponse", None) or self._types.JSONRPCResponse
         self._error: Any = getattr(self._types, "JSONRPCErrorResponse", None) or self._types.JSONRPCError
         self._open: dict[_RequestKey, list[_Record | None]] = {}

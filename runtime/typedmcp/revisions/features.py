@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 import mcpspec
-from mcpspec.features import FEATURES, Features
+from mcpspec.features import Features
 from typedmcp import dialect
 
 __all__ = [
@@ -22,7 +22,10 @@ __all__ = [
 DIALECT: Final[str] = dialect.methods.PROTOCOL_VERSION
 """The revision that handlers and clients are written in."""
 
-SUPPORTED: Final = tuple(reversed(mcpspec.VERSIONS[: mcpspec.VERSIONS.index(DIALECT) + 1]))
+FEATURES: Final = dialect.SPOKEN
+"""The features of each supported revision, oldest first."""
+
+SUPPORTED: Final = tuple(reversed([*FEATURES]))
 """The revisions that the runtime speaks, newest first: the dialect and all older ones."""
 
 MODERN: Final = tuple(version for version in SUPPORTED if FEATURES[version].is_modern)

@@ -16,12 +16,12 @@ FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 class Greeter:
     def list_tools(self, params: structs.PaginatedRequestParams, ctx: typedmcp.Context) -> structs.ListToolsResult:
-        return structs.ListToolsResult(tools=[TOOL], ttl_ms=0, cache_scope="public", result_type="complete")
+        return structs.ListToolsResult(tools=[TOOL])
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
         answer = await ctx.elicit("What is your name?", FORM)
         name = answer.content["name"] if answer.content else "stranger"
-        return structs.CallToolResult(content=[structs.TextContent(text=f"Hello, {name}!")], result_type="complete")
+        return structs.CallToolResult(content=[structs.TextContent(text=f"Hello, {name}!")])
 
 
 async def main() -> None:

@@ -15,12 +15,12 @@ class Weather(handlers.ServerStub[None]):
         schema = structs.ToolInputSchema()
         schema["properties"] = {"city": {"type": "string"}}
         tool = structs.Tool(name="get_weather", input_schema=schema)
-        return structs.ListToolsResult(tools=[tool], result_type="complete", ttl_ms=60_000, cache_scope="public")
+        return structs.ListToolsResult(tools=[tool], ttl_ms=60_000, cache_scope="public")
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: None) -> structs.CallToolResult:
         city = params.arguments["city"] if params.arguments is not structs.UNSET else "nowhere"
         text = structs.TextContent(text=f"12 degrees in {city}")
-        return structs.CallToolResult(content=[text], result_type="complete")
+        return structs.CallToolResult(content=[text])
 
 
 async def main() -> None:

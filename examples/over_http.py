@@ -13,11 +13,11 @@ TOOL = structs.Tool(name="greet", input_schema=structs.ToolInputSchema())
 
 class Greeter:
     def list_tools(self, params: structs.PaginatedRequestParams, ctx: typedmcp.Context) -> structs.ListToolsResult:
-        return structs.ListToolsResult(tools=[TOOL], ttl_ms=0, cache_scope="public", result_type="complete")
+        return structs.ListToolsResult(tools=[TOOL])
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
         await ctx.progress(1, total=2)  # this makes the response an event stream
-        return structs.CallToolResult(content=[structs.TextContent(text="Hello!")], result_type="complete")
+        return structs.CallToolResult(content=[structs.TextContent(text="Hello!")])
 
 
 async def main() -> None:

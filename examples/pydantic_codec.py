@@ -30,7 +30,7 @@ ORDER = models.Tool(
 
 class Shop(models_handlers.ServerStub[Context]):
     async def list_tools(self, params: models.PaginatedRequestParams, ctx: Context) -> models.ListToolsResult:
-        return models.ListToolsResult(tools=[ORDER], ttl_ms=60_000, cache_scope="public", result_type="complete")
+        return models.ListToolsResult(tools=[ORDER], ttl_ms=60_000, cache_scope="public")
 
     async def call_tool(self, params: models.CallToolRequestParams, ctx: Context) -> models.CallToolResult:
         try:
@@ -42,7 +42,7 @@ class Shop(models_handlers.ServerStub[Context]):
 
 def text_result(text: str, **members: Any) -> models.CallToolResult:
     content = models.TextContent(type="text", text=text)
-    return models.CallToolResult(content=[content], result_type="complete", **members)
+    return models.CallToolResult(content=[content], **members)
 
 
 async def main() -> None:

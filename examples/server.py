@@ -9,13 +9,13 @@ GREET = structs.Tool(name="greet", input_schema=structs.from_builtins(SCHEMA, st
 
 class Greeter(handlers.ServerStub[Context]):
     async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> structs.ListToolsResult:
-        return structs.ListToolsResult(tools=[GREET], ttl_ms=0, cache_scope="public", result_type="complete")
+        return structs.ListToolsResult(tools=[GREET])
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
         arguments = params.arguments or {}
         await ctx.log("info", f"greeting a client that speaks {ctx.revision}")
         greeting = structs.TextContent(text=f"Hello, {arguments['name']}!")
-        return structs.CallToolResult(content=[greeting], result_type="complete")
+        return structs.CallToolResult(content=[greeting])
 
 
 if __name__ == "__main__":

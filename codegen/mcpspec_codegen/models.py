@@ -245,13 +245,14 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
     owners = list_owners(name, defs)
     doc = prose.of_definition(name) or (prose.of_property(owners, extra["origin"][1]) if "origin" in extra else None)
     tag = _tag(extra)
+    constants = {**extra.get("defaults", {}), **extra.get("constants", {})}
     annotated = _CLASHING if "Annotated" in defs else "Annotated"
     return {
         "name": name,
         "kind": extra["kind"],
         "closed": extra.get("closed", False),
         "tag": tag,
-        "constants": [wire for wire in extra.get("constants", {}) if tag is None or wire != tag["wire"]],
+        "constants": [wire for wire in constants if tag is None or wire != tag["wire"]],
         "annotated": annotated,
         "doc": doc,
         "reference": prose.reference(owners[-1]),
@@ -262,7 +263,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
                 "wire": wire,
                 "doc": prose.of_property(owners, wire),
                 "required": wire in node.get("required", []),
-                "constant": repr(extra["constants"][wire]) if wire in extra["constants"] else None,
+                "constant": repr(constants[wire]) if wire in constants else None,
                 **_annotation(node["properties"][wire], backend, annotated, wire if wire != attribute else None),
             }
             for wire, attribute in extra.get("names", {}).items()

@@ -7,6 +7,7 @@ flat (a property is a reference, a scalar, or a list, map or union of these), an
   trying its members) or `alias` (everything else);
 - `tag`: the constant property by which unions recognise a record, `[name, value]`;
 - `names`: property → attribute name; `constants`: property → value; `closed`: no other members allowed;
+- `defaults`: property → the value that constructors fill in (`defaults.py`);
 - `origin`: the `[definition, property]` at which an inline type occurs.
 """
 

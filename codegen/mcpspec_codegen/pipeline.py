@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
 from mcpspec_codegen import errata, render
+from mcpspec_codegen.defaults import Defaults, add_defaults, check_defaults
 from mcpspec_codegen.diff import InterfaceTables, read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.features import check_facts, features, find_log_level_gaps, find_name_param_gaps
@@ -40,6 +41,7 @@ def compile_all(folder: Path) -> dict[str, str]:
     revisions = [(source, flat) for source, flat in documents if not source.is_extension]
     compiler.check_facts(revisions)
     supplement = compiler.supplement
+    check_defaults([flat for _, flat in documents], supplement["constructor_defaults"], compiler.supplement_file)
     files["mcpspec/features.py"] = render.features_module(
         {source.version: compiler.features(source, flat) for source, flat in revisions},
         supplement["name_params"],
@@ -87,6 +89,7 @@ class _Supplement(TypedDict):
     """The content of `supplement.json`, by version: facts that no schema states."""
 
     alternative_results: dict[str, dict[str, list[str]]]
+    constructor_defaults: Defaults
     error_codes: dict[str, dict[str, int]]
     extension_ids: dict[str, str]
     features: dict[str, dict[str, bool]]
@@ -115,7 +118,8 @@ class _Compiler:
     def document(self, source: Source) -> Schema:
         """Apply the errata of a source, and normalise it."""
         patched = errata.apply(source.schema, self.errata, source.version, source.file)
-        return normalise(patched, source.file, self.supplement["alternative_results"].get(source.version, {}))
+        flat = normalise(patched, source.file, self.supplement["alternative_results"].get(source.version, {}))
+        return add_defaults(flat, self.supplement["constructor_defaults"])
 
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:
         """Read the methods and the error codes of a source."""

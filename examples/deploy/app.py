@@ -11,14 +11,14 @@ TOOL = structs.Tool(name="count", description="Count to five, twice a second", i
 
 class Clock:
     def list_tools(self, params: structs.PaginatedRequestParams, ctx: typedmcp.Context) -> structs.ListToolsResult:
-        return structs.ListToolsResult(tools=[TOOL], ttl_ms=0, cache_scope="public", result_type="complete")
+        return structs.ListToolsResult(tools=[TOOL])
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
         for number in range(5):
             await ctx.progress(number + 1, total=5)
             await asyncio.sleep(0.5)
         text = structs.TextContent(text=f"worker {os.getpid()} counted to five")
-        return structs.CallToolResult(content=[text], result_type="complete")
+        return structs.CallToolResult(content=[text])
 
 
 app = typedmcp.asgi(

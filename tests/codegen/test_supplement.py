@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from mcpspec_codegen.defaults import Defaults, add_defaults
+from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.pipeline import find_gaps
 from tests.codegen.helpers import (
     NEWEST,
@@ -80,3 +82,65 @@ def test_a_revision_without_an_entry_has_the_features_and_codes_of_the_one_befor
     exec((tmp_path / "output/mcpspec/features.py").read_text(encoding="utf-8"), scope)  # noqa: S102  # just generated
     newest, later = scope["FEATURES"][NEWEST], scope["FEATURES"][_LATER]
     assert later._replace(version=NEWEST) == newest
+
+
+# Defaults of constructors
+
+
+@pytest.mark.parametrize(
+    ("entry", "cause"),
+    [
+        ({"Sound": {"hz": 1}}, "Sound/hz: there is no definition `Sound`, in any version"),
+        ({"Result": {"kind": "x"}}, "Result/kind: `Result` requires no member `kind`, in any version"),
+        ({"CallToolResult": {"isError": False}}, "isError: `CallToolResult` requires no member `isError`"),
+        ({"CacheableResult": {"ttlMs": "0"}}, "ttlMs: '0' does not fit `CacheableResult.ttlMs`, in any version"),
+        ({"CacheableResult": {"ttlMs": True}}, "ttlMs: True does not fit `CacheableResult.ttlMs`"),
+        ({"CacheableResult": {"ttlMs": -1}}, "ttlMs: -1 does not fit `CacheableResult.ttlMs`"),
+        ({"CacheableResult": {"cacheScope": "secret"}}, "'secret' does not fit `CacheableResult.cacheScope`"),
+        ({"TextContent": {"type": "image"}}, "'image' does not fit `TextContent.type`"),
+    ],
+)
+def test_a_default_must_fit_a_required_member_of_some_version(
+    entry: dict[str, Any], cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal = _refusal(tmp_path, "constructor_defaults", entry, capsys)
+    assert "supplement.json#/constructor_defaults/" in refusal
+    assert cause in refusal
+    assert not (tmp_path / "output").exists()
+
+
+def test_a_default_holds_for_all_definitions_that_require_the_same_member() -> None:
+    required = {"type": "object", "required": ["kind"]}
+    schema = {
+        "$defs": {
+            "Base": {**required, "properties": {"kind": {"type": "string"}}},
+            "Same": {**required, "properties": {"kind": {"type": "string"}, "more": {"type": "string"}}},
+            "Particular": {**required, "properties": {"kind": {"type": "string"}}},
+            "Other": {**required, "properties": {"kind": {"type": "integer"}}},
+            "Optional": {"type": "object", "properties": {"kind": {"type": "string"}}},
+        }
+    }
+    defaults: Defaults = {"Base": {"kind": "usual"}, "Particular": {"kind": "rare"}, "Other": {"kind": "wrong"}}
+    document = add_defaults(normalise(schema, ""), defaults)
+    stated = {name: node["x"].get("defaults") for name, node in document["$defs"].items()}
+    assert stated == {
+        "Base": {"kind": "usual"},
+        "Same": {"kind": "usual"},
+        "Particular": {"kind": "rare"},
+        "Other": None,
+        "Optional": None,
+    }
+
+
+def test_a_default_for_a_later_type_of_a_member_is_left_out(tmp_path: Path) -> None:
+    folder = schema_folder(tmp_path / "schema")
+    later = newest_schema()
+    for node in later["$defs"].values():
+        if "ttlMs" in node.get("properties", {}):
+            node["properties"]["ttlMs"] = {"type": "string"}
+    pin(folder, _LATER, json.dumps(later).encode())
+    list_in_errata(folder, _LATER)
+    assert codegen(folder, tmp_path / "output", "generate") == 0
+    text = (tmp_path / f"output/mcpspec/v{_LATER.replace('-', '_')}/structs.py").read_text(encoding="utf-8")
+    assert 'ttl_ms: str = field(name="ttlMs")' in text
+    assert 'constant("private", name="cacheScope")' in text

@@ -16,7 +16,7 @@ import pytest
 from pydantic_core import MISSING
 
 import mcpspec
-from mcpspec.support.structs import OpenObject, member
+from mcpspec.support.structs import OpenObject, constructor, member
 from mcpspec.v2026_07_28 import models, structs
 
 Types: TypeAlias = Any
@@ -123,6 +123,40 @@ def test_decoding_requires_constants_and_tags(types: Types, kind: str, value: ob
 def test_a_constant_that_was_absent_stays_absent(types: Types) -> None:
     form: dict[str, Any] = {"message": "m", "requestedSchema": {"type": "object", "properties": {}}}
     assert again(types, form, types.ElicitRequestFormParams) == form
+
+
+_CACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+def test_constructors_of_results_fill_in_what_handlers_write_every_time(types: Types) -> None:
+    assert json.loads(types.encode(types.CallToolResult(content=[]))) == {"content": [], "resultType": "complete"}
+    assert json.loads(types.encode(types.ListToolsResult(tools=[]))) == {"tools": [], **_CACHED}
+    assert json.loads(types.encode(types.InputRequiredResult())) == {"resultType": "input_required"}
+    assert json.loads(types.encode(types.Result())) == {"resultType": "complete"}
+
+
+def test_constructors_of_results_take_other_values(types: Types) -> None:
+    result = types.ReadResourceResult(contents=[], result_type="stale", ttl_ms=5, cache_scope="public")
+    assert (result.result_type, result.ttl_ms, result.cache_scope) == ("stale", 5, "public")
+
+
+@pytest.mark.parametrize("member", _CACHED)
+def test_decoding_does_not_fill_in_members_of_results(types: Types, member: str) -> None:
+    complete: dict[str, Any] = {"tools": [], **_CACHED}
+    assert again(types, complete, types.ListToolsResult) == complete
+    assert (
+        str(refusal(types, raw(without(complete, member)), types.ListToolsResult)) == f"{member}: required, but missing"
+    )
+    with pytest.raises(types.DecodeError, match=f"{member}: required, but missing"):
+        types.from_builtins(without(complete, member), types.ListToolsResult)
+
+
+def test_a_constructor_for_all_members_fills_in_nothing() -> None:
+    make = constructor(structs.CallToolResult)
+    assert make(content=[], result_type="x") == structs.CallToolResult(content=[], result_type="x")
+    with pytest.raises(TypeError, match="Missing required argument 'result_type'"):
+        make(content=[])
+    assert constructor(structs.TextContent) is structs.TextContent
 
 
 # Absence and null

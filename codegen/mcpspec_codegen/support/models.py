@@ -45,7 +45,7 @@ _BUILDS_ALL: Final = _PYDANTIC >= (2, 14)
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
-    """Return the default of a constant member: constructors fill it in, validation still requires it."""
+    """Return the value of a member that constructors fill in, and that validation still requires."""
     return cast(T, Constant(value, optional, name))
 
 

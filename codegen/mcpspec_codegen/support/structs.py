@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import cache
+from functools import cache, partial
 from keyword import iskeyword
 from math import isfinite
 from threading import RLock
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
-    "TypingAnnotated", "constant", "dec_hook", "decode", "encode", "from_builtins", "may_contain_non_finite", "member",
-    "reject_non_finite", "to_builtins", "untagged",
+    "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "from_builtins",
+    "may_contain_non_finite", "member", "reject_non_finite", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -56,14 +56,23 @@ class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True):
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
-    """Return the default of a constant member: constructors fill it in, decoding still requires it."""
+    """Return the value of a member that constructors fill in, and that decoding still requires."""
     return cast(T, Constant(value, optional, name))
+
+
+_construct = type(msgspec.Struct).__call__
+
+
+def constructor(kind: type[T]) -> Callable[..., T]:
+    """Return a faster constructor of a Struct, which fills in nothing: its caller gives all required members."""
+    made: Any = kind if type(kind) is type(msgspec.Struct) else partial(_construct, kind)
+    return cast("Callable[..., T]", made)
 
 
 if TYPE_CHECKING:
 
     class ConstantStruct(Struct, kw_only=True):
-        """Base of objects with constant members."""
+        """Base of objects with members that constructors fill in."""
 
 else:
 
@@ -83,13 +92,10 @@ else:
             return super().__new__(mcs, name, bases, namespace, **config)
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            for name, value in cls.__constants__.items():
-                if name not in kwargs:
-                    kwargs[name] = value
-            return super().__call__(*args, **kwargs)
+            return _construct(cls, *args, **(cls.__constants__ | kwargs))
 
     class ConstantStruct(Struct, kw_only=True, metaclass=_ConstantMeta):
-        """Base of objects with constant members."""
+        """Base of objects with members that constructors fill in."""
 
 
 class _Descriptor:

@@ -997,11 +997,13 @@ class CacheableResult(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
+    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
+        "private", name="cacheScope"
+    )
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
+    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
 
 
@@ -1015,7 +1017,7 @@ class CompleteResult(Model):
     """Additional data about the message or object, under namespaced keys."""
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
 
 
@@ -1041,15 +1043,17 @@ class ListPromptsResult(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
+    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
+        "private", name="cacheScope"
+    )
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
+    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
 
 
@@ -1077,7 +1081,7 @@ class PaginatedResult(Model):
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
 
 
@@ -1089,7 +1093,7 @@ class Result(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
 
 
@@ -1218,15 +1222,17 @@ class ListResourcesResult(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
+    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
+        "private", name="cacheScope"
+    )
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
+    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
 
 
@@ -1304,15 +1310,17 @@ class ListResourceTemplatesResult(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
+    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
+        "private", name="cacheScope"
+    )
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
     resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
     """Resource templates on this page."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
+    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
 
 
@@ -1416,17 +1424,19 @@ class DiscoverResult(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
+    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
+        "private", name="cacheScope"
+    )
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
     instructions: str | MISSING = MISSING
     """Advice for the model on making good use of the server."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
     """Protocol versions in which the server accepts requests."""
-    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
+    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
 
 
@@ -1556,7 +1566,7 @@ class SubscriptionsListenResult(Model):
 
     meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
     """Additional data about the message or object, under namespaced keys."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
 
 
@@ -1647,7 +1657,7 @@ class CallToolResult(Model):
     """Output of the tool, for the model to read."""
     is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
     """True if the tool failed; false when absent."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
@@ -1677,7 +1687,7 @@ class GetPromptResult(Model):
     """Purpose of the prompt."""
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
 
 
@@ -1689,13 +1699,15 @@ class ReadResourceResult(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
+    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
+        "private", name="cacheScope"
+    )
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
+    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
 
 
@@ -1886,15 +1898,17 @@ class ListToolsResult(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")]
+    cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
+        "private", name="cacheScope"
+    )
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
     """Position of the next page; absent on the last page."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     tools: list[Tool]
     """Tools on this page."""
-    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)]
+    ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
 
 
@@ -2389,7 +2403,7 @@ class InputRequiredResult(Model):
     """Requests for input that await the client's answer, by identifier."""
     request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("input_required", name="resultType")
     """Kind of result, `input_required` here."""
 
 

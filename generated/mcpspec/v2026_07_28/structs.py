@@ -100,17 +100,17 @@ class BooleanSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
 
 
-class CacheableResult(Struct, kw_only=True):
+class CacheableResult(ConstantStruct, kw_only=True):
     """Base of results with a lifetime and a scope for caching.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cacheableresult
     """
 
-    cache_scope: Literal["private", "public"] = field(name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -150,7 +150,7 @@ class CallToolRequestParams(Struct, kw_only=True):
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
-class CallToolResult(Struct, kw_only=True):
+class CallToolResult(ConstantStruct, kw_only=True):
     """Server returns the output of a tool, or its error.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult
@@ -158,7 +158,7 @@ class CallToolResult(Struct, kw_only=True):
 
     content: list[ContentBlock]
     """Output of the tool, for the model to read."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -310,7 +310,7 @@ class CompleteRequestParamsContext(Struct, kw_only=True):
     """Values already chosen for other arguments or template variables, by name."""
 
 
-class CompleteResult(Struct, kw_only=True):
+class CompleteResult(ConstantStruct, kw_only=True):
     """Server returns suggested values for an argument.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult
@@ -318,7 +318,7 @@ class CompleteResult(Struct, kw_only=True):
 
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -439,21 +439,21 @@ class DiscoverRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ser
     """Parameters of the message."""
 
 
-class DiscoverResult(Struct, kw_only=True):
+class DiscoverResult(ConstantStruct, kw_only=True):
     """Server returns its supported versions, its capabilities and instructions for its use.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult
     """
 
-    cache_scope: Literal["private", "public"] = field(name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     supported_versions: list[str] = field(name="supportedVersions")
     """Protocol versions in which the server accepts requests."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -617,7 +617,7 @@ class GetPromptRequestParams(Struct, kw_only=True):
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
-class GetPromptResult(Struct, kw_only=True):
+class GetPromptResult(ConstantStruct, kw_only=True):
     """Server returns the messages of a prompt.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult
@@ -625,7 +625,7 @@ class GetPromptResult(Struct, kw_only=True):
 
     messages: list[PromptMessage]
     """Messages of the prompt, in order."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -739,13 +739,13 @@ class Implementation(Struct, kw_only=True):
     """Address of the program's website."""
 
 
-class InputRequiredResult(Struct, kw_only=True):
+class InputRequiredResult(ConstantStruct, kw_only=True):
     """Server reports that it needs more input before it can complete the request.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult
     """
 
-    result_type: str = field(name="resultType")
+    result_type: str = constant("input_required", name="resultType")
     """Kind of result, `input_required` here."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -953,19 +953,19 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """Parameters of the message."""
 
 
-class ListPromptsResult(Struct, kw_only=True):
+class ListPromptsResult(ConstantStruct, kw_only=True):
     """Server returns one page of its prompts.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult
     """
 
-    cache_scope: Literal["private", "public"] = field(name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     prompts: list[Prompt]
     """Prompts on this page."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -1003,19 +1003,19 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
     """Parameters of the message."""
 
 
-class ListResourceTemplatesResult(Struct, kw_only=True):
+class ListResourceTemplatesResult(ConstantStruct, kw_only=True):
     """Server returns one page of its resource templates.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult
     """
 
-    cache_scope: Literal["private", "public"] = field(name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """Resource templates on this page."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -1053,19 +1053,19 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
     """Parameters of the message."""
 
 
-class ListResourcesResult(Struct, kw_only=True):
+class ListResourcesResult(ConstantStruct, kw_only=True):
     """Server returns one page of its resources.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult
     """
 
-    cache_scope: Literal["private", "public"] = field(name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     resources: list[Resource]
     """Resources on this page."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -1154,19 +1154,19 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
     """Parameters of the message."""
 
 
-class ListToolsResult(Struct, kw_only=True):
+class ListToolsResult(ConstantStruct, kw_only=True):
     """Server returns one page of its tools.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult
     """
 
-    cache_scope: Literal["private", "public"] = field(name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     tools: list[Tool]
     """Tools on this page."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -1391,13 +1391,13 @@ class PaginatedRequestParams(Struct, kw_only=True):
     """Position in the list: the `nextCursor` of the previous page."""
 
 
-class PaginatedResult(Struct, kw_only=True):
+class PaginatedResult(ConstantStruct, kw_only=True):
     """Base of results that hold one page of a list.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedresult
     """
 
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -1565,19 +1565,19 @@ class ReadResourceRequestParams(Struct, kw_only=True):
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
-class ReadResourceResult(Struct, kw_only=True):
+class ReadResourceResult(ConstantStruct, kw_only=True):
     """Server returns the contents of a resource.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult
     """
 
-    cache_scope: Literal["private", "public"] = field(name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -1818,7 +1818,7 @@ class Result(OpenObject):
     """
 
     __slots__ = ()
-    result_type: str = member(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
@@ -2049,7 +2049,7 @@ class SubscriptionsListenRequestParams(Struct, kw_only=True):
     """Kinds of notification that the client wants."""
 
 
-class SubscriptionsListenResult(Struct, kw_only=True):
+class SubscriptionsListenResult(ConstantStruct, kw_only=True):
     """Server ends a subscription in an orderly way.
 
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult
@@ -2057,7 +2057,7 @@ class SubscriptionsListenResult(Struct, kw_only=True):
 
     meta: SubscriptionsListenResultMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = field(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
 
 

@@ -96,7 +96,7 @@ def to_complete_result(value: object, typed: str) -> D.CompleteResult:
     if isinstance(value, D.CompleteResult):
         return value
     if isinstance(value, D.CompleteResultCompletion):
-        return D.CompleteResult(completion=value, result_type="complete")
+        return D.CompleteResult(completion=value)
     if isinstance(value, str) or not isinstance(value, Iterable | None):
         raise UsageError(f"a completion function returns a list of strings, not {value!r}")
     prefix, suggestions = typed.casefold(), cast("Iterable[object] | None", value) or ()
@@ -104,4 +104,4 @@ def to_complete_result(value: object, typed: str) -> D.CompleteResult:
     completion = D.CompleteResultCompletion(
         values=matching[:_MAX_SUGGESTIONS], total=len(matching), has_more=len(matching) > _MAX_SUGGESTIONS
     )
-    return D.CompleteResult(completion=completion, result_type="complete")
+    return D.CompleteResult(completion=completion)

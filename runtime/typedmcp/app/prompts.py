@@ -85,7 +85,7 @@ def to_prompt_result(value: object) -> D.GetPromptResult | D.InputRequiredResult
     if is_input_required(value):
         return cast("D.InputRequiredResult", value)
     items = [*cast("Iterable[object]", value)] if isinstance(value, SEQUENCE_TYPES) else [value]
-    return D.GetPromptResult(messages=[_to_message(item) for item in items], result_type="complete")
+    return D.GetPromptResult(messages=[_to_message(item) for item in items])
 
 
 def _to_message(value: object) -> D.PromptMessage:

@@ -97,7 +97,7 @@ class ToolOutput:
         Raises `ReturnTypeError` for values that do not fit, and `TypeError` for values that have no JSON form.
         """
         if type(value) is str and self._hint is UNSET and not self.is_nothing:
-            return D.CallToolResult(content=[D.TextContent(text=value)], result_type="complete")
+            return D.CallToolResult(content=[D.TextContent(text=value)])
         if isinstance(value, _RESULT_TYPES) or is_input_required(value):
             return cast("ToolResult", value)
         if type(value).__name__ == "CallToolResult":  # the Pydantic model
@@ -105,7 +105,7 @@ class ToolOutput:
         if self._pydantic is not None and not contains_blocks(value):
             return self._pydantic_result(value)
         content, has_blocks = to_content(None if self.is_nothing else value, name)
-        made = D.CallToolResult(content=content, result_type="complete")
+        made = D.CallToolResult(content=content)
         if self._hint is not UNSET:
             made.structured_content = self._structured_content(content if has_blocks else value)
         elif self._depends_on_value and _is_json_object(value):
@@ -128,7 +128,7 @@ class ToolOutput:
             raise ReturnTypeError(explain(error)) from error
         texts = [] if value is None else [value if isinstance(value, str) else encode_text(built)]
         content: list[Any] = [D.TextContent(text=text) for text in texts]
-        return D.CallToolResult(content=content, structured_content=self._wrap(built), result_type="complete")
+        return D.CallToolResult(content=content, structured_content=self._wrap(built))
 
     def _wrap(self, built: object) -> Any:
         return {_WRAPPER: built} if self.is_wrapped else built
@@ -198,4 +198,4 @@ def error_result_of(error: Exception) -> D.CallToolResult:
 
 
 def _error_result(content: object) -> D.CallToolResult:
-    return D.CallToolResult(content=to_blocks(content, "error"), is_error=True, result_type="complete")
+    return D.CallToolResult(content=to_blocks(content, "error"), is_error=True)

@@ -375,7 +375,7 @@ class Server:
         contents = await self._read_own(params.uri, ctx)
         if contents is None:
             return await self._read_mounted(params, ctx)
-        return D.ReadResourceResult(contents=contents, ttl_ms=0, cache_scope="private", result_type="complete")
+        return D.ReadResourceResult(contents=contents)
 
     async def _read_own(self, uri: str, ctx: Context) -> list[Contents] | None:
         """Read a resource of this server: an exact URI takes precedence over templates. None if no resource matches."""
@@ -467,9 +467,7 @@ class Server:
         self, kind: Callable[..., T], member: str, specs: list[tuple[str, Any]], params: D.PaginatedRequestParams
     ) -> T:
         page, next_cursor = paginate(specs, params.cursor, self._page_size)
-        made: Any = kind(
-            ttl_ms=int(self._ttl * 1000), cache_scope=self._cache_scope, result_type="complete", **{member: page}
-        )
+        made: Any = kind(ttl_ms=int(self._ttl * 1000), cache_scope=self._cache_scope, **{member: page})
         if next_cursor is not None:
             made.next_cursor = next_cursor
         return cast(T, made)

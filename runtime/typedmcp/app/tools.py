@@ -37,6 +37,9 @@ D = dialect.structs
 
 # Names of the module are looked up faster than attributes: see `Tool._call_fast`.
 _Result, _Text = D.CallToolResult, D.TextContent
+_blank_result: Any = _Result(content=[])
+_copy_result: Callable[[], D.CallToolResult] = _blank_result.__copy__
+"""Copying a result is far faster than constructing one, whose class fills in members."""
 _convert, _members = msgspec.convert, msgspec.structs.astuple
 
 
@@ -129,7 +132,9 @@ class Tool:
         except Exception as error:
             return self._failed(error, ctx)
         if value.__class__ is str and self._returns_text:
-            return _Result(content=[_Text(text=value)], result_type="complete")
+            made = _copy_result()
+            made.content = [_Text(text=value)]
+            return made
         return self._to_result(value, ctx)
 
     def _call_slow(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:

@@ -15,9 +15,10 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import force_setattr
 
 from mcpspec.support.objects import spread_union
-from mcpspec.support.structs import OpenObject, from_builtins, to_builtins
+from mcpspec.support.structs import OpenObject, constructor, from_builtins, to_builtins
 
 __all__ = ["Converter", "ConverterCompiler", "DroppedFields", "Rule", "strip_optional", "with_meta"]
 
@@ -109,7 +110,7 @@ class ConverterCompiler:
         """
         mine, theirs = _members(source), _members(target)
         name = source.__name__
-        scope: dict[str, Any] = {"Target": target, "UNSET": UNSET}
+        scope: dict[str, Any] = {"Target": constructor(target), "UNSET": UNSET}
         body = [
             f"    if value.{n} is not UNSET: dropped.append({f'{name}.{n}'!r})"
             for n in mine
@@ -120,7 +121,9 @@ class ConverterCompiler:
             expression = given if n == given else self._expression(name, n, mine.get(n), member, scope)
             if expression is not None:
                 arguments.append(f"{n}={expression}")
-            elif not member.optional and not member.constant:
+            elif member.constant:
+                scope["Target"] = target  # its constructor fills in the member
+            elif not member.optional:
                 raise TypeError(f"{name}.{n}: {target.__module__} requires it; neither {name} nor a rule provides it")
         head = ["def convert(value, dropped):"]
         if given is not None:
@@ -158,14 +161,14 @@ def with_meta(kind: type[msgspec.Struct]) -> Callable[[Any, Any], Any]:
 
     A struct without that member is returned as it is.
     """
-    names = kind.__struct_fields__
-    if "meta" not in names:
+    if "meta" not in kind.__struct_fields__:
         return lambda value, _meta: value
-    copied = ", ".join(f"{name}=value.{name}" for name in names if name != "meta")
-    scope: dict[str, Any] = {"Kind": kind}
-    text = f"def copy(value, meta): return Kind(meta=meta, {copied})"
-    exec(compile(text, f"<{kind.__name__} with meta>", "exec"), scope)  # noqa: S102  # names of generated types
-    made: Callable[[Any, Any], Any] = scope["copy"]
+    return _copy_with_meta
+
+
+def _copy_with_meta(value: Any, meta: Any) -> Any:
+    made = value.__copy__()
+    force_setattr(made, "meta", meta)  # the class may be frozen
     return made
 
 

@@ -104,7 +104,7 @@ class Subscriptions:
             ctx, "notifications/cancelled", D.CancelledNotificationParams(request_id=ctx.id, reason=reason)
         )
         meta = D.from_builtins({SUBSCRIPTION: ctx.id}, D.SubscriptionsListenResultMetaObject)
-        result = D.SubscriptionsListenResult(meta=meta, result_type="complete")
+        result = D.SubscriptionsListenResult(meta=meta)
         return result if self._backend.config.codec == "msgspec" else to_model(result)
 
     def _grant(self, wanted: D.SubscriptionFilter) -> D.SubscriptionFilter:

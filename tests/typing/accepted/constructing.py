@@ -32,6 +32,19 @@ def models_without_their_constants() -> models.CallToolRequest:
     return request
 
 
+def results_without_their_defaults(page: list[structs.Tool], model_page: list[models.Tool]) -> None:
+    assert_type(structs.CallToolResult(content=[]).result_type, str)
+    assert_type(models.CallToolResult(content=[]).result_type, str)
+    assert_type(structs.ListToolsResult(tools=page).cache_scope, Literal["private", "public"])
+    assert_type(models.ListToolsResult(tools=model_page).cache_scope, Literal["private", "public"])
+    structs.ListToolsResult(tools=page, ttl_ms=60_000, cache_scope="public", result_type="complete")
+    models.ListToolsResult(tools=model_page, ttl_ms=60_000, cache_scope="public", result_type="complete")
+    structs.InputRequiredResult(request_state="x")
+    models.InputRequiredResult(request_state="x")
+    structs.Result()
+    models.Result()
+
+
 def constants_may_still_be_passed() -> None:
     structs.JSONRPCNotification(jsonrpc="2.0", method="notifications/x")
     models.JSONRPCNotification(jsonrpc="2.0", method="notifications/x")

@@ -47,6 +47,13 @@ def arguments_of_wrong_types(schema: structs.ToolInputSchema, model_schema: mode
     models.ImageContent(data=b"", mime_type="image/png")  # E
 
 
+def defaults_of_wrong_types(page: list[structs.Tool], model_page: list[models.Tool]) -> None:
+    structs.ListToolsResult(tools=page, ttl_ms="1")  # E
+    structs.ListToolsResult(tools=page, cache_scope="secret")  # E
+    models.ListToolsResult(tools=model_page, ttl_ms="1")  # E
+    models.ListToolsResult(tools=model_page, cache_scope="secret")  # E
+
+
 def other_constants() -> None:
     structs.CancelledNotification(jsonrpc="1.0", params=structs.CancelledNotificationParams(request_id=1))  # E
     structs.TextContent(type="image", text="x")  # E

@@ -586,7 +586,7 @@ class Result(Model):
 
     meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
     """Additional data about the message or object, under namespaced keys."""
-    result_type: Annotated[str, Field(alias="resultType")]
+    result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
 
 

@@ -892,7 +892,7 @@ class Result(OpenObject):
     """
 
     __slots__ = ()
-    result_type: str = member(name="resultType")
+    result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""

@@ -7,7 +7,6 @@ it, so they report the same fault with the same text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast, get_args, get_origin
 
 from mcpspec.support.error_text import KINDS, describe_mismatch, escape_unprintable, format_path_part, format_value
@@ -19,8 +18,7 @@ __all__ = ["TypeAccess", "decode_error", "explain"]
 Path: TypeAlias = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TypeAccess:
+class TypeAccess(NamedTuple):
     """Access to the types of one library."""
 
     shape: Callable[[Any], Shape | None]
@@ -29,8 +27,7 @@ class TypeAccess:
     """Return whether a parsed JSON value fits a type. This is far faster than the search for the fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """The path and the cause of a fault."""
 
     path: Path

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -45,8 +44,7 @@ _OTHER = object()
 """Stands for any value of a constant member that no type of a union allows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NamedTuple):
     """The default of a member with a constant value: constructors fill it in, decoding requires it."""
 
     value: Any
@@ -54,8 +52,7 @@ class Constant:
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A member of an object: its name on the wire, its type, and whether it is required."""
 
     wire: str
@@ -63,12 +60,12 @@ class Member:
     required: bool
 
 
-@dataclass(frozen=True)
 class Shape:
     """The members of an object type. A closed type allows no others."""
 
-    members: tuple[Member, ...]
-    closed: bool = False
+    def __init__(self, members: tuple[Member, ...], closed: bool = False) -> None:
+        self.members = members
+        self.closed = closed
 
     @cached_property
     def ordered(self) -> list[Member]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from enum import Enum
 from types import NoneType
@@ -31,6 +30,8 @@ def describe_mismatch(names: Sequence[str], value: Any) -> str:
 
 def format_value(value: Any) -> str:
     """Format a value in one short line: as JSON, or as the name of its type."""
+    import json  # here, since a program without errors does not need it
+
     value = value.value if isinstance(value, Enum) else value
     if isinstance(value, list | tuple | dict):
         return KINDS[dict if isinstance(value, dict) else list]

@@ -19,7 +19,7 @@ from datamodel_code_generator.config import GenerateConfig
 from datamodel_code_generator.enums import DataModelType, TargetPydanticVersion
 
 from mcpspec_codegen.interface import Interface
-from mcpspec_codegen.nodes import Schema, is_schema, map_children, ref_name, type_names
+from mcpspec_codegen.nodes import Schema, children, is_schema, map_children, ref_name, type_names
 from mcpspec_codegen.prose import Prose
 from mcpspec_codegen.source import Descriptions
 
@@ -77,8 +77,10 @@ MODELS = Backend(
     base="mcpspec.support.models.Model",
     annotation="Field",
     imports=(
+        "typing.TYPE_CHECKING",
         "pydantic.Field",
         "pydantic_core.MISSING",
+        "mcpspec.support.definitions.lazy_definitions",
         *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel")),
     ),
 )
@@ -255,6 +257,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
         "constants": [wire for wire in constants if tag is None or wire != tag["wire"]],
         "annotated": annotated,
         "doc": doc,
+        "references": sorted(_references(node)),
         "reference": prose.reference(owners[-1]),
         **_annotation(node, backend, annotated),
         "members": {
@@ -269,6 +272,12 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
             for wire, attribute in extra.get("names", {}).items()
         },
     }
+
+
+def _references(node: Schema) -> set[str]:
+    """Return the names of the definitions that a definition refers to directly."""
+    found = {ref_name(node["$ref"])} if "$ref" in node else set[str]()
+    return found.union(*(_references(child) for _, child in children(node) if is_schema(child)))
 
 
 _CLASHING = "TypingAnnotated"

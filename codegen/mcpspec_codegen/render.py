@@ -58,8 +58,15 @@ def modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str]
 
 def _types_module(interface: Interface, backend: Backend) -> str:
     """Render `structs.py` or `models.py`: the model classes and `__all__`."""
-    classes = generate_classes(interface, backend)
-    return _render("types.py.jinja2", classes=classes, names=list(interface.document["$defs"]), backend=backend)
+    head, guard, definitions = generate_classes(interface, backend).partition("if TYPE_CHECKING or is_needed(")
+    return _render(
+        "types.py.jinja2",
+        head=head,
+        definitions=guard + definitions,
+        is_lazy=bool(guard),
+        names=list(interface.document["$defs"]),
+        backend=backend,
+    )
 
 
 def _methods_module(interface: Interface, backend: Backend) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 from typing import Annotated as TypingAnnotated
 
 from pydantic import VERSION, BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -54,29 +54,31 @@ if TYPE_CHECKING:
 else:
 
     class _ModelMeta(type(BaseModel)):
-        """Metaclass that turns `constant(…)` into a field, and accepts attribute names in constructors."""
-
-        def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
-            constants = {key: value for key, value in namespace.items() if isinstance(value, Constant)}
-            for key, value in constants.items():
-                if value.optional:
-                    namespace[key] = MISSING
-                else:
-                    del namespace[key]
-            cls = super().__new__(mcs, name, bases, namespace, **config)
-            cls.__constants__ = {}
-            for base in reversed(bases):
-                cls.__constants__ |= getattr(base, "__constants__", {})
-            cls.__constants__ |= {value.name or key: value.value for key, value in constants.items()}
-            return cls
+        """Metaclass of constructors that accept attribute names, and fill constants in."""
 
         def __call__(cls, **members: Any) -> Any:
             names = _wire_names(cls)
             named = {names.get(key, key): value for key, value in members.items()}
             return super().__call__(**{**cls.__constants__, **named})
 
-    class _Base(BaseModel, metaclass=_ModelMeta):
-        pass
+    # Without `defer_build`, Pydantic would build a validator here, and import what that takes.
+    class _Base(BaseModel, metaclass=_ModelMeta, defer_build=True):
+        # Without an annotation, which Pydantic would evaluate again for every class that inherits it.
+        __constants__ = {}
+
+        def __init_subclass__(cls, **arguments: Any) -> None:
+            """Turn each `constant(…)` into a field, before Pydantic reads the fields."""
+            super().__init_subclass__(**arguments)
+            constants = {key: value for key, value in vars(cls).items() if isinstance(value, Constant)}
+            for key, value in constants.items():
+                if value.optional:
+                    setattr(cls, key, MISSING)
+                else:
+                    delattr(cls, key)
+            inherited: dict[str, Any] = {}
+            for base in reversed(cls.__bases__):
+                inherited |= getattr(base, "__constants__", {})
+            cls.__constants__ = inherited | {value.name or key: value.value for key, value in constants.items()}
 
 
 @cache
@@ -97,7 +99,8 @@ class Model(_Base):
     Construct it with attribute names; validation expects names on the wire.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(
+    # Without an annotation, as above.
+    model_config = ConfigDict(
         extra="allow",
         strict=True,
         defer_build=True,
@@ -115,7 +118,7 @@ class Model(_Base):
 class ClosedModel(Model):
     """Base of objects that reject undeclared members."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class _Untagged:

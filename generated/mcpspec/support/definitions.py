@@ -1,0 +1,87 @@
+"""Make the definitions of a module on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import currentframe
+from threading import RLock
+from types import CodeType
+from typing import Any
+
+__all__ = ["lazy_definitions"]
+
+_DEFINITIONS = "__definitions__"
+"""The global variable of a module that holds its `_LazyDefinitions`."""
+
+
+def lazy_definitions(
+    names: dict[str, Any],
+) -> tuple[Callable[..., bool], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `is_needed`, `__getattr__` and `__dir__` for a module that makes its definitions on first use.
+
+    The top level of the module calls this function, and passes its globals.
+    """
+    definitions: _LazyDefinitions | None = names.get(_DEFINITIONS)
+    if definitions is None:
+        frame = currentframe()
+        assert frame is not None
+        assert frame.f_back is not None
+        definitions = names[_DEFINITIONS] = _LazyDefinitions(names, frame.f_back.f_code)
+    return definitions.is_needed, definitions.get, definitions.list_names
+
+
+class _LazyDefinitions:
+    """The definitions of a module, each in a block `if TYPE_CHECKING or is_needed("Name", "Reference", …):`.
+
+    Type checkers and readers see ordinary definitions. When the module is imported, none is needed: the blocks only
+    list the definitions. When one is first used, the code of the module runs again, and makes it and all that it
+    refers to.
+    """
+
+    def __init__(self, names: dict[str, Any], code: CodeType) -> None:
+        self._names = names
+        self._code = code
+        self._references: dict[str, tuple[str, ...]] = {}
+        self._made: dict[str, Any] = {}
+        self._needed: set[str] = set()
+        self._lock = RLock()
+
+    def is_needed(self, name: str, *references: str) -> bool:
+        """Return whether to run a definition now, given the definitions that it refers to."""
+        self._references[name] = references
+        return name in self._needed
+
+    def get(self, name: str) -> Any:
+        """Return a definition, and make it if it is missing. Raises `AttributeError` for other names."""
+        if name not in self._references:
+            raise AttributeError(f"module {self._names['__name__']!r} has no attribute {name!r}")
+        with self._lock:
+            if name not in self._made:
+                self._make(self._find_missing(name))
+        return self._made[name]
+
+    def list_names(self) -> list[str]:
+        """List all names of the module."""
+        return sorted({*self._names, *self._references})
+
+    def _find_missing(self, name: str) -> set[str]:
+        """Return the definitions to make for one: itself, and those that it refers to."""
+        found: set[str] = set()
+        pending = [name]
+        while pending:
+            name = pending.pop()
+            if name in self._references and name not in self._made and name not in found:
+                found.add(name)
+                pending += self._references[name]
+        return found
+
+    def _make(self, needed: set[str]) -> None:
+        # In a copy of the globals, so that no thread sees a definition before those that it refers to.
+        names = self._names | self._made
+        self._needed = needed
+        try:
+            exec(self._code, names)  # noqa: S102  # the module's own code
+        finally:
+            self._needed = set()
+        self._made |= {name: names[name] for name in needed}
+        self._names |= self._made

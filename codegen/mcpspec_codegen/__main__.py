@@ -1,4 +1,4 @@
-"""The command `mcpspec-codegen`: generate, check, bump, schema-check, diff.
+"""The command `mcpspec-codegen`: compile schemas of MCP, or of one's own, and keep them up to date.
 
 Exit status: 0 for success, 1 for differences, 2 for input that cannot be compiled; nothing is written then.
 """
@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from mcpspec_codegen.bump import bump, find_differences
-from mcpspec_codegen.diff import describe_changes
+from mcpspec_codegen.bundle import bundle
+from mcpspec_codegen.diff import InterfaceTables, describe_changes, read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.output import check_is_folder, compare, write
+from mcpspec_codegen.packages import (
+    BACKENDS,
+    PackageOptions,
+    compare_package,
+    compile_package,
+    load_own,
+    write_package,
+)
 from mcpspec_codegen.pipeline import compile_all, load_interface
 
 __all__ = ["main"]
@@ -30,38 +40,127 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mcpspec-codegen", description="Compile MCP schemas to Python types.")
-    parser.add_argument("--schema", type=Path, default=Path("schema"), help="the folder of schemas")
-    parser.add_argument("--output", type=Path, default=Path("generated"), help="the folder to write or compare")
-    commands = parser.add_subparsers(required=True)
-    commands.add_parser("generate", help="write the package").set_defaults(run=_generate)
-    commands.add_parser("check", help="compare the package with what would be written").set_defaults(run=_check)
-    bumped = commands.add_parser("bump", help="import an upstream schema, regenerate, report the changes")
+    parser = argparse.ArgumentParser(
+        prog="mcpspec-codegen",
+        description="Compile schemas of the Model Context Protocol, or of your own, to Python types.",
+        epilog="Exit status: 0 for success, 1 for differences, 2 for input that cannot be compiled.",
+    )
+    parser.add_argument("--schema", type=Path, default=_schema_folder(), help="the folder of MCP's schemas")
+    parser.add_argument("--output", type=Path, default=Path("generated"), help="the folder of mcpspec")
+    commands = parser.add_subparsers(required=True, title="commands", metavar="COMMAND")
+    _add_own_commands(commands.add_parser)
+    _add_official_commands(commands.add_parser)
+    return parser
+
+
+_Add: TypeAlias = Callable[..., argparse.ArgumentParser]
+
+
+def _schema_folder() -> Path:
+    """Return the folder of MCP's schemas: that of a checkout, or that of the installed compiler."""
+    own = Path("schema")
+    return own if (own / "PINNED.json").is_file() else Path(__file__).parent / "schema"
+
+
+def _add_own_commands(add: _Add) -> None:
+    compiled = add("compile", help="compile schemas of your own to a package")
+    _add_own(compiled, required=True)
+    compiled.set_defaults(run=_compile)
+    check = add("check", help="compare a package with what would be written; by default mcpspec")
+    _add_own(check, required=False)
+    _add_only(check)
+    check.set_defaults(run=_check)
+    compared = add("diff", help="print the changes between two schemas")
+    for name in ("old", "new"):
+        compared.add_argument(name, help="a version of MCP, a JSON file, or a folder of JSON files")
+    _add_extends(compared)
+    compared.set_defaults(run=_diff)
+    bundled = add("bundle", help="write corrected schemas as plain JSON Schema 2020-12")
+    bundled.add_argument("schemas", nargs="*", type=Path, metavar="SCHEMA", help=_SCHEMAS + "; by default MCP's")
+    bundled.add_argument("--out", type=Path, required=True, help="the folder to write to")
+    _add_extends(bundled)
+    _add_only(bundled)
+    bundled.set_defaults(run=_bundle)
+
+
+_SCHEMAS = "a JSON Schema with definitions, or a folder of them"
+
+
+def _add_own(command: argparse.ArgumentParser, *, required: bool) -> None:
+    text = _SCHEMAS if required else f"{_SCHEMAS}; by default MCP's"
+    command.add_argument("schemas", nargs="+" if required else "*", type=Path, metavar="SCHEMA", help=text)
+    command.add_argument("--package", required=required, help="the package's import name, such as acme_mcp")
+    command.add_argument("--out", type=Path, required=required, help="the folder that contains the package")
+    _add_extends(command)
+    command.add_argument(
+        "--backend", choices=[*BACKENDS], help="structs (msgspec) or models (Pydantic); both by default"
+    )
+
+
+def _add_extends(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--extends", metavar="REVISION", help="the revision of MCP that the schemas add to")
+
+
+def _add_only(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--only", action="append", default=[], metavar="VERSION", help="a version of MCP; several options for several"
+    )
+
+
+def _add_official_commands(add: _Add) -> None:
+    generated = add("generate", help="write mcpspec")
+    _add_only(generated)
+    generated.set_defaults(run=_generate)
+    bumped = add("bump", help="import an upstream schema, regenerate, report the changes")
     bumped.add_argument("version", help="a date, draft, or ext/<name>")
     bumped.add_argument("origin", help="path or https URL of upstream's schema.json")
     bumped.add_argument("--commit", help="upstream's commit, if the origin does not contain it")
     bumped.add_argument("--repin", action="store_true", help="accept a file whose hash is not the pinned one")
     bumped.set_defaults(run=_bump)
-    official = commands.add_parser("schema-check", help="prove that our schemas are upstream's without prose")
+    official = add("schema-check", help="prove that our schemas are upstream's without prose")
     official.add_argument("official", type=Path, help="folder with <version>/schema.json")
     official.set_defaults(run=_schema_check)
-    compared = commands.add_parser("diff", help="print the changes between two pinned versions")
-    compared.add_argument("old")
-    compared.add_argument("new")
-    compared.set_defaults(run=_diff)
-    return parser
+
+
+def _compile(options: argparse.Namespace) -> int:
+    files, corrections = compile_package(options.schema, _package_options(options))
+    write_package(files, options.out)
+    for line in corrections:
+        print(line)
+    print(f"{len(files)} files in {options.out / options.package.replace('.', '/')}")
+    return 0
+
+
+def _package_options(options: argparse.Namespace) -> PackageOptions:
+    backends = [BACKENDS[options.backend]] if options.backend else [*BACKENDS.values()]
+    return PackageOptions(options.schemas, options.package, options.extends, backends)
 
 
 def _generate(options: argparse.Namespace) -> int:
-    files = compile_all(options.schema)
+    files = compile_all(options.schema, options.only)
     write(files, options.output)
     print(f"{len(files)} files in {options.output}")
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
-    files = compile_all(options.schema)
-    return _print_differences(compare(files, options.output), "run `make generate` and commit what it writes")
+    if not options.schemas:
+        files = compile_all(options.schema, options.only)
+        return _print_differences(compare(files, options.output), "run `make generate` and commit what it writes")
+    if not options.package or not options.out:
+        raise SchemaError("check", "", "schemas of your own need --package and --out, as for `compile`")
+    package = _package_options(options)
+    files, _ = compile_package(options.schema, package)
+    return _print_differences(compare_package(files, options.out), f"run `{package.command}`")
+
+
+def _bundle(options: argparse.Namespace) -> int:
+    check_is_folder(options.out)
+    for name, text in bundle(options.schema, options.schemas, options.extends, options.only).items():
+        (options.out / name).parent.mkdir(parents=True, exist_ok=True)
+        (options.out / name).write_bytes(text.encode())
+        print(options.out / name)
+    return 0
 
 
 def _bump(options: argparse.Namespace) -> int:
@@ -77,11 +176,17 @@ def _schema_check(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    print(
-        describe_changes(load_interface(options.schema, options.old), load_interface(options.schema, options.new)),
-        end="",
-    )
+    old, new = (_load_tables(side, options) for side in (options.old, options.new))
+    print(describe_changes(old, new), end="")
     return 0
+
+
+def _load_tables(side: str, options: argparse.Namespace) -> InterfaceTables:
+    """Load one side of a comparison: a version of MCP, or a schema of one's own."""
+    if not Path(side).exists():
+        return load_interface(options.schema, side)
+    interface = load_own(options.schema, [Path(side)], options.extends).interface
+    return read_interface(interface.document, interface.methods, interface.codes)
 
 
 def _print_differences(differences: list[str], remedy: str) -> int:

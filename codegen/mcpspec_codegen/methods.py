@@ -7,6 +7,7 @@ else `XResult`, else `EmptyResult`.
 
 from __future__ import annotations
 
+import keyword
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from mcpspec_codegen.messages import (
     list_direct_members,
     name_alternatives,
 )
-from mcpspec_codegen.nodes import Schema, ref_name
+from mcpspec_codegen.nodes import Schema, pointer_text, ref_name
 from mcpspec_codegen.unions import list_members
 
 __all__ = ["TABLES", "MethodDefinition", "Table", "check_constants", "read_error_codes", "read_methods"]
@@ -145,13 +146,22 @@ def _result(defs: dict[str, Schema], base: str, file: str) -> str:
 
 
 def _check_handlers(found: dict[str, MethodDefinition], file: str) -> None:
-    """Raise `SchemaError` if two methods would have the same name on a handler."""
+    """Raise `SchemaError` if the name of a handler's method is no name, or that of another method or Protocol."""
+    for method in found.values():
+        if not method.handler.isidentifier() or keyword.iskeyword(method.handler):
+            reason = f"the handler of {method.name!r} would be named {method.handler!r}, which is no name in Python"
+            raise SchemaError(file, pointer_text(("$defs", method.message)), reason)
     for side in (CLIENT.lower(), SERVER.lower()):
-        seen: dict[str, str] = {}
-        for method in found.values():
-            if method.is_sent_by(side) and (other := seen.setdefault(method.handler, method.name)) != method.name:
+        handlers: dict[str, str] = {}
+        groups = {"Handler": "", "Stub": ""}
+        for method in (method for method in found.values() if method.is_sent_by(side)):
+            if (other := handlers.setdefault(method.handler, method.name)) != method.name:
                 reason = f"{other!r} and {method.name!r} would both be handled by `{method.handler}`"
-                raise SchemaError(file, f"/$defs/{method.message}", reason)
+                raise SchemaError(file, pointer_text(("$defs", method.message)), reason)
+            group = names.to_pascal(method.group)
+            if groups.setdefault(group, method.group) != method.group:
+                reason = f"the Protocol `{group}` of {method.name!r} has the name of another; choose another prefix"
+                raise SchemaError(file, pointer_text(("$defs", method.message)), reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,8 @@ def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | Non
     if backend is MODELS:
         if "discriminator" in arguments:
             arguments["discriminator"] = arguments["discriminator"]["propertyName"]
+        if "integer" in (types := type_names(node)) and "number" not in types:
+            arguments |= _whole({name: value for name, value in arguments.items() if name in _ROUNDED})
         arguments = ({"alias": alias} if alias else {}) | arguments
     else:
         arguments.pop("discriminator", None)
@@ -238,8 +240,10 @@ _PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 def _whole(bounds: dict[str, float]) -> dict[str, float]:
     """Convert bounds of numbers to bounds of integers."""
-    rounded = {"ge": math.ceil, "gt": math.floor, "le": math.floor, "lt": math.ceil}
-    return {name: rounded[name](value) for name, value in bounds.items()}
+    return {name: _ROUNDED[name](value) for name, value in bounds.items()}
+
+
+_ROUNDED = {"ge": math.ceil, "gt": math.floor, "le": math.floor, "lt": math.ceil}
 
 
 def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def _check_shape(keyword: str, value: object, fail: Fail) -> None:
 def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
     """Raise an error if a keyword has a value of the wrong type."""
     ref, prefix = node.get("$ref"), f"#/{key}/"
-    if ref is not None and not (isinstance(ref, str) and ref.startswith(prefix) and ref.removeprefix(prefix) in names):
+    if "$ref" in node and not (isinstance(ref, str) and ref.startswith(prefix) and ref.removeprefix(prefix) in names):
         raise fail(f"`$ref` leads to no definition: {ref!r}", "$ref")
     types: object = node.get("type", "string")
     if not _are_names([types] if isinstance(types, str) else types) or any(t not in _TYPES for t in type_names(node)):
@@ -160,8 +160,24 @@ def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
     if any(isinstance(value, bool | float | list | dict) for value in cast("list[object]", enum)):
         raise fail("a constant must be a string, an integer or null", "enum" if "enum" in node else "const")
     for keyword in BOUNDS & node.keys():
-        if isinstance(node[keyword], bool) or not isinstance(node[keyword], int | float):
-            raise fail(f"`{keyword}` must be a number", keyword)
+        _check_bound(keyword, node, fail)
+
+
+def _check_bound(keyword: str, node: Schema, fail: Fail) -> None:
+    """Raise an error for a bound that is no number, or that limits no value of the schema's type."""
+    bound: object = node[keyword]
+    is_length = keyword.startswith(("min", "max")) and not keyword.endswith("imum")
+    if isinstance(bound, bool) or not isinstance(bound, int if is_length else int | float):
+        raise fail(f"`{keyword}` must be {'an integer' if is_length else 'a number'}", keyword)
+    if not (0 if is_length else -_LARGEST) <= bound < _LARGEST:
+        raise fail(f"`{keyword}` is out of range", keyword)
+    kinds = ["array"] if keyword.endswith("Items") else ["string"] if is_length else ["integer", "number"]
+    if not set(kinds) & set(type_names(node)):
+        raise fail(f"`{keyword}` limits nothing; expected it beside the type {' or '.join(kinds)}", keyword)
+
+
+_LARGEST = 2**63
+"""Bounds are below it: msgspec compares integers of 64 bits."""
 
 
 def _are_names(value: object) -> bool:

@@ -50,6 +50,7 @@ def normalise(schema: Schema, file: str, alternatives: dict[str, list[str]] | No
     defs = add_alternatives(defs, alternatives or {})
     defs = replace_json_values(defs, file)
     defs = merge_all_of(defs, file)
+    check_constants(defs, file)
     defs = reference_single_members(defs)
     defs = inherit_envelope(defs)
     defs = hoist_objects(defs, file)
@@ -178,6 +179,20 @@ def _reachable(defs: dict[str, Schema], start: str) -> set[str]:
     return seen
 
 
+def check_constants(defs: dict[str, Schema], file: str) -> None:
+    """Raise `SchemaError` for a constant that is not of the type beside it: no value would fit both."""
+    for name, node in defs.items():
+        for below in _nodes(node):
+            types = {"integer" if kind == "number" else kind for kind in type_names(below)}
+            for value in below.get("enum", [below["const"]] if "const" in below else []):
+                if types and (kind := _CONSTANT_TYPES[type(value)]) not in types:
+                    reason = f"the constant {value!r} is of type {kind}, not {' or '.join(sorted(types))}"
+                    raise SchemaError(file, pointer_text(("$defs", name)), reason)
+
+
+_CONSTANT_TYPES = {str: "string", int: "integer", type(None): "null"}
+
+
 def mark_kinds(defs: dict[str, Schema]) -> None:
     """Mark each definition as record, open object or alias."""
     meta = {
@@ -202,6 +217,10 @@ def _describes_schema(node: Schema) -> bool:
     return "const" in properties.get("type", {}) and "properties" in properties
 
 
+_UNWRITABLE = re.compile(r'[\x00-\x1f"\\]')
+"""Characters that msgspec does not allow in the name of a member."""
+
+
 def mark_members(defs: dict[str, Schema], file: str) -> None:
     """Name the attributes of every object, and collect its constants."""
     for name, node in defs.items():
@@ -213,7 +232,7 @@ def mark_members(defs: dict[str, Schema], file: str) -> None:
         extra["names"] = {key: names.name_attribute(key, in_dict=in_dict) for key in properties}
         by_name: dict[str, str] = {}
         for key, attribute in extra["names"].items():
-            if not attribute.isidentifier() or attribute in by_name:
+            if not attribute.isidentifier() or attribute in by_name or _UNWRITABLE.search(key):
                 other = by_name.get(attribute)
                 reason = (
                     f"`{other}` and `{key}` would both be named `{attribute}`"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
@@ -14,21 +15,33 @@ from mcpspec_codegen.features import check_facts, features, find_log_level_gaps,
 from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import MethodDefinition, check_constants, read_error_codes, read_methods
 from mcpspec_codegen.models import MODELS, STRUCTS, find_undocumented
-from mcpspec_codegen.nodes import Schema, pointer_text
+from mcpspec_codegen.nodes import Schema, definitions_key, pointer_text
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.prose import OfficialProse
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
 from mcpspec_codegen.wording import find_contradictions, list_terms
 
-__all__ = ["Gap", "compile_all", "find_gaps", "load_interface"]
+__all__ = [
+    "Base",
+    "Gap",
+    "compile_all",
+    "correct_copies",
+    "correct_schemas",
+    "find_gaps",
+    "load_base",
+    "load_interface",
+    "plain_definitions",
+]
 
 _SUPPORT = Path(__file__).parent / "support"
 
 
-def compile_all(folder: Path) -> dict[str, str]:
-    """Compile the files of `mcpspec`."""
-    compiler = _Compiler(folder)
+def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
+    """Compile the files of `mcpspec`, of all versions or `only` some."""
+    compiler = _Compiler(folder, only)
+    if all(source.is_extension for source in compiler.sources):
+        raise SchemaError("--only", "", "names no revision; mcpspec needs at least one")
     files = {f"mcpspec/support/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_SUPPORT.glob("*.py"))}
     files |= render.distribution(compiler.sources)
     files["mcpspec/py.typed"] = ""
@@ -39,9 +52,12 @@ def compile_all(folder: Path) -> dict[str, str]:
     for source, flat in documents:
         files |= compiler.package(source, flat)
     revisions = [(source, flat) for source, flat in documents if not source.is_extension]
-    compiler.check_facts(revisions)
+    if not only:  # a fact may be one of another version
+        compiler.check_facts(revisions)
+        check_defaults(
+            [flat for _, flat in documents], compiler.supplement["constructor_defaults"], compiler.supplement_file
+        )
     supplement = compiler.supplement
-    check_defaults([flat for _, flat in documents], supplement["constructor_defaults"], compiler.supplement_file)
     files["mcpspec/features.py"] = render.features_module(
         {source.version: compiler.features(source, flat) for source, flat in revisions},
         supplement["name_params"],
@@ -76,13 +92,64 @@ def find_gaps(folder: Path) -> list[Gap]:
 def load_interface(folder: Path, version: str) -> InterfaceTables:
     """Load the interface of a version, to compare it with another. Raises `SchemaError` if it is not pinned."""
     compiler = _Compiler(folder)
-    for source in compiler.sources:
-        if source.version == version:
-            flat = compiler.document(source)
-            return read_interface(flat, *compiler.methods(source, flat))
-    hint = "; `make bump` imports it, and a draft stays only while it differs from the newest revision"
-    reason = "no such version is pinned" + (hint if version == DRAFT else "")
-    raise SchemaError(str(folder / "PINNED.json"), pointer_text((version,)), reason)
+    source = compiler.source(version)
+    flat = compiler.document(source)
+    return read_interface(flat, *compiler.methods(source, flat))
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A revision that schemas of one's own extend."""
+
+    version: str
+    package: str
+    """The package of its types, such as `mcpspec.v2026_07_28`."""
+    interface: Interface
+    spelled: dict[str, Schema]
+    """The corrected definitions as the schema spells them."""
+    defaults: Defaults
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the definitions, including those of inline types."""
+        return frozenset(self.interface.document["$defs"])
+
+
+def load_base(folder: Path, version: str) -> Base:
+    """Load a revision to extend. Raises `SchemaError` for one that is not pinned."""
+    compiler = _Compiler(folder)
+    source = compiler.source(version)
+    interface = compiler.interface(source, compiler.document(source))
+    spelled = compiler.corrected(source)
+    package = "mcpspec." + source.package.replace("/", ".")
+    defaults = compiler.supplement["constructor_defaults"]
+    return Base(version, package, interface, spelled[definitions_key(spelled)], defaults)
+
+
+def plain_definitions(document: Schema) -> dict[str, Schema]:
+    """Return the definitions of a normalised schema as plain JSON Schema."""
+    return {
+        name: {key: value for key, value in node.items() if key not in ("x", "discriminator")}
+        for name, node in document["$defs"].items()
+    }
+
+
+def correct_copies(folder: Path, definitions: dict[str, Schema]) -> tuple[dict[str, Schema], list[str]]:
+    """Apply the errata to definitions of others that are copies of MCP's, with their defects. Also describe them."""
+    schema: Schema = {"$defs": definitions}
+    entries, _ = errata.update(errata.load(folder), schema, _COPY, None)
+    reasons = [f"corrected, as in MCP: {entry.name}: {entry.reason}" for entry in entries if _COPY in entry.affected]
+    return errata.apply(schema, entries, _COPY, "")["$defs"], reasons
+
+
+_COPY = "copy"
+"""The version of errata for schemas of others."""
+
+
+def correct_schemas(folder: Path, only: Sequence[str] = ()) -> dict[str, Schema]:
+    """Return the schemas with their errata applied, by version."""
+    compiler = _Compiler(folder, only)
+    return {source.version: compiler.corrected(source) for source in compiler.sources}
 
 
 class _Supplement(TypedDict):
@@ -106,8 +173,11 @@ _BY_REVISION: tuple[_ByRevision, ...] = ("error_codes", "features")
 class _Compiler:
     """The steps for one source, with the errata, supplement and descriptions."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, only: Sequence[str] = ()) -> None:
+        self.folder = folder
         self.sources = load(folder)
+        if only:
+            self.sources = [source for source in self.sources if source in map(self.source, only)]
         self.descriptions = load_descriptions(folder)
         self.pinned = load_pinned(folder)
         self.errata = errata.load(folder)
@@ -115,10 +185,25 @@ class _Compiler:
         self.supplement_file = str(folder / "supplement.json")
         self.supplement = read_json(folder / "supplement.json", _Supplement)
 
+    def source(self, version: str) -> Source:
+        """Return the schema of a version. Raises `SchemaError` if it is not pinned."""
+        for source in self.sources:
+            if source.version == version:
+                return source
+        hint = f"; known: {', '.join(source.version for source in self.sources)}"
+        if version == DRAFT:
+            hint = "; `make bump` imports it, and a draft stays only while it differs from the newest revision"
+        place = pointer_text((version,))
+        raise SchemaError(str(self.folder / "PINNED.json"), place, f"no such version is pinned{hint}")
+
+    def corrected(self, source: Source) -> Schema:
+        """Apply the errata of a source."""
+        return errata.apply(source.schema, self.errata, source.version, source.file)
+
     def document(self, source: Source) -> Schema:
         """Apply the errata of a source, and normalise it."""
-        patched = errata.apply(source.schema, self.errata, source.version, source.file)
-        flat = normalise(patched, source.file, self.supplement["alternative_results"].get(source.version, {}))
+        alternatives = self.supplement["alternative_results"].get(source.version, {})
+        flat = normalise(self.corrected(source), source.file, alternatives)
         return add_defaults(flat, self.supplement["constructor_defaults"])
 
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:

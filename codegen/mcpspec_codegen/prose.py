@@ -123,8 +123,9 @@ def docstring(text: str) -> str:
 
 
 def _escape(line: str) -> str:
-    escaped = line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    escaped = escaped[:-1] + '\\"' if escaped.endswith('"') else escaped
+    escaped = line.replace("\\", "\\\\")
+    if '"""' in escaped or escaped.endswith('"'):
+        escaped = escaped.replace('"', '\\"')
     return "".join(char if char.isprintable() or char == "\t" else _code(char) for char in escaped)
 
 

@@ -50,8 +50,9 @@ def modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str]
         found |= {
             backend.module: _types_module(interface, backend),
             backend.prefix + "methods": _methods_module(interface, backend),
-            backend.prefix + "handlers": _handlers_module(interface, backend),
         }
+        if interface.methods:
+            found[backend.prefix + "handlers"] = _handlers_module(interface, backend)
     init = _package(interface.title, [*found], interface.command, interface.note)
     return {"__init__": init, **found}
 
@@ -88,6 +89,7 @@ def _handlers_module(interface: Interface, backend: Backend) -> str:
     sides = {
         side: _groups([method for method in interface.methods if method.is_sent_by(sender)])
         for sender, side in (("client", "Server"), ("server", "Client"))
+        if any(method.is_sent_by(sender) for method in interface.methods)
     }
     inherited = interface.inherited.methods
     return _render(

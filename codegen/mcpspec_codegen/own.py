@@ -1,0 +1,134 @@
+"""Read schemas of one's own: an extension of a revision, or an interface that stands alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.nodes import Schema, check, definitions_key, is_schema, map_children, pointer_text, ref_name
+from mcpspec_codegen.source import read_text
+
+__all__ = ["OwnDocument", "OwnSchemas", "list_files", "read_own", "to_2020_12"]
+
+_AT_THE_ROOT = frozenset({"$schema", "$id", "$comment", "title", "description", "$defs", "definitions"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDocument:
+    """One file with definitions."""
+
+    file: str
+    content: Schema
+
+    @property
+    def key(self) -> str:
+        return definitions_key(self.content)
+
+    @property
+    def definitions(self) -> Schema:
+        definitions: Schema = self.content[self.key]
+        return definitions
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSchemas:
+    """The definitions of all files of one interface."""
+
+    documents: Sequence[OwnDocument]
+
+    @property
+    def definitions(self) -> dict[str, Schema]:
+        """The definitions, in the spelling of JSON Schema 2020-12."""
+        return {name: to_2020_12(node) for document in self.documents for name, node in document.definitions.items()}
+
+    def error(self, reason: str, name: str, *below: str | int) -> SchemaError:
+        """Return the error about a definition, with its file."""
+        document = next((found for found in self.documents if name in found.definitions), self.documents[0])
+        return SchemaError(document.file, pointer_text((document.key, name, *below)), reason)
+
+    def locate(self, error: SchemaError) -> SchemaError:
+        """Return an error about the definitions of all files with the file and the pointer of its definition."""
+        parts = [part.replace("~1", "/").replace("~0", "~") for part in error.pointer.split("/")[2:]]
+        return self.error(error.reason, *(parts or [""]))
+
+
+def list_files(paths: Iterable[Path]) -> list[Path]:
+    """List the files of an interface: those that are named, and the JSON files of folders."""
+    return [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+
+
+def read_own(paths: Sequence[Path], protocol: Collection[str]) -> OwnSchemas:
+    """Read and check the files of an interface. `protocol` are the definitions that they may refer to as well.
+
+    Raises `SchemaError` for anything that the compiler does not know, and for a name that two files define.
+    """
+    documents = [OwnDocument(str(path), _read(path)) for path in list_files(paths)]
+    if not documents:
+        raise SchemaError(", ".join(map(str, paths)), "", "no file ends in .json; name the files of the schema")
+    files: dict[str, str] = {}
+    for document in documents:
+        for name in document.definitions:
+            if (other := files.setdefault(name, document.file)) != document.file:
+                raise SchemaError(document.file, pointer_text((document.key, name)), f"{other} defines it, too")
+    for document in documents:
+        try:
+            check(document.content, document.file, [*files, *protocol])
+        except RecursionError as error:
+            raise SchemaError(document.file, "", "nested too deeply") from error
+    return OwnSchemas(documents)
+
+
+def _read(path: Path) -> Schema:
+    """Read one file, and check what is outside of its definitions."""
+    file, text = str(path), read_text(path)
+    try:
+        content: Any = json.loads(text, object_pairs_hook=_unique, parse_constant=_reject, parse_float=_finite)
+        json.dumps(content, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise SchemaError(file, "", "nested too deeply") from error
+    except UnicodeEncodeError as error:
+        raise SchemaError(file, "", "a text with half a surrogate pair, which is no Unicode") from error
+    except ValueError as error:
+        raise SchemaError(file, "", f"not JSON: {error}") from error
+    if not is_schema(content):
+        raise SchemaError(file, "", "expected a JSON object with `$defs`")
+    if {"$defs", "definitions"} <= content.keys():
+        raise SchemaError(file, "/definitions", "a schema has either `$defs` or `definitions`; move them to one")
+    key = definitions_key(content)
+    if not is_schema(content.get(key)) or not content[key]:
+        raise SchemaError(file, f"/{key}" if key in content else "", "expected definitions in `$defs`: name → schema")
+    if rest := content.keys() - _AT_THE_ROOT:
+        text = f"`{min(rest)}` outside of `{key}` would not be compiled; name the schema in `{key}`"
+        raise SchemaError(file, pointer_text((min(rest),)), text)
+    return content
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Schema:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"an object has {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
+
+
+def _reject(constant: str) -> Any:
+    raise ValueError(f"JSON has no {constant}")
+
+
+def _finite(text: str) -> float:
+    if math.isfinite(value := float(text)):
+        return value
+    raise ValueError(f"{text} is out of range")
+
+
+def to_2020_12(node: Any) -> Any:
+    """Return a schema below the root in the spelling of JSON Schema 2020-12."""
+    if not is_schema(node):
+        return node
+    node = map_children({key: value for key, value in node.items() if key != "$schema"}, to_2020_12)
+    return {**node, "$ref": "#/$defs/" + ref_name(node["$ref"])} if "$ref" in node else node

@@ -15,7 +15,7 @@ import pytest
 from tests.interop import install
 from tests.listening import listening
 
-__all__ = ["COMMAND", "HTTP", "PATHS", "PEERS", "SERVER", "SSE", "Peer", "node", "printed", "scenario"]
+__all__ = ["COMMAND", "HTTP", "PATHS", "PEERS", "SERVER", "SSE", "STDIO", "Peer", "node", "printed", "scenario"]
 
 JSON: TypeAlias = Any
 

@@ -1,14 +1,11 @@
 """When a later revision becomes the dialect, the older modern revision still works, without a handshake.
 
-The tests compile the newest schema once more under a later date, beside the others. A copy of the runtime gets the
-later revision as its dialect, by a change to one line.
+The later revision is that of `tests/revisions/later.py`.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,43 +13,14 @@ from typing import Any
 
 import pytest
 
-from tests.codegen.helpers import NEWEST, codegen, list_in_errata, newest_schema, pin
-from tests.interop.peers import COMMAND, SERVER, Peer, printed, scenario
-from tests.listening import listening
-from tests.paths import ROOT
+from tests.codegen.helpers import NEWEST
+from tests.revisions.later import LATER
 
 pytestmark = pytest.mark.long
 
-LATER = "2031-05-01"
 LEGACY = "2025-11-25"
 """A legacy revision that both sides may also speak."""
 HERE = Path(__file__).parent
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the environment of a process in which the later revision is the dialect."""
-    folder = tmp_path_factory.mktemp("later")
-    schema = shutil.copytree(ROOT / "schema", folder / "schema")
-    pin(schema, LATER, json.dumps(newest_schema()).encode())
-    list_in_errata(schema, LATER)
-    assert codegen(schema, folder / "generated", "generate") == 0
-    runtime = folder / "runtime"
-    shutil.copytree(ROOT / "runtime", runtime, ignore=shutil.ignore_patterns("__pycache__"))
-    _move_dialect(runtime / "typedmcp" / "dialect.py")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder / "generated", runtime, ROOT)))}
-
-
-def _move_dialect(module: Path) -> None:
-    """Change the one line of `dialect.py` that names a revision."""
-    before = module.read_text(encoding="utf-8").splitlines()
-    after = [line.replace(_package(NEWEST), _package(LATER)) for line in before]
-    assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
-    module.write_text("\n".join(after) + "\n", encoding="utf-8")
-
-
-def _package(version: str) -> str:
-    return f"v{version.replace('-', '_')}"
 
 
 def _call(environment: dict[str, str], transport: str, codec: str, served: list[str], spoken: list[str]) -> Any:
@@ -126,22 +94,3 @@ def _check_versions(messages: list[Any], agreed: str, newest: str) -> None:
 def test_a_server_on_the_older_revision_rejects_a_client_on_the_later_one(environment: dict[str, str]) -> None:
     with pytest.raises(AssertionError, match="UnsupportedVersionError"):
         _call(environment, "stdio", "msgspec", [NEWEST], [LATER])
-
-
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_typescript_client_gets_the_same_results_before_and_after_the_dialect_moves(
-    environment: dict[str, str], transport: str
-) -> None:
-    peer = Peer("typescript", NEWEST, transport)
-    on_later = _steps(peer, ["env", f"PYTHONPATH={environment['PYTHONPATH']}"])
-    assert on_later["about"]["protocolVersion"] == NEWEST
-    assert on_later == _steps(peer, [])
-
-
-def _steps(peer: Peer, prefix: list[str]) -> dict[str, Any]:
-    """Return the results of the official client with the server of the interop tests, started behind `prefix`."""
-    if peer.transport == "stdio":
-        seen: dict[str, Any] = json.loads(printed(peer.command(*prefix, *COMMAND)))
-        return seen
-    with listening([*prefix, *SERVER]) as server:
-        return scenario(peer, server.address)

@@ -60,12 +60,8 @@ class Subscription:
     def filter(self) -> D.SubscriptionFilter:
         """The filter of the request `subscriptions/listen`."""
         made = D.SubscriptionFilter()
-        if "tools" in self.lists:
-            made.tools_list_changed = True
-        if "prompts" in self.lists:
-            made.prompts_list_changed = True
-        if "resources" in self.lists:
-            made.resources_list_changed = True
+        for name in self.lists:
+            setattr(made, f"{name}_list_changed", True)
         if self.uris:
             made.resource_subscriptions = sorted(self.uris)
         return made

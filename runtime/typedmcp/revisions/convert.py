@@ -3,14 +3,14 @@
 A converter is a function `(value, dropped) -> value`. It copies the members that both types have and converts those
 whose types differ. It appends to `dropped` the name of each member that is set and that the target type lacks. A member
 that needs more has a rule (`typedmcp.revisions.rules`), found by the name of type and member. `None` instead of a
-converter means that values need no conversion.
+converter means that values need no conversion. `typedmcp.revisions.check` finds what has no rule and needs one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -20,7 +20,10 @@ from msgspec.structs import force_setattr
 from mcpspec.support.objects import spread_union
 from mcpspec.support.structs import OpenObject, constructor, from_builtins, to_builtins
 
-__all__ = ["Converter", "ConverterCompiler", "DroppedFields", "Rule", "strip_optional", "with_meta"]
+__all__ = [
+    "Converter", "ConverterCompiler", "DroppedFields", "Rule", "StructMember", "declared_members", "is_open",
+    "is_plain", "is_struct", "is_union", "members_of", "strip_optional", "with_meta",
+]  # fmt: skip
 
 DroppedFields: TypeAlias = list[str]
 """Names of the members that the target revision does not have, such as `Tool.icons`."""
@@ -34,13 +37,22 @@ Rule: TypeAlias = Callable[[Any, DroppedFields], Any]
 class ConverterCompiler:
     """Compiles converters from the types of one revision to the types of another, each pair once.
 
-    `ignored` names members that may be dropped without being reported. With `reuse`, values of types with equal JSON
-    are not converted: enough for encoding, but the value keeps the class of its own revision.
+    `ignored` names members that may be dropped without being reported. `renamed` maps members of the target to the
+    names of the same members in the source. With `reuse`, values of types with equal JSON are not converted: enough for
+    encoding, but the value keeps the class of its own revision.
     """
 
-    def __init__(self, rules: Mapping[str, Rule], ignored: frozenset[str] = frozenset(), *, reuse: bool = True) -> None:
+    def __init__(
+        self,
+        rules: Mapping[str, Rule],
+        ignored: frozenset[str] = frozenset(),
+        *,
+        renamed: Mapping[str, str] = MappingProxyType({}),
+        reuse: bool = True,
+    ) -> None:
         self.rules = rules
         self.ignored = ignored
+        self.renamed = renamed
         self.reuse = reuse
         self._converters: dict[tuple[Any, Any], Converter | None] = {}
 
@@ -55,21 +67,30 @@ class ConverterCompiler:
             self._converters[key] = self._compile(source, target)
         return self._converters[key]
 
+    # Subclasses can do more about what the converters cannot express
+
+    def handle_missing_member(self, name: str, target: Any) -> None:
+        """Handle a member that the target requires and that has no source. Raises `TypeError`."""
+        raise TypeError(f"{name}: {target.__module__} requires it; neither {name.split('.')[0]} nor a rule provides it")
+
+    def handle_unknown_type(self, name: str) -> None:
+        """Handle a type that the target's union lacks, and that has no rule. Its values are passed on."""
+
     def _compile(self, source: Any, target: Any) -> Converter | None:
         if source is target or target is Any or source == target:
             return None
-        if _is_union(source) or _is_union(target):
+        if is_union(source) or is_union(target):
             return self._union(spread_union(source), spread_union(target))
-        if _is_struct(source) and _is_struct(target):
+        if is_struct(source) and is_struct(target):
             return None if self.reuse and self._has_equal_json(source, target) else self._struct(source, target)
         if get_origin(source) is list and get_origin(target) is list:
             return _convert_items(self.between(get_args(source)[0], get_args(target)[0]))
         if get_origin(source) is dict and get_origin(target) is dict:
             return _convert_values(self.between(get_args(source)[1], get_args(target)[1]))
         if _is_mapping(source) and _is_mapping(target):
-            is_equal = not _is_open(target) or (self.reuse and _declares_same(source, target))
+            is_equal = not is_open(target) or (self.reuse and _declares_same(source, target))
             return None if is_equal else _convert_by_json(target)
-        return None if _is_plain(source) and _is_plain(target) else _convert_by_json(target)
+        return None if is_plain(source) and is_plain(target) else _convert_by_json(target)
 
     def _union(self, sources: list[Any], targets: list[Any]) -> Converter | None:
         """Return a converter that chooses the target type by the class of the value: the same name, or plain class."""
@@ -79,19 +100,24 @@ class ConverterCompiler:
             origin: Any = get_origin(source) or source
             if not isinstance(origin, type):
                 continue
-            name = source.__name__ if _is_struct(source) else None
+            name = source.__name__ if is_struct(source) else None
             if name is not None and name in self.rules and name not in by_name:
                 table[origin] = self.rules[name]
+            elif name is not None and name in by_name:
+                table[origin] = self.between(source, by_name[name])
             elif name is not None:
-                table[origin] = self.between(source, by_name[name]) if name in by_name else _drop_type(name)
+                self.handle_unknown_type(name)
+                table[origin] = _drop_type(name)
             else:
                 same = next((t for t in targets if (get_origin(t) or t) is origin), None)
+                if same is None:
+                    self.handle_unknown_type(origin.__name__)
                 table[origin] = None if same is None else self.between(source, same)
         return _convert_by_class(table) if any(table.values()) else None
 
     def _has_equal_json(self, source: Any, target: Any) -> bool:
         """Return whether two types have the same members of the same types, and no rules between them."""
-        mine, theirs = _members(source), _members(target)
+        mine, theirs = members_of(source), members_of(target)
         return (
             _tag(source) == _tag(target)
             and {n: m.wire for n, m in mine.items()} == {n: m.wire for n, m in theirs.items()}
@@ -108,23 +134,24 @@ class ConverterCompiler:
 
         `given` is a member that the converter takes as its second argument, instead of `dropped`.
         """
-        mine, theirs = _members(source), _members(target)
+        mine, theirs = members_of(source), members_of(target)
         name = source.__name__
         scope: dict[str, Any] = {"Target": constructor(target), "UNSET": UNSET}
+        sources = {n: n if n in mine else self.renamed.get(f"{name}.{n}", n) for n in theirs}
         body = [
             f"    if value.{n} is not UNSET: dropped.append({f'{name}.{n}'!r})"
             for n in mine
-            if n not in theirs and mine[n].optional and f"{name}.{n}" not in self.ignored
+            if n not in sources.values() and mine[n].optional and f"{name}.{n}" not in self.ignored
         ]
         arguments: list[str] = []
         for n, member in theirs.items():
-            expression = given if n == given else self._expression(name, n, mine.get(n), member, scope)
+            expression = given if n == given else self._expression(name, n, sources[n], mine, member, scope)
             if expression is not None:
                 arguments.append(f"{n}={expression}")
             elif member.constant:
                 scope["Target"] = target  # its constructor fills in the member
             elif not member.optional:
-                raise TypeError(f"{name}.{n}: {target.__module__} requires it; neither {name} nor a rule provides it")
+                self.handle_missing_member(f"{name}.{n}", target)
         head = ["def convert(value, dropped):"]
         if given is not None:
             uses_dropped = "dropped" in " ".join([*body, *arguments])
@@ -135,24 +162,31 @@ class ConverterCompiler:
         return made
 
     def _expression(
-        self, type_name: str, name: str, mine: _Member | None, theirs: _Member, scope: dict[str, Any]
+        self,
+        type_name: str,
+        name: str,
+        source: str,
+        members: Mapping[str, StructMember],
+        theirs: StructMember,
+        scope: dict[str, Any],
     ) -> str | None:
         """Generate the expression for one member of the target, or return None if the source has no such member.
 
-        The functions that it calls are added to `scope`.
+        `source` is its name in the source, which has these `members`. The functions that it calls are added to `scope`.
         """
         rule = self.rules.get(f"{type_name}.{name}")
         if rule is not None:
             scope[f"rule_{name}"] = rule
             return f"rule_{name}(value, dropped)"
+        mine = members.get(source)
         if mine is None:
             return None
         convert = None if mine.hint is Any else self.between(mine.hint, theirs.hint)
         if convert is None:
-            return f"value.{name}"
+            return f"value.{source}"
         scope[f"to_{name}"] = convert
-        converted = f"to_{name}(value.{name}, dropped)"
-        return f"UNSET if value.{name} is UNSET else {converted}" if mine.optional else converted
+        converted = f"to_{name}(value.{source}, dropped)"
+        return f"UNSET if value.{source} is UNSET else {converted}" if mine.optional else converted
 
 
 @cache
@@ -172,7 +206,7 @@ def _copy_with_meta(value: Any, meta: Any) -> Any:
     return made
 
 
-class _Member:
+class StructMember:
     """A member of a struct, as far as converters need it."""
 
     __slots__ = ("constant", "hint", "optional", "wire")
@@ -181,11 +215,12 @@ class _Member:
         self.wire, self.hint, self.optional, self.constant = wire, hint, optional, constant
 
 
-def _members(kind: type[msgspec.Struct]) -> dict[str, _Member]:
+def members_of(kind: type[msgspec.Struct]) -> dict[str, StructMember]:
+    """Return the members of a struct by their Python names."""
     hints = get_type_hints(kind, include_extras=True)
     constants = getattr(kind, "__constants__", {})
     return {
-        f.name: _Member(
+        f.name: StructMember(
             f.encode_name, strip_optional(hints[f.name]), optional=not f.required, constant=f.name in constants
         )
         for f in msgspec.structs.fields(kind)
@@ -207,34 +242,39 @@ def _tag(kind: Any) -> tuple[Any, Any]:
     return config.tag_field, config.tag
 
 
-def _is_union(hint: Any) -> bool:
+def is_union(hint: Any) -> bool:
+    """Return whether a type is a union, with a name of its own or not."""
     return get_origin(hint) in (Union, UnionType) or hasattr(hint, "__union__")
 
 
-def _is_struct(hint: Any) -> bool:
+def is_struct(hint: Any) -> bool:
+    """Return whether a type is a struct."""
     return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
 
 
-def _is_open(hint: Any) -> bool:
+def is_open(hint: Any) -> bool:
+    """Return whether a type is an open object, which keeps undeclared members."""
     return isinstance(hint, type) and issubclass(hint, OpenObject)
 
 
 def _declares_same(source: Any, target: Any) -> bool:
     """Return whether two open types declare the same members, with the same plain types."""
-    return _is_open(source) and _declared(source) == _declared(target)
+    return is_open(source) and declared_members(source) == declared_members(target)
 
 
-def _declared(kind: Any) -> dict[str, tuple[Any, bool]]:
+def declared_members(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Return the declared members of an open object by their names in JSON: the type, and whether it is required."""
     hints = get_type_hints(kind, include_extras=True)
     return {member.wire: (hints[name], member.required) for name, member in kind.__attributes__.items()}
 
 
 def _is_mapping(hint: Any) -> bool:
-    return hint is dict or get_origin(hint) is dict or _is_open(hint)
+    return hint is dict or get_origin(hint) is dict or is_open(hint)
 
 
-def _is_plain(hint: Any) -> bool:
-    return not (_is_struct(hint) or _is_mapping(hint) or get_origin(hint) is list)
+def is_plain(hint: Any) -> bool:
+    """Return whether a type is neither a struct nor a mapping nor a list."""
+    return not (is_struct(hint) or _is_mapping(hint) or get_origin(hint) is list)
 
 
 def _convert_items(convert: Converter | None) -> Converter | None:

@@ -1,7 +1,8 @@
 """Conversion of input requests and their results between the dialect and older revisions.
 
-In the dialect a server asks for input inside a result; on a legacy revision it sends the client a request. Both
-conversions go through plain JSON: a person or a model takes much longer to answer than any conversion.
+In the dialect a server asks for input inside a result; on a legacy revision it sends the client a request. The
+compiled converters convert what they can, and the functions here the rest, as plain JSON: a person or a model takes
+much longer to answer than any conversion.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import methods_of, structs_of
-from typedmcp.revisions.rules import downgrader
+from typedmcp.revisions.rules import downgrade, downgrader, upgrader
 
-__all__ = ["REQUEST_DOWNGRADES", "downgrade_request", "downgrade_result", "upgrade_request", "upgrade_result"]
-
-D = dialect.structs
+__all__ = [
+    "REQUEST_DOWNGRADES", "downgrade_request", "downgrade_result", "is_compiled", "upgrade_request", "upgrade_result",
+]  # fmt: skip
 
 Json: TypeAlias = "dict[str, Any]"
 
@@ -32,11 +35,18 @@ def downgrade_request(method: str, params: Any, revision: str, dropped: DroppedF
 
     Raises `DecodeError` if the revision cannot express them.
     """
+    if is_compiled(method, revision):
+        params = downgrade(params, methods_of(revision).METHODS[method].params, revision, dropped)
     plain = to_builtins(params)
     adapted = REQUEST_DOWNGRADES[method](plain, revision, dropped) if method in REQUEST_DOWNGRADES else plain
     older = from_builtins(adapted, methods_of(revision).METHODS[method].params)
     dropped += _find_dropped(adapted, to_builtins(older), "params")
     return older
+
+
+def is_compiled(method: str, revision: str) -> bool:
+    """Return whether requests of a method are converted to a revision by a compiled converter, with its rules."""
+    return method == "sampling/createMessage" and hasattr(structs_of(revision), "ToolUseContent")
 
 
 def upgrade_request(method: str, params: bytes, revision: str) -> Any:
@@ -45,11 +55,20 @@ def upgrade_request(method: str, params: bytes, revision: str) -> Any:
     Raises `DecodeError` for parameters that the revision does not allow.
     """
     record = methods_of(revision).SERVER_REQUESTS[method]
-    plain: Json = {} if record.params is NoneType else to_builtins(decode(params, record.params))
+    known = dialect.methods.INPUT_REQUESTS[method]
+    exact: Any = {} if record.params is NoneType else decode(params, record.params)
+    if isinstance(exact, msgspec.Struct):
+        exact = _upgrade(exact, record.params, known.params, revision)
+    plain: Json = to_builtins(exact)
     kept = {key: value for key, value in plain.items() if key not in ("_meta", "task", "elicitationId")}
     if method == "elicitation/create":
         kept = {"mode": "form", **kept}
-    return from_builtins({"method": method, "params": kept}, dialect.methods.INPUT_REQUESTS[method].message)
+    return from_builtins({"method": method, "params": kept}, known.message)
+
+
+def _upgrade(value: Any, source: Any, target: Any, revision: str) -> Any:
+    convert = upgrader(revision).between(source, target)
+    return value if convert is None else convert(value, [])
 
 
 def _downgrade_elicitation(params: Json, revision: str, dropped: DroppedFields) -> Json:
@@ -79,9 +98,9 @@ def _downgrade_field(field: Json) -> Json | None:
 
 def _downgrade_sampling(params: Json, revision: str, dropped: DroppedFields) -> Json:
     """Split messages with several contents, and replace content that the revision does not have with text."""
+    if is_compiled("sampling/createMessage", revision):
+        return params
     older = structs_of(revision)
-    if hasattr(older, "ToolUseContent"):
-        return {**params, **_downgrade_tools(params, revision, dropped)}
     messages = [
         {**message, "content": _downgrade_content(content, older, dropped)}
         for message in params["messages"]
@@ -93,31 +112,6 @@ def _downgrade_sampling(params: Json, revision: str, dropped: DroppedFields) -> 
 def _contents_of(message: Json) -> list[Any]:
     content: Any = message["content"]
     return content if is_array(content) else [content]
-
-
-def _downgrade_tools(params: Json, revision: str, dropped: DroppedFields) -> Json:
-    """Convert tools and their results: older revisions require objects as schemas and as structured content."""
-    convert = downgrader(revision).between(D.Tool, structs_of(revision).Tool)
-    assert convert is not None
-    made: Json = {}
-    if "tools" in params:
-        tools = from_builtins(params["tools"], list[D.Tool])
-        made["tools"] = [to_builtins(convert(tool, dropped)) for tool in tools]
-    made["messages"] = [
-        {**message, "content": [_drop_structured(content, dropped) for content in _contents_of(message)]}
-        if is_array(message["content"])
-        else {**message, "content": _drop_structured(message["content"], dropped)}
-        for message in params["messages"]
-    ]
-    return made
-
-
-def _drop_structured(content: Json, dropped: DroppedFields) -> Json:
-    """Remove structured content that is not an object."""
-    if is_object(content.get("structuredContent", {})):
-        return content
-    dropped.append("ToolResultContent.structured_content")
-    return {key: value for key, value in content.items() if key != "structuredContent"}
 
 
 def _downgrade_content(content: Json, older: Any, dropped: DroppedFields) -> Json:
@@ -155,7 +149,7 @@ def upgrade_result(method: str, value: Any, revision: str) -> Any:
     """Convert the result of a legacy client, as plain JSON, to the dialect. Raises `DecodeError` if it is invalid."""
     result: Any = dialect.methods.INPUT_REQUESTS[method].result
     exact = getattr(structs_of(revision), result.__name__)
-    return from_builtins(to_builtins(from_builtins(value, exact)), result)
+    return from_builtins(to_builtins(_upgrade(from_builtins(value, exact), exact, result, revision)), result)
 
 
 def downgrade_result(method: str, result: Any, revision: str) -> Any:
@@ -164,7 +158,9 @@ def downgrade_result(method: str, result: Any, revision: str) -> Any:
     Raises `DecodeError` if the revision cannot express it.
     """
     record = methods_of(revision).SERVER_REQUESTS[method]
-    kept = {key: value for key, value in to_builtins(result).items() if key != "resultType"}
+    known: Any = dialect.methods.INPUT_REQUESTS[method].result
+    convert = downgrader(revision).between(known, getattr(structs_of(revision), known.__name__))
+    kept: Json = to_builtins(result if convert is None else convert(result, []))
     if method == "sampling/createMessage" and not hasattr(structs_of(revision), "ToolUseContent"):
         content = kept["content"]  # a message has one content there
         if is_array(content):

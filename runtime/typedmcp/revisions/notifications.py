@@ -13,15 +13,22 @@ from typedmcp.revisions.rules import downgrader
 __all__ = ["downgrade_notification"]
 
 
+def _drop(method: str) -> Converter:
+    return lambda _params, dropped: dropped.append(method)
+
+
 @cache
 def _converter(method: str, revision: str) -> Converter | None:
     target: Any = methods_of(revision).METHODS.get(method)
     if target is None:
-        return None
+        return _drop(method)
     return downgrader(revision).between(dialect.methods.METHODS[method].params, target.params)
 
 
 def downgrade_notification(method: str, params: Any, revision: str, dropped: DroppedFields) -> Any:
-    """Convert the parameters of a notification to a revision. Append the members that it lacks to `dropped`."""
+    """Convert the parameters of a notification to a revision, or return None if the revision lacks the notification.
+
+    Append to `dropped` what the revision lacks.
+    """
     convert = None if revision == DIALECT else _converter(method, revision)
     return params if convert is None else convert(params, dropped)

@@ -16,7 +16,7 @@ from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
 from typedmcp.revisions.convert import ConverterCompiler, DroppedFields, Rule
 from typedmcp.revisions.features import DIALECT, structs_of
-from typedmcp.revisions.rules import RESULT_DEFAULTS, upgrader
+from typedmcp.revisions.rules import RENAMED, RESULT_DEFAULTS, upgrader
 
 __all__ = ["CACHEABLE_METHODS", "STALE_METHODS", "build_open_object", "result_upgrader"]
 
@@ -48,7 +48,7 @@ _IGNORED_FIELDS: Final = frozenset({"Tool.execution"})
 def result_upgrader(revision: str) -> ConverterCompiler:
     """Return the compiler of converters from results of a revision to results of the dialect."""
     rules = {**upgrader(revision).rules, **dict(_result_rules(revision))}
-    return ConverterCompiler(rules, _IGNORED_FIELDS, reuse=False)
+    return ConverterCompiler(rules, _IGNORED_FIELDS, renamed=RENAMED, reuse=False)
 
 
 def _result_rules(revision: str) -> Iterator[tuple[str, Rule]]:

@@ -36,16 +36,63 @@ IGNORED_FIELDS: Final = frozenset(
 """Members that only modern revisions need. It is not reported if an older revision lacks them."""
 
 
+RENAMED: Final[Mapping[str, str]] = {}
+"""Members of the dialect, as `Type.member`, with their names in older revisions."""
+
+REPLACED_CONTENT: Final[Mapping[str, str]] = {
+    "AudioContent": "[audio, {0.mime_type}]",
+    "ResourceLink": "[resource {0.name}: {0.uri}]",
+}
+"""Types of content that older revisions lack, with the text that replaces the content there."""
+
+_NO_TASKS = "tasks of 2025-11-25 are not offered"
+_HANDSHAKE = "the runtime handles the handshake"
+_SESSION = "the runtime handles it in legacy sessions"
+_INPUT = "revisions/input_requests.py converts it"
+
+DECIDED: Final[Mapping[str, str]] = {
+    "initialize": _HANDSHAKE,
+    "notifications/initialized": _HANDSHAKE,
+    "ping": _SESSION,
+    "logging/setLevel": _SESSION,
+    "resources/subscribe": _SESSION,
+    "resources/unsubscribe": _SESSION,
+    "notifications/roots/list_changed": "roots are listed again for each request",
+    "notifications/elicitation/complete": "the client reports it as a diagnostic",
+    "tasks/cancel": _NO_TASKS,
+    "tasks/get": _NO_TASKS,
+    "tasks/list": _NO_TASKS,
+    "tasks/result": _NO_TASKS,
+    "notifications/tasks/status": _NO_TASKS,
+    "CreateTaskResult": _NO_TASKS,
+    "CallToolRequestParams.task": _NO_TASKS,
+    "CreateMessageRequestParams.task": _NO_TASKS,
+    "ElicitRequestFormParams.task": _NO_TASKS,
+    "ElicitRequestURLParams.task": _NO_TASKS,
+    "ServerCapabilities.tasks": _NO_TASKS,
+    "ClientCapabilities.tasks": _NO_TASKS,
+    "Tool.execution": _NO_TASKS,
+    "elicitation/create": "a client that lacks it cannot declare the capability, which is checked first",
+    "CancelledNotificationParams.request_id": "a cancellation without it is about a task",
+    "ElicitRequestURLParams.elicitation_id": _INPUT,
+    "ElicitRequestFormParams": _INPUT,
+    "ElicitRequestURLParams": _INPUT,
+    "ElicitRequestParams": _INPUT,
+}
+"""Methods, members and types of older revisions that need no rule, or types of the dialect, with the reason."""
+
+
 @cache
 def downgrader(revision: str) -> ConverterCompiler:
     """Return the compiler of converters from types of the dialect to types of a revision."""
-    return ConverterCompiler(_downgrade_rules(revision), IGNORED_FIELDS)
+    older_names = {f"{name.partition('.')[0]}.{older}": name.partition(".")[2] for name, older in RENAMED.items()}
+    return ConverterCompiler(_downgrade_rules(revision), IGNORED_FIELDS, renamed=older_names)
 
 
 @cache
 def upgrader(revision: str) -> ConverterCompiler:
     """Return the compiler of converters from types of a revision to types of the dialect."""
-    return ConverterCompiler(_upgrade_rules(revision), reuse=False)
+    return ConverterCompiler(_upgrade_rules(revision), renamed=RENAMED, reuse=False)
 
 
 def downgrade(value: Any, target: Any, revision: str, dropped: DroppedFields) -> Any:
@@ -62,10 +109,12 @@ def _downgrade_rules(revision: str) -> dict[str, Rule]:
         rules["Tool.output_schema"] = _downgrade_output_schema
     if strip_optional(get_type_hints(older.CallToolResult).get("structured_content", Any)) is not Any:
         rules["CallToolResult.structured_content"] = _downgrade_structured_content
-    if not hasattr(older, "AudioContent"):
-        rules["AudioContent"] = partial(_replace_by_text, older, "[audio, {0.mime_type}]")
-    if not hasattr(older, "ResourceLink"):
-        rules["ResourceLink"] = partial(_replace_by_text, older, "[resource {0.name}: {0.uri}]")
+        rules["ToolResultContent.structured_content"] = _downgrade_structured_content
+    for name, text in REPLACED_CONTENT.items():
+        if not hasattr(older, name):
+            rules[name] = partial(_replace_by_text, older, text)
+    if hasattr(older, "ResourceReference"):
+        rules["ResourceTemplateReference"] = lambda ref, _dropped: older.ResourceReference(uri=ref.uri)
     return rules
 
 

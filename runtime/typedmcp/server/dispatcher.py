@@ -253,7 +253,9 @@ class Dispatcher:
         session = self.metadata.session
         revision = ctx.revision if ctx is not None else DIALECT if session is None else session.revision
         dropped: DroppedFields = []
-        self.send(ctx, Notification("2.0", method, downgrade_notification(method, params, revision, dropped)))
+        sent = downgrade_notification(method, params, revision, dropped)
+        if sent is not None:
+            self.send(ctx, Notification("2.0", method, sent))
         self.report_dropped(dropped, method, revision)
 
     def send_result(self, ctx: Context, encoded: msgspec.Struct) -> None:

@@ -34,7 +34,7 @@ URI_FIELD = "uri:"
 D = dialect.structs
 
 _MAX_URI_LENGTH = 8192
-_LISTS: tuple[Change, ...] = ("tools", "prompts", "resources")
+_LISTS: tuple[Change, ...] = tuple(change for change in CHANGES.values() if change != "resource")
 _METHODS: dict[Change, str] = {change: method for method, change in CHANGES.items()}
 
 

@@ -108,7 +108,9 @@ INVALID: dict[str, tuple[str, list[Any], str]] = {
     "a message that is not JSON-RPC": (OLD, [{"id": 1, "method": "ping"}], 'ping: jsonrpc: required, but missing'),
     "an unknown method": (OLD, [request("tools/cal")], "tools/cal: method: unknown in 2025-11-25"),
     "a method of another revision": (
-        OLD, [request("server/discover")], "server/discover: method: unknown in 2025-11-25; known in 2026-07-28"
+        NEW,
+        [request("ping", _meta=META)],
+        "ping: method: unknown in 2026-07-28; known in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25",
     ),
     "a method of the other side": (
         OLD,

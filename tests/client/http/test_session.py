@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import mcpspec
 import typedmcp
 from tests.client.http.scripted_http import (
     COMPLETE,
@@ -35,7 +34,7 @@ from typedmcp import sync
 from typedmcp.client import ChangeEvent, connect
 from typedmcp.client.http import session as http_session
 from typedmcp.dialect import structs
-from typedmcp.revisions.features import methods_of
+from typedmcp.revisions.features import SUPPORTED, methods_of
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -1110,6 +1109,6 @@ def test_results_are_cached_for_as_long_as_the_server_allows() -> None:
 
 
 def test_every_request_but_the_call_of_a_tool_is_sent_again_on_a_closed_connection() -> None:
-    requests = {name for version in mcpspec.VERSIONS for name in methods_of(version).CLIENT_REQUESTS}
+    requests = {name for version in SUPPORTED for name in methods_of(version).CLIENT_REQUESTS}
     tasks = {name for name in requests if name.startswith("tasks/")}  # the runtime sends none of them
     assert requests - tasks - {"tools/call"} == http_session._IDEMPOTENT  # pyright: ignore[reportPrivateUsage]

@@ -34,6 +34,6 @@ def a_revision_by_its_version(version: str) -> None:
 
 
 def versions() -> None:
+    assert_type(mcpspec.VERSIONS[0], Literal["2024-11-05"])
     latest: str = mcpspec.LATEST
-    oldest: Literal["2024-11-05"] = mcpspec.VERSIONS[0]
-    assert_type((latest, oldest), tuple[str, Literal["2024-11-05"]])
+    mcpspec.revision(latest)

@@ -42,9 +42,9 @@ check: $(PROJECT) ## Lint, formats, import contracts, types (mypy and pyright, s
 complete: $(PROJECT) ## Fail if a person still has to write something for a revision: words, vectors, facts. A release needs it
 	@$(RUN) -m tools.unwritten --fail
 
-bump: $(PROJECT) ## Import a schema: VERSION=2026-07-28|draft|ext/tasks FROM=<path or https URL> [COMMIT=…] [REPIN=1]
+bump: $(PROJECT) ## Import a schema: VERSION=2026-07-28|draft|ext/tasks FROM=<path or https URL> [TYPESCRIPT=<the same of schema.ts>] [COMMIT=…] [REPIN=1]
 	@$(call needs,VERSION FROM)
-	$(RUN) -m mcpspec_codegen bump $(VERSION) $(FROM) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
+	$(RUN) -m mcpspec_codegen bump $(VERSION) $(FROM) $(if $(TYPESCRIPT),--typescript $(TYPESCRIPT)) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
 	@$(RUN) -m tools.unwritten
 
 diff: $(PROJECT) ## Print the changes between two pinned versions: OLD=2025-11-25 NEW=2026-07-28

@@ -115,6 +115,7 @@ def _add_official_commands(add: _Add) -> None:
     bumped.add_argument("version", help="a date, draft, or ext/<name>")
     bumped.add_argument("origin", help="path or https URL of upstream's schema.json")
     bumped.add_argument("--commit", help="upstream's commit, if the origin does not contain it")
+    bumped.add_argument("--typescript", help="path or https URL of upstream's schema.ts, for the order of members")
     bumped.add_argument("--repin", action="store_true", help="accept a file whose hash is not the pinned one")
     bumped.set_defaults(run=_bump)
     official = add("schema-check", help="prove that our schemas are upstream's without prose")
@@ -165,7 +166,14 @@ def _bundle(options: argparse.Namespace) -> int:
 
 def _bump(options: argparse.Namespace) -> int:
     check_is_folder(options.output)
-    files, report = bump(options.version, options.origin, options.schema, commit=options.commit, repin=options.repin)
+    files, report = bump(
+        options.version,
+        options.origin,
+        options.schema,
+        commit=options.commit,
+        repin=options.repin,
+        typescript=options.typescript,
+    )
     write(files, options.output)
     print(report)
     return 0

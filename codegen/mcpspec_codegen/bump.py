@@ -14,6 +14,8 @@ from mcpspec_codegen import errata
 from mcpspec_codegen.diff import describe_changes
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import Schema
+from mcpspec_codegen.normalise import merge_definitions
+from mcpspec_codegen.order import keep_known, list_members, load_orders, save_orders
 from mcpspec_codegen.pipeline import compile_all, load_interface
 from mcpspec_codegen.source import (
     DRAFT,
@@ -26,6 +28,7 @@ from mcpspec_codegen.source import (
     parse,
     sha256,
 )
+from mcpspec_codegen.typescript import Order, read_order
 
 __all__ = ["bump", "find_differences"]
 
@@ -35,9 +38,12 @@ _TIMEOUT_SECONDS = 60
 _LIMIT_BYTES = 64 << 20
 
 
-def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: bool) -> tuple[dict[str, str], str]:
+def bump(
+    version: str, origin: str, folder: Path, *, commit: str | None, repin: bool, typescript: str | None = None
+) -> tuple[dict[str, str], str]:
     """Import a schema into the schema folder, and return the regenerated files and a report.
 
+    `typescript` is the path or URL of upstream's `schema.ts`, from which the order of members is read.
     Raises `SchemaError` for a file whose hash is not the pinned one (unless `repin`, or for the draft), or that cannot
     be compiled; nothing is written then.
     """
@@ -56,6 +62,8 @@ def bump(version: str, origin: str, folder: Path, *, commit: str | None, repin: 
         source = _entry(version, origin, entry, commit, same=same)
         _import(schema, version, new, source | {"upstream_sha256": sha256(data)})
         notes = [] if same else _update_errata(schema, version, new)
+        if typescript is not None or (not same and version in load_orders(new)):
+            notes += _update_order(schema, version, new, origin, typescript)
         removed = _remove_equal_draft(new)
         notes = removed if removed and version == DRAFT else [*notes, *removed]
         try:
@@ -85,6 +93,26 @@ def _update_errata(schema: Schema, version: str, folder: Path) -> list[str]:
     return report
 
 
+def _update_order(schema: Schema, version: str, folder: Path, origin: str, typescript: str | None) -> list[str]:
+    """Read the order of members, drop what the schema lacks, and return a line for each name that was dropped."""
+    orders = load_orders(folder)
+    order = orders[version] if typescript is None else _read_order(typescript)
+    corrected = errata.apply(schema, errata.load(folder), version, origin)
+    known, unknown = keep_known(order, list_members(merge_definitions(corrected, origin)))
+    if known != orders.get(version):
+        save_orders({**orders, version: known}, folder)
+    return [f"order.json: {name} is not in the schema, so its place is dropped" for name in unknown]
+
+
+def _read_order(origin: str) -> Order:
+    try:
+        return read_order(_read(origin).decode())
+    except UnicodeDecodeError as error:
+        raise SchemaError(origin, "", f"not UTF-8: {error.reason} at byte {error.start}") from error
+    except RecursionError as error:
+        raise SchemaError(origin, "", "nested too deeply") from error
+
+
 def _remove_equal_draft(folder: Path) -> list[str]:
     """Remove the draft if it equals the newest revision, and return a line that says so."""
     pinned = load_pinned(folder)
@@ -93,6 +121,7 @@ def _remove_equal_draft(folder: Path) -> list[str]:
         return []
     _write_pinned(folder, {version: entry for version, entry in pinned.items() if version != DRAFT})
     (folder / f"{DRAFT}.json").unlink()
+    save_orders({version: order for version, order in load_orders(folder).items() if version != DRAFT}, folder)
     entries = errata.load(folder)
     if (others := errata.remove_version(entries, DRAFT)) != entries:
         errata.save(others, folder)

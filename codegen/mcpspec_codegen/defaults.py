@@ -46,11 +46,12 @@ def _required(node: Schema, member: str) -> Schema | None:
 
 
 def check_defaults(documents: list[Schema], defaults: Defaults, file: str) -> None:
-    """Raise `SchemaError` for a default that holds in no document."""
+    """Raise `SchemaError` for a default that holds in none of the documents that have its definition."""
     for definition, members in defaults.items():
+        known = [document["$defs"] for document in documents if definition in document["$defs"]]
         for member, value in members.items():
-            reasons = [_explain(value, definition, member, document["$defs"]) for document in documents]
-            if None not in reasons:
+            reasons = [_explain(value, definition, member, defs) for defs in known]
+            if reasons and None not in reasons:
                 at = pointer_text(("constructor_defaults", definition, member))
                 raise SchemaError(file, at, f"{reasons[-1]}, in any version")
 

@@ -86,7 +86,7 @@ class _Hoister:
 def name_variant(member: Schema, index: int) -> str:
     """Name the variant of an inline union: by its constant, else by its number."""
     properties = member.get("properties", {})
-    consts = [node["const"] for node in properties.values() if isinstance(node.get("const"), str)]
+    consts = [node["const"] for _, node in sorted(properties.items()) if isinstance(node.get("const"), str)]
     return names.to_pascal(consts[-1]) if consts else f"Variant{index + 1}"
 
 

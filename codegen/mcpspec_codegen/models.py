@@ -250,7 +250,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
     node, extra = defs[name], defs[name]["x"]
     owners = list_owners(name, defs)
     doc = prose.of_definition(name) or (prose.of_property(owners, extra["origin"][1]) if "origin" in extra else None)
-    tag = _tag(extra)
+    tag, tags = _tag(extra), extra.get("tag", [])[:1]
     constants = {**extra.get("defaults", {}), **extra.get("constants", {})}
     annotated = _CLASHING if "Annotated" in defs else "Annotated"
     return {
@@ -273,7 +273,8 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
                 "constant": repr(constants[wire]) if wire in constants else None,
                 **_annotation(node["properties"][wire], backend, annotated, wire if wire != attribute else None),
             }
-            for wire, attribute in extra.get("names", {}).items()
+            # msgspec encodes the tag first, so both backends have it there.
+            for wire, attribute in sorted(extra.get("names", {}).items(), key=lambda names: names[0] not in tags)
         },
     }
 

@@ -34,23 +34,27 @@ from mcpspec_codegen.nodes import (
     ref_name,
     type_names,
 )
+from mcpspec_codegen.order import order_members
+from mcpspec_codegen.typescript import Order
 from mcpspec_codegen.unions import mark_unions
 
-__all__ = ["canonicalise", "canonicalise_node", "normalise", "replace_json_values"]
+__all__ = ["canonicalise", "canonicalise_node", "merge_definitions", "normalise", "replace_json_values"]
 
 _META = "_meta"
 
 
-def normalise(schema: Schema, file: str, alternatives: dict[str, list[str]] | None = None) -> Schema:
+def normalise(
+    schema: Schema, file: str, alternatives: dict[str, list[str]] | None = None, order: Order | None = None
+) -> Schema:
     """Return the flat form of a checked schema. Raises `SchemaError` if it cannot be compiled.
 
-    `alternatives` are further results that a request may have: method → definitions.
+    `alternatives` are further results that a request may have: method → definitions. `order` is that of the members;
+    without it, they stay as they are.
     """
-    defs = canonicalise({"$defs": replace_one_of(schema[definitions_key(schema)], file)})
+    defs = merge_definitions(schema, file)
     defs = add_alternatives(defs, alternatives or {})
-    defs = replace_json_values(defs, file)
-    defs = merge_all_of(defs, file)
     check_constants(defs, file)
+    defs = defs if order is None else order_members(defs, order)
     defs = reference_single_members(defs)
     defs = inherit_envelope(defs)
     defs = hoist_objects(defs, file)
@@ -59,6 +63,12 @@ def normalise(schema: Schema, file: str, alternatives: dict[str, list[str]] | No
     mark_members(defs, file)
     check_names(defs, file)
     return {"$defs": defs}
+
+
+def merge_definitions(schema: Schema, file: str) -> dict[str, Schema]:
+    """Return the definitions of a schema in one spelling, each with all of its members."""
+    defs = canonicalise({"$defs": replace_one_of(schema[definitions_key(schema)], file)})
+    return merge_all_of(replace_json_values(defs, file), file)
 
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")

@@ -17,6 +17,7 @@ from mcpspec_codegen.methods import MethodDefinition, check_constants, read_erro
 from mcpspec_codegen.models import MODELS, STRUCTS, find_undocumented
 from mcpspec_codegen.nodes import Schema, definitions_key, pointer_text
 from mcpspec_codegen.normalise import normalise
+from mcpspec_codegen.order import find_order, load_orders
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.prose import OfficialProse
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
@@ -182,6 +183,7 @@ class _Compiler:
         self.pinned = load_pinned(folder)
         self.errata = errata.load(folder)
         errata.check_versions(self.errata, set(self.pinned), str(folder / "errata.json"))
+        self.orders = load_orders(folder)
         self.supplement_file = str(folder / "supplement.json")
         self.supplement = read_json(folder / "supplement.json", _Supplement)
 
@@ -203,7 +205,7 @@ class _Compiler:
     def document(self, source: Source) -> Schema:
         """Apply the errata of a source, and normalise it."""
         alternatives = self.supplement["alternative_results"].get(source.version, {})
-        flat = normalise(self.corrected(source), source.file, alternatives)
+        flat = normalise(self.corrected(source), source.file, alternatives, find_order(self.orders, source.version))
         return add_defaults(flat, self.supplement["constructor_defaults"])
 
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:

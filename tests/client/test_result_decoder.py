@@ -317,8 +317,8 @@ CASES: dict[str, Case] = {
         {"content": [{**TEXT, "annotations": None}], "isError": None, "_meta": None},
         {"content": [TEXT]},
         [
-            "result.content[0].annotations: expected object, got null; read as absent",
             "result._meta: expected object, got null",
+            "result.content[0].annotations: expected object, got null; read as absent",
             "result.isError: expected boolean, got null",
         ],
     ),
@@ -327,8 +327,8 @@ CASES: dict[str, Case] = {
         {"tools": [{**TOOL, "description": None}], "nextCursor": None},
         {"tools": [TOOL]},
         [
-            "result.tools[0].description: expected string, got null; read as absent",
             "result.nextCursor: expected string, got null",
+            "result.tools[0].description: expected string, got null; read as absent",
         ],
     ),
     "null for structured content": Case(
@@ -443,7 +443,7 @@ def test_required_members_that_a_modern_server_leaves_out_are_filled_in_and_repo
     result = result_decoder("tools/list", MODERN_REVISION)(b'{"tools": []}', problems)
     assert structs.to_builtins(result) == {**HEADER, "tools": []}
     assert [str(problem) for problem in problems] == [
-        f"result.{member}: required, but missing" for member in ("cacheScope", "resultType", "ttlMs")
+        f"result.{member}: required, but missing" for member in ("resultType", "ttlMs", "cacheScope")
     ]
 
 

@@ -12,7 +12,9 @@ from mcpspec_codegen.defaults import Defaults, add_defaults
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.pipeline import find_gaps
 from tests.codegen.helpers import (
+    GENERATED,
     NEWEST,
+    SCHEMA,
     Schema,
     codegen,
     list_in_errata,
@@ -90,7 +92,6 @@ def test_a_revision_without_an_entry_has_the_features_and_codes_of_the_one_befor
 @pytest.mark.parametrize(
     ("entry", "cause"),
     [
-        ({"Sound": {"hz": 1}}, "Sound/hz: there is no definition `Sound`, in any version"),
         ({"Result": {"kind": "x"}}, "Result/kind: `Result` requires no member `kind`, in any version"),
         ({"CallToolResult": {"isError": False}}, "isError: `CallToolResult` requires no member `isError`"),
         ({"CacheableResult": {"ttlMs": "0"}}, "ttlMs: '0' does not fit `CacheableResult.ttlMs`, in any version"),
@@ -107,6 +108,16 @@ def test_a_default_must_fit_a_required_member_of_some_version(
     assert "supplement.json#/constructor_defaults/" in refusal
     assert cause in refusal
     assert not (tmp_path / "output").exists()
+
+
+def test_every_default_is_used() -> None:
+    defaults = read_json(SCHEMA / "supplement.json")["constructor_defaults"]
+    source = (GENERATED / "mcpspec" / f"v{NEWEST.replace('-', '_')}" / "structs.py").read_text(encoding="utf-8")
+    for definition, members in defaults.items():
+        body = source[source.index(f"\nclass {definition}(") :].partition("\n\n\n")[0]
+        assert [
+            name for name, value in members.items() if f'constant({json.dumps(value)}, name="{name}")' not in body
+        ] == []
 
 
 def test_a_default_holds_for_all_definitions_that_require_the_same_member() -> None:

@@ -33,12 +33,12 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        blob: str
-        """Bytes of the resource, in base64."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        blob: str
+        """Bytes of the resource, in base64."""
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
@@ -91,12 +91,12 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-        """True if there are more matches than those returned."""
-        total: int | MISSING = MISSING
-        """Number of matches in all, which may exceed the number returned."""
         values: list[str]
         """Suggested values, at most 100."""
+        total: int | MISSING = MISSING
+        """Number of matches in all, which may exceed the number returned."""
+        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        """True if there are more matches than those returned."""
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
@@ -152,10 +152,10 @@ if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificatio
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: InitializedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -170,10 +170,10 @@ if TYPE_CHECKING or is_needed("JSONRPCErrorError"):
 
         code: int
         """Number that classifies the error."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCNotificationParams"):
@@ -196,12 +196,12 @@ if TYPE_CHECKING or is_needed("JSONRPCNotification", "JSONRPCNotificationParams"
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: JSONRPCNotificationParams | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
 
 
 if TYPE_CHECKING or is_needed("LoggingLevel"):
@@ -221,12 +221,12 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
-        data: Any
-        """Content of the log message: text or any other JSON value."""
         level: LoggingLevel
         """Severity of the message."""
         logger: str | MISSING = MISSING
         """Part of the server from which the message comes."""
+        data: Any
+        """Content of the log message: text or any other JSON value."""
 
 
 if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
@@ -237,10 +237,10 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotif
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/message"] = constant("notifications/message")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: LoggingMessageNotificationParams
         """Parameters of the message."""
 
@@ -265,16 +265,16 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
-        """Weight of low cost in the choice of model, from 0 to 1."""
         hints: list[ModelHint] | MISSING = MISSING
         """Models to prefer, the first match winning."""
+        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
+        """Weight of low cost in the choice of model, from 0 to 1."""
+        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
+        """Weight of low latency in the choice of model, from 0 to 1."""
         intelligence_priority: Annotated[float | int | MISSING, Field(alias="intelligencePriority", ge=0, le=1)] = (
             MISSING
         )
         """Weight of ability in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
-        """Weight of low latency in the choice of model, from 0 to 1."""
 
 
 if TYPE_CHECKING or is_needed("NotificationParams"):
@@ -358,14 +358,14 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
-        message: str | MISSING = MISSING
-        """Description of the progress, for people."""
-        progress: float | int
-        """Amount done so far, which only grows."""
         progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
         """Token that the request in progress gave for its updates."""
+        progress: float | int
+        """Amount done so far, which only grows."""
         total: float | int | MISSING = MISSING
         """Total amount to be done, if known."""
+        message: str | MISSING = MISSING
+        """Description of the progress, for people."""
 
 
 if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
@@ -376,10 +376,10 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/progress"] = constant("notifications/progress")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: ProgressNotificationParams
         """Parameters of the message."""
 
@@ -392,10 +392,10 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        description: str | MISSING = MISSING
-        """Meaning of the argument."""
         name: str
         """Key under which `prompts/get` passes the argument."""
+        description: str | MISSING = MISSING
+        """Meaning of the argument."""
         required: bool | MISSING = MISSING
         """True if the argument is required; false when absent."""
 
@@ -408,12 +408,12 @@ if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        arguments: list[PromptArgument] | MISSING = MISSING
-        """Arguments that the prompt takes."""
-        description: str | MISSING = MISSING
-        """Purpose of the prompt."""
         name: str
         """Identifier by which the prompt is fetched."""
+        description: str | MISSING = MISSING
+        """Purpose of the prompt."""
+        arguments: list[PromptArgument] | MISSING = MISSING
+        """Arguments that the prompt takes."""
 
 
 if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
@@ -452,10 +452,10 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChange
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: PromptListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -468,10 +468,10 @@ if TYPE_CHECKING or is_needed("PromptReference"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        name: str
-        """Name of the prompt."""
         type: Literal["ref/prompt"] = constant("ref/prompt")
         """Kind of reference, always `ref/prompt`."""
+        name: str
+        """Name of the prompt."""
 
 
 if TYPE_CHECKING or is_needed("RequestId"):
@@ -489,10 +489,10 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
-        reason: str | MISSING = MISSING
-        """Reason for the cancellation, as text to log or show."""
         request_id: Annotated[RequestId, Field(alias="requestId")]
         """Identifier of the request to cancel."""
+        reason: str | MISSING = MISSING
+        """Reason for the cancellation, as text to log or show."""
 
 
 if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
@@ -503,10 +503,10 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: CancelledNotificationParams
         """Parameters of the message."""
 
@@ -519,12 +519,12 @@ if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        error: JSONRPCErrorError
-        """The failure, as a JSON-RPC error object."""
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
+        error: JSONRPCErrorError
+        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
@@ -549,10 +549,10 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
-        arguments: dict[str, Any] | MISSING = MISSING
-        """Arguments for the tool, by name."""
         name: str
         """Tool to run, by its name."""
+        arguments: dict[str, Any] | MISSING = MISSING
+        """Arguments for the tool, by name."""
 
 
 if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
@@ -563,12 +563,12 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tools/call"] = constant("tools/call")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: CallToolRequestParams
         """Parameters of the message."""
 
@@ -583,10 +583,10 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
-        arguments: dict[str, str] | MISSING = MISSING
-        """Values for the arguments of the prompt, by name."""
         name: str
         """Name of the prompt to fetch."""
+        arguments: dict[str, str] | MISSING = MISSING
+        """Values for the arguments of the prompt, by name."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
@@ -597,12 +597,12 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["prompts/get"] = constant("prompts/get")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: GetPromptRequestParams
         """Parameters of the message."""
 
@@ -617,12 +617,12 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
+        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
         """Optional features that the client supports."""
         client_info: Annotated[Implementation, Field(alias="clientInfo")]
         """Name and version of the client."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
-        """Newest protocol version that the client supports."""
 
 
 if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
@@ -633,12 +633,12 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["initialize"] = constant("initialize")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: InitializeRequestParams
         """Parameters of the message."""
 
@@ -663,14 +663,14 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "Request
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: JSONRPCRequestParams | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCBatchRequestItem", "JSONRPCNotification", "JSONRPCRequest"):
@@ -706,12 +706,12 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["prompts/list"] = constant("prompts/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListPromptsRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -738,12 +738,12 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListResourceTemplatesRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -770,12 +770,12 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/list"] = constant("resources/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListResourcesRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -800,12 +800,12 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["roots/list"] = constant("roots/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListRootsRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -832,12 +832,12 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tools/list"] = constant("tools/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListToolsRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -862,12 +862,12 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["ping"] = constant("ping")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: PingRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -894,12 +894,12 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/read"] = constant("resources/read")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ReadResourceRequestParams
         """Parameters of the message."""
 
@@ -938,10 +938,10 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
 
 
 if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
@@ -964,10 +964,10 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListCh
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: ResourceListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1002,10 +1002,10 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
-        argument: CompleteRequestParamsArgument
-        """Argument to complete."""
         ref: PromptReference | ResourceReference
         """Prompt or resource template to which the argument belongs."""
+        argument: CompleteRequestParamsArgument
+        """Argument to complete."""
 
 
 if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
@@ -1016,12 +1016,12 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "Reque
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["completion/complete"] = constant("completion/complete")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: CompleteRequestParams
         """Parameters of the message."""
 
@@ -1048,10 +1048,10 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: ResourceUpdatedNotificationParams
         """Parameters of the message."""
 
@@ -1081,10 +1081,10 @@ if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId", "Result"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: Result
         """Result of the request."""
 
@@ -1151,14 +1151,14 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience and importance."""
+        type: Literal["audio"] = constant("audio")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the sound, such as `audio/wav`."""
-        type: Literal["audio"] = constant("audio")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience and importance."""
 
 
 if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
@@ -1169,14 +1169,14 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience and importance."""
+        type: Literal["image"] = constant("image")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the picture, such as `image/png`."""
-        type: Literal["image"] = constant("image")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience and importance."""
 
 
 if TYPE_CHECKING or is_needed("Resource", "Annotations"):
@@ -1187,18 +1187,18 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience and importance."""
+        uri: str
+        """URI of the resource."""
+        name: str
+        """Identifier of the resource."""
         description: str | MISSING = MISSING
         """Description of the content of the resource."""
         mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
         """Media type of the content, such as `text/plain`."""
-        name: str
-        """Identifier of the resource."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience and importance."""
         size: int | MISSING = MISSING
         """Size of the raw content, in bytes."""
-        uri: str
-        """URI of the resource."""
 
 
 if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
@@ -1225,16 +1225,16 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience and importance."""
+        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        """Template of the URIs, in the syntax of RFC 6570."""
+        name: str
+        """Identifier of the template."""
         description: str | MISSING = MISSING
         """Description of the resources that match the template."""
         mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
         """Media type that all matching resources share."""
-        name: str
-        """Identifier of the template."""
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
-        """Template of the URIs, in the syntax of RFC 6570."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience and importance."""
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
@@ -1261,10 +1261,10 @@ if TYPE_CHECKING or is_needed("Root"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        name: str | MISSING = MISSING
-        """Name of the root, to show or to refer to it."""
         uri: str
         """URI of the directory or file, beginning with `file://`."""
+        name: str | MISSING = MISSING
+        """Name of the root, to show or to refer to it."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
@@ -1301,10 +1301,10 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedN
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: RootsListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1346,10 +1346,10 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-        """True if changes to the list are announced by notifications."""
         subscribe: bool | MISSING = MISSING
         """True if clients may subscribe to changes of single resources."""
+        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        """True if changes to the list are announced by notifications."""
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
@@ -1374,12 +1374,12 @@ if TYPE_CHECKING or is_needed(
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        completions: dict[str, Any] | MISSING = MISSING
-        """Present when the server can suggest values for arguments."""
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
         """Features outside the protocol, by name."""
         logging: dict[str, Any] | MISSING = MISSING
         """Present when the server can send log messages."""
+        completions: dict[str, Any] | MISSING = MISSING
+        """Present when the server can suggest values for arguments."""
         prompts: ServerCapabilitiesPrompts | MISSING = MISSING
         """Present when the server offers prompts."""
         resources: ServerCapabilitiesResources | MISSING = MISSING
@@ -1398,14 +1398,14 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
-        capabilities: ServerCapabilities
-        """Optional features that the server supports."""
-        instructions: str | MISSING = MISSING
-        """Advice for the model on making good use of the server."""
         protocol_version: Annotated[str, Field(alias="protocolVersion")]
         """Protocol version that the server has chosen."""
+        capabilities: ServerCapabilities
+        """Optional features that the server supports."""
         server_info: Annotated[Implementation, Field(alias="serverInfo")]
         """Name and version of the server."""
+        instructions: str | MISSING = MISSING
+        """Advice for the model on making good use of the server."""
 
 
 if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
@@ -1430,12 +1430,12 @@ if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestPa
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: SetLevelRequestParams
         """Parameters of the message."""
 
@@ -1462,12 +1462,12 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: SubscribeRequestParams
         """Parameters of the message."""
 
@@ -1480,12 +1480,12 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience and importance."""
-        text: str
-        """The text itself."""
         type: Literal["text"] = constant("text")
         """Constant that identifies the kind of object."""
+        text: str
+        """The text itself."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience and importance."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageContent", "Role", "TextContent"):
@@ -1498,12 +1498,12 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageConte
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
+        role: Role
+        """Role of the speaker: `user` or `assistant`."""
         content: TextContent | ImageContent | AudioContent
         """Output of the model."""
         model: str
         """Model that wrote the message."""
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
         stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
         """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
@@ -1521,10 +1521,10 @@ if TYPE_CHECKING or is_needed("SamplingMessage", "AudioContent", "ImageContent",
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        content: TextContent | ImageContent | AudioContent
-        """Content of the message."""
         role: Role
         """Role of the speaker: `user` or `assistant`."""
+        content: TextContent | ImageContent | AudioContent
+        """Content of the message."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", "RequestParamsMeta", "SamplingMessage"):
@@ -1537,24 +1537,24 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object."""
+        messages: list[SamplingMessage]
+        """Messages of the conversation, in order."""
+        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
+        """Preferences of the server for the model; the client may ignore them."""
+        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
+        """System prompt that the server proposes; the client may change or drop it."""
         include_context: Annotated[
             Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
         ] = MISSING
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        """Largest number of tokens to generate."""
-        messages: list[SamplingMessage]
-        """Messages of the conversation, in order."""
-        metadata: dict[str, Any] | MISSING = MISSING
-        """Extra data for the model's provider, in a form of that provider's choice."""
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        """Preferences of the server for the model; the client may ignore them."""
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
-        """Strings at which generation stops."""
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        """System prompt that the server proposes; the client may change or drop it."""
         temperature: float | int | MISSING = MISSING
         """Randomness of the generation; higher values give more varied text."""
+        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        """Largest number of tokens to generate."""
+        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        """Strings at which generation stops."""
+        metadata: dict[str, Any] | MISSING = MISSING
+        """Extra data for the model's provider, in a form of that provider's choice."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
@@ -1565,12 +1565,12 @@ if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParam
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: CreateMessageRequestParams
         """Parameters of the message."""
 
@@ -1590,12 +1590,12 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
+        uri: str
+        """URI of the resource."""
         mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
         """Media type of the content, such as `text/plain`."""
         text: str
         """The text itself."""
-        uri: str
-        """URI of the resource."""
 
 
 if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents", "TextResourceContents"):
@@ -1613,12 +1613,12 @@ if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResour
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience and importance."""
-        resource: EmbeddedResourceResource
-        """Contents of the resource."""
         type: Literal["resource"] = constant("resource")
         """Constant that identifies the kind of object."""
+        resource: EmbeddedResourceResource
+        """Contents of the resource."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience and importance."""
 
 
 if TYPE_CHECKING or is_needed("CallToolResult", "AudioContent", "EmbeddedResource", "ImageContent", "TextContent"):
@@ -1647,10 +1647,10 @@ if TYPE_CHECKING or is_needed(
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        content: TextContent | ImageContent | AudioContent | EmbeddedResource
-        """Content of the message."""
         role: Role
         """Role of the speaker: `user` or `assistant`."""
+        content: TextContent | ImageContent | AudioContent | EmbeddedResource
+        """Content of the message."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
@@ -1691,16 +1691,16 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
+        """True if the tool changes nothing; false when absent."""
         destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
         idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
         open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
         """True if the tool interacts with external systems, as a web search does; true when absent."""
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        """True if the tool changes nothing; false when absent."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
 
 
 if TYPE_CHECKING or is_needed("ToolInputSchema"):
@@ -1711,12 +1711,12 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the arguments, always `object`."""
         properties: dict[str, dict[str, Any]] | MISSING = MISSING
         """Schemas of the members, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the members that must be present."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the arguments, always `object`."""
 
 
 if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema"):
@@ -1727,14 +1727,14 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema"):
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        annotations: ToolAnnotations | MISSING = MISSING
-        """Hints about how the tool behaves."""
+        name: str
+        """Identifier by which the tool is called."""
         description: str | MISSING = MISSING
         """Description of the tool, for the model."""
         input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
         """JSON Schema of the tool's arguments."""
-        name: str
-        """Identifier by which the tool is called."""
+        annotations: ToolAnnotations | MISSING = MISSING
+        """Hints about how the tool behaves."""
 
 
 if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
@@ -1805,10 +1805,10 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNot
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: ToolListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1861,12 +1861,12 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeReq
         Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: UnsubscribeRequestParams
         """Parameters of the message."""
 

@@ -58,12 +58,12 @@ class BlobResourceContents(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    blob: str
-    """Bytes of the resource, in base64."""
     uri: str
     """URI of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    blob: str
+    """Bytes of the resource, in base64."""
 
 
 class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/call"):
@@ -74,12 +74,12 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
     """Name of the method, which identifies the kind of message."""
-    params: CallToolRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: CallToolRequestParams
+    """Parameters of the message."""
 
 
 class CallToolRequestParams(Struct, kw_only=True):
@@ -88,10 +88,10 @@ class CallToolRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    name: str
-    """Tool to run, by its name."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    name: str
+    """Tool to run, by its name."""
     arguments: dict[str, Any] | UnsetType = UNSET
     """Arguments for the tool, by name."""
 
@@ -102,10 +102,10 @@ class CallToolResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    content: list[TextContent | ImageContent | AudioContent | EmbeddedResource]
-    """Output of the tool, for the model to read."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    content: list[TextContent | ImageContent | AudioContent | EmbeddedResource]
+    """Output of the tool, for the model to read."""
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
     """True if the tool failed; false when absent."""
 
@@ -118,10 +118,10 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
     """Name of the method, which identifies the kind of message."""
-    params: CancelledNotificationParams
-    """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    params: CancelledNotificationParams
+    """Parameters of the message."""
 
 
 class CancelledNotificationParams(Struct, kw_only=True):
@@ -130,10 +130,10 @@ class CancelledNotificationParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    request_id: RequestId = field(name="requestId")
-    """Identifier of the request to cancel."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    request_id: RequestId = field(name="requestId")
+    """Identifier of the request to cancel."""
     reason: str | UnsetType = UNSET
     """Reason for the cancellation, as text to log or show."""
 
@@ -170,12 +170,12 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
     """Name of the method, which identifies the kind of message."""
-    params: CompleteRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: CompleteRequestParams
+    """Parameters of the message."""
 
 
 class CompleteRequestParams(Struct, kw_only=True):
@@ -184,12 +184,12 @@ class CompleteRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    argument: CompleteRequestParamsArgument
-    """Argument to complete."""
-    ref: PromptReference | ResourceReference
-    """Prompt or resource template to which the argument belongs."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    ref: PromptReference | ResourceReference
+    """Prompt or resource template to which the argument belongs."""
+    argument: CompleteRequestParamsArgument
+    """Argument to complete."""
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True):
@@ -210,10 +210,10 @@ class CompleteResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    completion: CompleteResultCompletion
-    """Suggested values, with their count."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    completion: CompleteResultCompletion
+    """Suggested values, with their count."""
 
 
 class CompleteResultCompletion(Struct, kw_only=True):
@@ -224,10 +224,10 @@ class CompleteResultCompletion(Struct, kw_only=True):
 
     values: list[str]
     """Suggested values, at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
-    """True if there are more matches than those returned."""
     total: int | UnsetType = UNSET
     """Number of matches in all, which may exceed the number returned."""
+    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    """True if there are more matches than those returned."""
 
 
 class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -238,12 +238,12 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
     """Name of the method, which identifies the kind of message."""
-    params: CreateMessageRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: CreateMessageRequestParams
+    """Parameters of the message."""
 
 
 class CreateMessageRequestParams(Struct, kw_only=True):
@@ -252,26 +252,26 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    max_tokens: int = field(name="maxTokens")
-    """Largest number of tokens to generate."""
-    messages: list[SamplingMessage]
-    """Messages of the conversation, in order."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    messages: list[SamplingMessage]
+    """Messages of the conversation, in order."""
+    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    """Preferences of the server for the model; the client may ignore them."""
+    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    """System prompt that the server proposes; the client may change or drop it."""
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-    metadata: dict[str, Any] | UnsetType = UNSET
-    """Extra data for the model's provider, in a form of that provider's choice."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """Preferences of the server for the model; the client may ignore them."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
-    """Strings at which generation stops."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
+    max_tokens: int = field(name="maxTokens")
+    """Largest number of tokens to generate."""
+    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    """Strings at which generation stops."""
+    metadata: dict[str, Any] | UnsetType = UNSET
+    """Extra data for the model's provider, in a form of that provider's choice."""
 
 
 class CreateMessageResult(Struct, kw_only=True):
@@ -280,14 +280,14 @@ class CreateMessageResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object."""
+    role: Role
+    """Role of the speaker: `user` or `assistant`."""
     content: TextContent | ImageContent | AudioContent
     """Output of the model."""
     model: str
     """Model that wrote the message."""
-    role: Role
-    """Role of the speaker: `user` or `assistant`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
     """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
@@ -318,12 +318,12 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
     """Name of the method, which identifies the kind of message."""
-    params: GetPromptRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: GetPromptRequestParams
+    """Parameters of the message."""
 
 
 class GetPromptRequestParams(Struct, kw_only=True):
@@ -332,10 +332,10 @@ class GetPromptRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    name: str
-    """Name of the prompt to fetch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    name: str
+    """Name of the prompt to fetch."""
     arguments: dict[str, str] | UnsetType = UNSET
     """Values for the arguments of the prompt, by name."""
 
@@ -346,12 +346,12 @@ class GetPromptResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    messages: list[PromptMessage]
-    """Messages of the prompt, in order."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
     description: str | UnsetType = UNSET
     """Purpose of the prompt."""
+    messages: list[PromptMessage]
+    """Messages of the prompt, in order."""
 
 
 class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
@@ -390,12 +390,12 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
 
     method: ClassVar[Literal["initialize"]] = "initialize"
     """Name of the method, which identifies the kind of message."""
-    params: InitializeRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: InitializeRequestParams
+    """Parameters of the message."""
 
 
 class InitializeRequestParams(Struct, kw_only=True):
@@ -404,14 +404,14 @@ class InitializeRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object."""
+    protocol_version: str = field(name="protocolVersion")
+    """Newest protocol version that the client supports."""
     capabilities: ClientCapabilities
     """Optional features that the client supports."""
     client_info: Implementation = field(name="clientInfo")
     """Name and version of the client."""
-    protocol_version: str = field(name="protocolVersion")
-    """Newest protocol version that the client supports."""
-    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object."""
 
 
 class InitializeResult(Struct, kw_only=True):
@@ -420,14 +420,14 @@ class InitializeResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    capabilities: ServerCapabilities
-    """Optional features that the server supports."""
-    protocol_version: str = field(name="protocolVersion")
-    """Protocol version that the server has chosen."""
-    server_info: Implementation = field(name="serverInfo")
-    """Name and version of the server."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    protocol_version: str = field(name="protocolVersion")
+    """Protocol version that the server has chosen."""
+    capabilities: ServerCapabilities
+    """Optional features that the server supports."""
+    server_info: Implementation = field(name="serverInfo")
+    """Name and version of the server."""
     instructions: str | UnsetType = UNSET
     """Advice for the model on making good use of the server."""
 
@@ -463,12 +463,12 @@ class JSONRPCError(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    error: JSONRPCErrorError
-    """The failure, as a JSON-RPC error object."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
+    error: JSONRPCErrorError
+    """The failure, as a JSON-RPC error object."""
 
 
 class JSONRPCErrorError(Struct, kw_only=True):
@@ -491,12 +491,12 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: JSONRPCNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
 
 
 class JSONRPCNotificationParams(OpenObject):
@@ -516,14 +516,14 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: JSONRPCRequestParams | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
 
 
 if TYPE_CHECKING:
@@ -555,10 +555,10 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: Result
     """Result of the request."""
 
@@ -606,10 +606,10 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListPromptsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -632,12 +632,12 @@ class ListPromptsResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    prompts: list[Prompt]
-    """Prompts on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    prompts: list[Prompt]
+    """Prompts on this page."""
 
 
 class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/templates/list"):
@@ -648,10 +648,10 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListResourceTemplatesRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -674,12 +674,12 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
-    """Resource templates on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    """Resource templates on this page."""
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -690,10 +690,10 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListResourcesRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -716,12 +716,12 @@ class ListResourcesResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    resources: list[Resource]
-    """Resources on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    resources: list[Resource]
+    """Resources on this page."""
 
 
 class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="roots/list"):
@@ -732,10 +732,10 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListRootsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -757,10 +757,10 @@ class ListRootsResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    roots: list[Root]
-    """Directories and files on which the server may work."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    roots: list[Root]
+    """Directories and files on which the server may work."""
 
 
 class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/list"):
@@ -771,10 +771,10 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListToolsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -797,12 +797,12 @@ class ListToolsResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    tools: list[Tool]
-    """Tools on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    tools: list[Tool]
+    """Tools on this page."""
 
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
@@ -817,10 +817,10 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
 
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
     """Name of the method, which identifies the kind of message."""
-    params: LoggingMessageNotificationParams
-    """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    params: LoggingMessageNotificationParams
+    """Parameters of the message."""
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True):
@@ -829,14 +829,14 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    data: Any
-    """Content of the log message: text or any other JSON value."""
-    level: LoggingLevel
-    """Severity of the message."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    level: LoggingLevel
+    """Severity of the message."""
     logger: str | UnsetType = UNSET
     """Part of the server from which the message comes."""
+    data: Any
+    """Content of the log message: text or any other JSON value."""
 
 
 class ModelHint(Struct, kw_only=True):
@@ -855,20 +855,20 @@ class ModelPreferences(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    hints: list[ModelHint] | UnsetType = UNSET
+    """Models to prefer, the first match winning."""
     cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="costPriority", default=UNSET
     )
     """Weight of low cost in the choice of model, from 0 to 1."""
-    hints: list[ModelHint] | UnsetType = UNSET
-    """Models to prefer, the first match winning."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
-    """Weight of ability in the choice of model, from 0 to 1."""
     speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="speedPriority", default=UNSET
     )
     """Weight of low latency in the choice of model, from 0 to 1."""
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
+        name="intelligencePriority", default=UNSET
+    )
+    """Weight of ability in the choice of model, from 0 to 1."""
 
 
 class Notification(Struct, kw_only=True):
@@ -936,10 +936,10 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
 
     method: ClassVar[Literal["ping"]] = "ping"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: PingRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -963,10 +963,10 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
     """Name of the method, which identifies the kind of message."""
-    params: ProgressNotificationParams
-    """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    params: ProgressNotificationParams
+    """Parameters of the message."""
 
 
 class ProgressNotificationParams(Struct, kw_only=True):
@@ -975,16 +975,16 @@ class ProgressNotificationParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    progress: float | int
-    """Amount done so far, which only grows."""
-    progress_token: ProgressToken = field(name="progressToken")
-    """Token that the request in progress gave for its updates."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
-    message: str | UnsetType = UNSET
-    """Description of the progress, for people."""
+    progress_token: ProgressToken = field(name="progressToken")
+    """Token that the request in progress gave for its updates."""
+    progress: float | int
+    """Amount done so far, which only grows."""
     total: float | int | UnsetType = UNSET
     """Total amount to be done, if known."""
+    message: str | UnsetType = UNSET
+    """Description of the progress, for people."""
 
 
 ProgressToken: TypeAlias = str | int
@@ -999,10 +999,10 @@ class Prompt(Struct, kw_only=True):
 
     name: str
     """Identifier by which the prompt is fetched."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
-    """Arguments that the prompt takes."""
     description: str | UnsetType = UNSET
     """Purpose of the prompt."""
+    arguments: list[PromptArgument] | UnsetType = UNSET
+    """Arguments that the prompt takes."""
 
 
 class PromptArgument(Struct, kw_only=True):
@@ -1052,10 +1052,10 @@ class PromptMessage(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    content: TextContent | ImageContent | AudioContent | EmbeddedResource
-    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
+    content: TextContent | ImageContent | AudioContent | EmbeddedResource
+    """Content of the message."""
 
 
 class PromptReference(Struct, kw_only=True, tag_field="type", tag="ref/prompt"):
@@ -1078,12 +1078,12 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
     """Name of the method, which identifies the kind of message."""
-    params: ReadResourceRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: ReadResourceRequestParams
+    """Parameters of the message."""
 
 
 class ReadResourceRequestParams(Struct, kw_only=True):
@@ -1092,10 +1092,10 @@ class ReadResourceRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    uri: str
-    """URI to read."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    uri: str
+    """URI to read."""
 
 
 class ReadResourceResult(Struct, kw_only=True):
@@ -1104,10 +1104,10 @@ class ReadResourceResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    contents: list[EmbeddedResourceResource]
-    """Contents of the resource, in one part or several."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    contents: list[EmbeddedResourceResource]
+    """Contents of the resource, in one part or several."""
 
 
 class Request(Struct, kw_only=True):
@@ -1154,16 +1154,16 @@ class Resource(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    name: str
-    """Identifier of the resource."""
     uri: str
     """URI of the resource."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience and importance."""
+    name: str
+    """Identifier of the resource."""
     description: str | UnsetType = UNSET
     """Description of the content of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience and importance."""
     size: int | UnsetType = UNSET
     """Size of the raw content, in bytes."""
 
@@ -1225,16 +1225,16 @@ class ResourceTemplate(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    name: str
-    """Identifier of the template."""
     uri_template: str = field(name="uriTemplate")
     """Template of the URIs, in the syntax of RFC 6570."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience and importance."""
+    name: str
+    """Identifier of the template."""
     description: str | UnsetType = UNSET
     """Description of the resources that match the template."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type that all matching resources share."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience and importance."""
 
 
 class ResourceUpdatedNotification(
@@ -1247,10 +1247,10 @@ class ResourceUpdatedNotification(
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
     """Name of the method, which identifies the kind of message."""
-    params: ResourceUpdatedNotificationParams
-    """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    params: ResourceUpdatedNotificationParams
+    """Parameters of the message."""
 
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True):
@@ -1259,10 +1259,10 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    uri: str
-    """URI of the changed resource, which may lie below the one subscribed to."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    uri: str
+    """URI of the changed resource, which may lie below the one subscribed to."""
 
 
 class Result(OpenObject):
@@ -1342,10 +1342,10 @@ class SamplingMessage(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    content: TextContent | ImageContent | AudioContent
-    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
+    content: TextContent | ImageContent | AudioContent
+    """Content of the message."""
 
 
 class ServerCapabilities(Struct, kw_only=True):
@@ -1354,12 +1354,12 @@ class ServerCapabilities(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    completions: dict[str, Any] | UnsetType = UNSET
-    """Present when the server can suggest values for arguments."""
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
     """Features outside the protocol, by name."""
     logging: dict[str, Any] | UnsetType = UNSET
     """Present when the server can send log messages."""
+    completions: dict[str, Any] | UnsetType = UNSET
+    """Present when the server can suggest values for arguments."""
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
     """Present when the server offers prompts."""
     resources: ServerCapabilitiesResources | UnsetType = UNSET
@@ -1384,10 +1384,10 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """True if changes to the list are announced by notifications."""
     subscribe: bool | UnsetType = UNSET
     """True if clients may subscribe to changes of single resources."""
+    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
@@ -1445,12 +1445,12 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
     """Name of the method, which identifies the kind of message."""
-    params: SetLevelRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: SetLevelRequestParams
+    """Parameters of the message."""
 
 
 class SetLevelRequestParams(Struct, kw_only=True):
@@ -1459,10 +1459,10 @@ class SetLevelRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    level: LoggingLevel
-    """Lowest severity to send."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    level: LoggingLevel
+    """Lowest severity to send."""
 
 
 class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/subscribe"):
@@ -1473,12 +1473,12 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
     """Name of the method, which identifies the kind of message."""
-    params: SubscribeRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: SubscribeRequestParams
+    """Parameters of the message."""
 
 
 class SubscribeRequestParams(Struct, kw_only=True):
@@ -1487,10 +1487,10 @@ class SubscribeRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    uri: str
-    """URI of the resource to watch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    uri: str
+    """URI of the resource to watch."""
 
 
 class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
@@ -1513,12 +1513,12 @@ class TextResourceContents(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    text: str
-    """The text itself."""
     uri: str
     """URI of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    text: str
+    """The text itself."""
 
 
 if TYPE_CHECKING:
@@ -1536,14 +1536,14 @@ class Tool(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    input_schema: ToolInputSchema = field(name="inputSchema")
-    """JSON Schema of the tool's arguments."""
     name: str
     """Identifier by which the tool is called."""
-    annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints about how the tool behaves."""
     description: str | UnsetType = UNSET
     """Description of the tool, for the model."""
+    input_schema: ToolInputSchema = field(name="inputSchema")
+    """JSON Schema of the tool's arguments."""
+    annotations: ToolAnnotations | UnsetType = UNSET
+    """Hints about how the tool behaves."""
 
 
 class ToolAnnotations(Struct, kw_only=True):
@@ -1552,16 +1552,16 @@ class ToolAnnotations(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
+    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
     """True if the tool interacts with external systems, as a web search does; true when absent."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """True if the tool changes nothing; false when absent."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
 
 
 class ToolInputSchema(OpenObject):
@@ -1626,12 +1626,12 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     """Name of the method, which identifies the kind of message."""
-    params: UnsubscribeRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: UnsubscribeRequestParams
+    """Parameters of the message."""
 
 
 ClientRequest: TypeAlias = (
@@ -1658,10 +1658,10 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts
     """
 
-    uri: str
-    """URI of the resource to watch no longer."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object."""
+    uri: str
+    """URI of the resource to watch no longer."""
 
 
 __all__ = [

@@ -47,14 +47,14 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#blobresourcecontents
         """
 
+        uri: str
+        """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
         blob: str
         """Bytes of the resource, in base64."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        uri: str
-        """URI of the resource."""
 
 
 if TYPE_CHECKING or is_needed("BooleanSchema"):
@@ -65,14 +65,14 @@ if TYPE_CHECKING or is_needed("BooleanSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#booleanschema
         """
 
-        default: bool | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["boolean"] = constant("boolean")
         """JSON Schema type of the field, always `boolean`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        default: bool | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
@@ -95,14 +95,14 @@ if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities
         """
 
-        elicitation: dict[str, Any] | MISSING = MISSING
-        """Present when the client can ask the user for input."""
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
         """Features outside the protocol, by name."""
         roots: ClientCapabilitiesRoots | MISSING = MISSING
         """Present when the client can list its roots."""
         sampling: dict[str, Any] | MISSING = MISSING
         """Present when the client can generate messages."""
+        elicitation: dict[str, Any] | MISSING = MISSING
+        """Present when the client can ask the user for input."""
 
 
 if TYPE_CHECKING or is_needed("CompleteRequestParamsArgument"):
@@ -139,12 +139,12 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#completeresult
         """
 
-        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-        """True if there are more matches than those returned."""
-        total: int | MISSING = MISSING
-        """Number of matches in all, which may exceed the number returned."""
         values: list[str]
         """Suggested values, at most 100."""
+        total: int | MISSING = MISSING
+        """Number of matches in all, which may exceed the number returned."""
+        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        """True if there are more matches than those returned."""
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
@@ -190,16 +190,16 @@ if TYPE_CHECKING or is_needed("EnumSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#enumschema
         """
 
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
         enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
         """Labels of the values, in the order of `enum`."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
 
 
 if TYPE_CHECKING or is_needed("Implementation"):
@@ -238,10 +238,10 @@ if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificatio
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#initializednotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: InitializedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -256,10 +256,10 @@ if TYPE_CHECKING or is_needed("JSONRPCErrorError"):
 
         code: int
         """Number that classifies the error."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCNotificationParams"):
@@ -282,12 +282,12 @@ if TYPE_CHECKING or is_needed("JSONRPCNotification", "JSONRPCNotificationParams"
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcnotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: JSONRPCNotificationParams | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
 
 
 if TYPE_CHECKING or is_needed("LoggingLevel"):
@@ -307,12 +307,12 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        data: Any
-        """Content of the log message: text or any other JSON value."""
         level: LoggingLevel
         """Severity of the message."""
         logger: str | MISSING = MISSING
         """Part of the server from which the message comes."""
+        data: Any
+        """Content of the log message: text or any other JSON value."""
 
 
 if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
@@ -323,10 +323,10 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotif
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#loggingmessagenotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/message"] = constant("notifications/message")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: LoggingMessageNotificationParams
         """Parameters of the message."""
 
@@ -351,16 +351,16 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#modelpreferences
         """
 
-        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
-        """Weight of low cost in the choice of model, from 0 to 1."""
         hints: list[ModelHint] | MISSING = MISSING
         """Models to prefer, the first match winning."""
+        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
+        """Weight of low cost in the choice of model, from 0 to 1."""
+        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
+        """Weight of low latency in the choice of model, from 0 to 1."""
         intelligence_priority: Annotated[float | int | MISSING, Field(alias="intelligencePriority", ge=0, le=1)] = (
             MISSING
         )
         """Weight of ability in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
-        """Weight of low latency in the choice of model, from 0 to 1."""
 
 
 if TYPE_CHECKING or is_needed("NotificationParams"):
@@ -397,16 +397,16 @@ if TYPE_CHECKING or is_needed("NumberSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#numberschema
         """
 
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        maximum: float | int | MISSING = MISSING
-        """Largest number allowed."""
-        minimum: float | int | MISSING = MISSING
-        """Smallest number allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["integer", "number"]
         """JSON Schema type of the field, `number` or `integer`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        minimum: float | int | MISSING = MISSING
+        """Smallest number allowed."""
+        maximum: float | int | MISSING = MISSING
+        """Largest number allowed."""
 
 
 if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
@@ -464,14 +464,14 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        message: str | MISSING = MISSING
-        """Description of the progress, for people."""
-        progress: float | int
-        """Amount done so far, which only grows."""
         progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
         """Token that the request in progress gave for its updates."""
+        progress: float | int
+        """Amount done so far, which only grows."""
         total: float | int | MISSING = MISSING
         """Total amount to be done, if known."""
+        message: str | MISSING = MISSING
+        """Description of the progress, for people."""
 
 
 if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
@@ -482,10 +482,10 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#progressnotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/progress"] = constant("notifications/progress")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: ProgressNotificationParams
         """Parameters of the message."""
 
@@ -498,14 +498,14 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#promptargument
         """
 
-        description: str | MISSING = MISSING
-        """Meaning of the argument."""
         name: str
         """Key under which `prompts/get` passes the argument."""
-        required: bool | MISSING = MISSING
-        """True if the argument is required; false when absent."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        description: str | MISSING = MISSING
+        """Meaning of the argument."""
+        required: bool | MISSING = MISSING
+        """True if the argument is required; false when absent."""
 
 
 if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
@@ -516,16 +516,16 @@ if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#prompt
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        arguments: list[PromptArgument] | MISSING = MISSING
-        """Arguments that the prompt takes."""
-        description: str | MISSING = MISSING
-        """Purpose of the prompt."""
         name: str
         """Identifier by which the prompt is fetched."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        description: str | MISSING = MISSING
+        """Purpose of the prompt."""
+        arguments: list[PromptArgument] | MISSING = MISSING
+        """Arguments that the prompt takes."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
@@ -564,10 +564,10 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChange
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: PromptListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -580,12 +580,12 @@ if TYPE_CHECKING or is_needed("PromptReference"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#promptreference
         """
 
+        type: Literal["ref/prompt"] = constant("ref/prompt")
+        """Kind of reference, always `ref/prompt`."""
         name: str
         """Name of the prompt."""
         title: str | MISSING = MISSING
         """Name to show to people."""
-        type: Literal["ref/prompt"] = constant("ref/prompt")
-        """Kind of reference, always `ref/prompt`."""
 
 
 if TYPE_CHECKING or is_needed("RequestId"):
@@ -603,10 +603,10 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        reason: str | MISSING = MISSING
-        """Reason for the cancellation, as text to log or show."""
         request_id: Annotated[RequestId, Field(alias="requestId")]
         """Identifier of the request to cancel."""
+        reason: str | MISSING = MISSING
+        """Reason for the cancellation, as text to log or show."""
 
 
 if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
@@ -617,10 +617,10 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#cancellednotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: CancelledNotificationParams
         """Parameters of the message."""
 
@@ -633,12 +633,12 @@ if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcerror
         """
 
-        error: JSONRPCErrorError
-        """The failure, as a JSON-RPC error object."""
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
+        error: JSONRPCErrorError
+        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
@@ -663,10 +663,10 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        arguments: dict[str, Any] | MISSING = MISSING
-        """Arguments for the tool, by name."""
         name: str
         """Tool to run, by its name."""
+        arguments: dict[str, Any] | MISSING = MISSING
+        """Arguments for the tool, by name."""
 
 
 if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
@@ -677,12 +677,12 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tools/call"] = constant("tools/call")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: CallToolRequestParams
         """Parameters of the message."""
 
@@ -697,10 +697,10 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        arguments: dict[str, str] | MISSING = MISSING
-        """Values for the arguments of the prompt, by name."""
         name: str
         """Name of the prompt to fetch."""
+        arguments: dict[str, str] | MISSING = MISSING
+        """Values for the arguments of the prompt, by name."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
@@ -711,12 +711,12 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["prompts/get"] = constant("prompts/get")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: GetPromptRequestParams
         """Parameters of the message."""
 
@@ -731,12 +731,12 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
         """Optional features that the client supports."""
         client_info: Annotated[Implementation, Field(alias="clientInfo")]
         """Name and version of the client."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
-        """Newest protocol version that the client supports."""
 
 
 if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
@@ -747,12 +747,12 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#initializerequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["initialize"] = constant("initialize")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: InitializeRequestParams
         """Parameters of the message."""
 
@@ -777,14 +777,14 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "Request
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: JSONRPCRequestParams | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
 
 
 if TYPE_CHECKING or is_needed("ListPromptsRequestParams", "RequestParamsMeta"):
@@ -809,12 +809,12 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["prompts/list"] = constant("prompts/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListPromptsRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -841,12 +841,12 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListResourceTemplatesRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -873,12 +873,12 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/list"] = constant("resources/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListResourcesRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -903,12 +903,12 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["roots/list"] = constant("roots/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListRootsRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -935,12 +935,12 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tools/list"] = constant("tools/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ListToolsRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -965,12 +965,12 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["ping"] = constant("ping")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: PingRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -997,12 +997,12 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/read"] = constant("resources/read")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ReadResourceRequestParams
         """Parameters of the message."""
 
@@ -1041,12 +1041,12 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcecontents
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
@@ -1069,10 +1069,10 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListCh
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: ResourceListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1108,12 +1108,12 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        ref: PromptReference | ResourceTemplateReference
+        """Prompt or resource template to which the argument belongs."""
         argument: CompleteRequestParamsArgument
         """Argument to complete."""
         context: CompleteRequestParamsContext | MISSING = MISSING
         """Known values that may narrow the suggestions."""
-        ref: PromptReference | ResourceTemplateReference
-        """Prompt or resource template to which the argument belongs."""
 
 
 if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
@@ -1124,12 +1124,12 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "Reque
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["completion/complete"] = constant("completion/complete")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: CompleteRequestParams
         """Parameters of the message."""
 
@@ -1156,10 +1156,10 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: ResourceUpdatedNotificationParams
         """Parameters of the message."""
 
@@ -1189,10 +1189,10 @@ if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId", "Result"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: Result
         """Result of the request."""
 
@@ -1221,10 +1221,10 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         """Roles that the object is meant for."""
-        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
-        """Time of the last change of the object, in ISO 8601."""
         priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
         """Importance from 0, dispensable, to 1, indispensable."""
+        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
+        """Time of the last change of the object, in ISO 8601."""
 
 
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
@@ -1235,16 +1235,16 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#audiocontent
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["audio"] = constant("audio")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the sound, such as `audio/wav`."""
-        type: Literal["audio"] = constant("audio")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
@@ -1255,16 +1255,16 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#imagecontent
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["image"] = constant("image")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the picture, such as `image/png`."""
-        type: Literal["image"] = constant("image")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("Resource", "Annotations"):
@@ -1275,22 +1275,22 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#resource
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the content of the resource."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
         name: str
         """Identifier of the resource."""
-        size: int | MISSING = MISSING
-        """Size of the raw content, in bytes."""
         title: str | MISSING = MISSING
         """Name to show to people."""
         uri: str
         """URI of the resource."""
+        description: str | MISSING = MISSING
+        """Description of the content of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        size: int | MISSING = MISSING
+        """Size of the raw content, in bytes."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
@@ -1317,24 +1317,24 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelink
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["resource_link"] = constant("resource_link")
+        """Constant that identifies the kind of object."""
+        name: str
+        """Identifier of the resource."""
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        uri: str
+        """URI of the resource."""
         description: str | MISSING = MISSING
         """Description of the content of the resource."""
         mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
         """Media type of the content, such as `text/plain`."""
-        name: str
-        """Identifier of the resource."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
         size: int | MISSING = MISSING
         """Size of the raw content, in bytes."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
-        type: Literal["resource_link"] = constant("resource_link")
-        """Constant that identifies the kind of object."""
-        uri: str
-        """URI of the resource."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
@@ -1345,20 +1345,20 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplate
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the resources that match the template."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type that all matching resources share."""
         name: str
         """Identifier of the template."""
         title: str | MISSING = MISSING
         """Name to show to people."""
         uri_template: Annotated[str, Field(alias="uriTemplate")]
         """Template of the URIs, in the syntax of RFC 6570."""
+        description: str | MISSING = MISSING
+        """Description of the resources that match the template."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type that all matching resources share."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
@@ -1385,12 +1385,12 @@ if TYPE_CHECKING or is_needed("Root"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#root
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        name: str | MISSING = MISSING
-        """Name of the root, to show or to refer to it."""
         uri: str
         """URI of the directory or file, beginning with `file://`."""
+        name: str | MISSING = MISSING
+        """Name of the root, to show or to refer to it."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
@@ -1427,10 +1427,10 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedN
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: RootsListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1472,10 +1472,10 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities
         """
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-        """True if changes to the list are announced by notifications."""
         subscribe: bool | MISSING = MISSING
         """True if clients may subscribe to changes of single resources."""
+        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        """True if changes to the list are announced by notifications."""
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
@@ -1500,12 +1500,12 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities
         """
 
-        completions: dict[str, Any] | MISSING = MISSING
-        """Present when the server can suggest values for arguments."""
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
         """Features outside the protocol, by name."""
         logging: dict[str, Any] | MISSING = MISSING
         """Present when the server can send log messages."""
+        completions: dict[str, Any] | MISSING = MISSING
+        """Present when the server can suggest values for arguments."""
         prompts: ServerCapabilitiesPrompts | MISSING = MISSING
         """Present when the server offers prompts."""
         resources: ServerCapabilitiesResources | MISSING = MISSING
@@ -1524,14 +1524,14 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        capabilities: ServerCapabilities
-        """Optional features that the server supports."""
-        instructions: str | MISSING = MISSING
-        """Advice for the model on making good use of the server."""
         protocol_version: Annotated[str, Field(alias="protocolVersion")]
         """Protocol version that the server has chosen."""
+        capabilities: ServerCapabilities
+        """Optional features that the server supports."""
         server_info: Annotated[Implementation, Field(alias="serverInfo")]
         """Name and version of the server."""
+        instructions: str | MISSING = MISSING
+        """Advice for the model on making good use of the server."""
 
 
 if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
@@ -1556,12 +1556,12 @@ if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestPa
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: SetLevelRequestParams
         """Parameters of the message."""
 
@@ -1574,18 +1574,18 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#stringschema
         """
 
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
-        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
-        """Largest number of characters allowed."""
-        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
-        """Smallest number of characters allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["string"] = constant("string")
         """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
+        """Smallest number of characters allowed."""
+        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
+        """Largest number of characters allowed."""
+        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
+        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1605,12 +1605,12 @@ if TYPE_CHECKING or is_needed("ElicitRequestParamsRequestedSchema", "PrimitiveSc
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
         """
 
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the form, always `object`."""
         properties: dict[str, PrimitiveSchemaDefinition]
         """Schemas of the fields, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the fields that must be filled in."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the form, always `object`."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestParamsRequestedSchema", "RequestParamsMeta"):
@@ -1637,12 +1637,12 @@ if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["elicitation/create"] = constant("elicitation/create")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: ElicitRequestParams
         """Parameters of the message."""
 
@@ -1669,12 +1669,12 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: SubscribeRequestParams
         """Parameters of the message."""
 
@@ -1687,14 +1687,14 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#textcontent
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        text: str
-        """The text itself."""
         type: Literal["text"] = constant("text")
         """Constant that identifies the kind of object."""
+        text: str
+        """The text itself."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageContent", "Role", "TextContent"):
@@ -1707,12 +1707,12 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageConte
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        role: Role
+        """Role of the speaker: `user` or `assistant`."""
         content: TextContent | ImageContent | AudioContent
         """Output of the model."""
         model: str
         """Model that wrote the message."""
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
         stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
         """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
@@ -1732,10 +1732,10 @@ if TYPE_CHECKING or is_needed("SamplingMessage", "AudioContent", "ImageContent",
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#samplingmessage
         """
 
-        content: TextContent | ImageContent | AudioContent
-        """Content of the message."""
         role: Role
         """Role of the speaker: `user` or `assistant`."""
+        content: TextContent | ImageContent | AudioContent
+        """Content of the message."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", "RequestParamsMeta", "SamplingMessage"):
@@ -1748,24 +1748,24 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        messages: list[SamplingMessage]
+        """Messages of the conversation, in order."""
+        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
+        """Preferences of the server for the model; the client may ignore them."""
+        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
+        """System prompt that the server proposes; the client may change or drop it."""
         include_context: Annotated[
             Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
         ] = MISSING
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        """Largest number of tokens to generate."""
-        messages: list[SamplingMessage]
-        """Messages of the conversation, in order."""
-        metadata: dict[str, Any] | MISSING = MISSING
-        """Extra data for the model's provider, in a form of that provider's choice."""
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        """Preferences of the server for the model; the client may ignore them."""
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
-        """Strings at which generation stops."""
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        """System prompt that the server proposes; the client may change or drop it."""
         temperature: float | int | MISSING = MISSING
         """Randomness of the generation; higher values give more varied text."""
+        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        """Largest number of tokens to generate."""
+        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        """Strings at which generation stops."""
+        metadata: dict[str, Any] | MISSING = MISSING
+        """Extra data for the model's provider, in a form of that provider's choice."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
@@ -1776,12 +1776,12 @@ if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParam
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: CreateMessageRequestParams
         """Parameters of the message."""
 
@@ -1804,14 +1804,14 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#textresourcecontents
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        text: str
-        """The text itself."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        text: str
+        """The text itself."""
 
 
 if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents", "TextResourceContents"):
@@ -1829,14 +1829,14 @@ if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResour
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#embeddedresource
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        resource: EmbeddedResourceResource
-        """Contents of the resource."""
         type: Literal["resource"] = constant("resource")
         """Constant that identifies the kind of object."""
+        resource: EmbeddedResourceResource
+        """Contents of the resource."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1863,10 +1863,10 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
         """Additional data about the message or object, under namespaced keys."""
         content: list[ContentBlock]
         """Output of the tool, for the model to read."""
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-        """True if the tool failed; false when absent."""
         structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
         """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
+        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        """True if the tool failed; false when absent."""
 
 
 if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
@@ -1877,10 +1877,10 @@ if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#promptmessage
         """
 
-        content: ContentBlock
-        """Content of the message."""
         role: Role
         """Role of the speaker: `user` or `assistant`."""
+        content: ContentBlock
+        """Content of the message."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
@@ -1921,16 +1921,16 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations
         """
 
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
+        """True if the tool changes nothing; false when absent."""
         destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
         idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
         open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
         """True if the tool interacts with external systems, as a web search does; true when absent."""
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        """True if the tool changes nothing; false when absent."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
 
 
 if TYPE_CHECKING or is_needed("ToolInputSchema"):
@@ -1941,12 +1941,12 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#tool
         """
 
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the arguments, always `object`."""
         properties: dict[str, dict[str, Any]] | MISSING = MISSING
         """Schemas of the members, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the members that must be present."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the arguments, always `object`."""
 
 
 if TYPE_CHECKING or is_needed("ToolListChangedNotificationParams"):
@@ -1969,10 +1969,10 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNot
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
         params: ToolListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -2011,12 +2011,12 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#tool
         """
 
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the output, always `object`."""
         properties: dict[str, dict[str, Any]] | MISSING = MISSING
         """Schemas of the members, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the members that must be present."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the output, always `object`."""
 
 
 if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):
@@ -2027,20 +2027,20 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema", "Too
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#tool
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: ToolAnnotations | MISSING = MISSING
-        """Hints about how the tool behaves."""
+        name: str
+        """Identifier by which the tool is called."""
+        title: str | MISSING = MISSING
+        """Name to show to people, ahead of `annotations.title`."""
         description: str | MISSING = MISSING
         """Description of the tool, for the model."""
         input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
         """JSON Schema of the tool's arguments."""
-        name: str
-        """Identifier by which the tool is called."""
         output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
         """JSON Schema of the tool's structured output."""
-        title: str | MISSING = MISSING
-        """Name to show to people, ahead of `annotations.title`."""
+        annotations: ToolAnnotations | MISSING = MISSING
+        """Hints about how the tool behaves."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
@@ -2113,12 +2113,12 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeReq
         Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
         """
 
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
         params: UnsubscribeRequestParams
         """Parameters of the message."""
 

@@ -32,10 +32,10 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     """Roles that the object is meant for."""
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
-    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
+    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    """Time of the last change of the object, in ISO 8601."""
 
 
 class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
@@ -50,10 +50,10 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     """Bytes of the sound, in base64."""
     mime_type: str = field(name="mimeType")
     """Media type of the sound, such as `audio/wav`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class BaseMetadata(Struct, kw_only=True):
@@ -74,14 +74,14 @@ class BlobResourceContents(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#blobresourcecontents
     """
 
-    blob: str
-    """Bytes of the resource, in base64."""
     uri: str
     """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    blob: str
+    """Bytes of the resource, in base64."""
 
 
 class BooleanSchema(ConstantStruct, kw_only=True):
@@ -92,12 +92,12 @@ class BooleanSchema(ConstantStruct, kw_only=True):
 
     type: Literal["boolean"] = constant("boolean")
     """JSON Schema type of the field, always `boolean`."""
-    default: bool | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    default: bool | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/call"):
@@ -108,12 +108,12 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
     """Name of the method, which identifies the kind of message."""
-    params: CallToolRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: CallToolRequestParams
+    """Parameters of the message."""
 
 
 class CallToolRequestParams(Struct, kw_only=True):
@@ -122,10 +122,10 @@ class CallToolRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
     """
 
-    name: str
-    """Tool to run, by its name."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    name: str
+    """Tool to run, by its name."""
     arguments: dict[str, Any] | UnsetType = UNSET
     """Arguments for the tool, by name."""
 
@@ -136,14 +136,14 @@ class CallToolResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolresult
     """
 
-    content: list[ContentBlock]
-    """Output of the tool, for the model to read."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """True if the tool failed; false when absent."""
+    content: list[ContentBlock]
+    """Output of the tool, for the model to read."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
+    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    """True if the tool failed; false when absent."""
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
@@ -154,10 +154,10 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
     """Name of the method, which identifies the kind of message."""
-    params: CancelledNotificationParams
-    """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    params: CancelledNotificationParams
+    """Parameters of the message."""
 
 
 class CancelledNotificationParams(Struct, kw_only=True):
@@ -166,10 +166,10 @@ class CancelledNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#cancellednotification
     """
 
-    request_id: RequestId = field(name="requestId")
-    """Identifier of the request to cancel."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    request_id: RequestId = field(name="requestId")
+    """Identifier of the request to cancel."""
     reason: str | UnsetType = UNSET
     """Reason for the cancellation, as text to log or show."""
 
@@ -180,14 +180,14 @@ class ClientCapabilities(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities
     """
 
-    elicitation: dict[str, Any] | UnsetType = UNSET
-    """Present when the client can ask the user for input."""
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
     """Features outside the protocol, by name."""
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
     """Present when the client can list its roots."""
     sampling: dict[str, Any] | UnsetType = UNSET
     """Present when the client can generate messages."""
+    elicitation: dict[str, Any] | UnsetType = UNSET
+    """Present when the client can ask the user for input."""
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True):
@@ -208,12 +208,12 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
     """Name of the method, which identifies the kind of message."""
-    params: CompleteRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: CompleteRequestParams
+    """Parameters of the message."""
 
 
 class CompleteRequestParams(Struct, kw_only=True):
@@ -222,12 +222,12 @@ class CompleteRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
     """
 
-    argument: CompleteRequestParamsArgument
-    """Argument to complete."""
-    ref: PromptReference | ResourceTemplateReference
-    """Prompt or resource template to which the argument belongs."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    ref: PromptReference | ResourceTemplateReference
+    """Prompt or resource template to which the argument belongs."""
+    argument: CompleteRequestParamsArgument
+    """Argument to complete."""
     context: CompleteRequestParamsContext | UnsetType = UNSET
     """Known values that may narrow the suggestions."""
 
@@ -260,10 +260,10 @@ class CompleteResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#completeresult
     """
 
-    completion: CompleteResultCompletion
-    """Suggested values, with their count."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    completion: CompleteResultCompletion
+    """Suggested values, with their count."""
 
 
 class CompleteResultCompletion(Struct, kw_only=True):
@@ -274,10 +274,10 @@ class CompleteResultCompletion(Struct, kw_only=True):
 
     values: list[str]
     """Suggested values, at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
-    """True if there are more matches than those returned."""
     total: int | UnsetType = UNSET
     """Number of matches in all, which may exceed the number returned."""
+    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    """True if there are more matches than those returned."""
 
 
 class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -288,12 +288,12 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
     """Name of the method, which identifies the kind of message."""
-    params: CreateMessageRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: CreateMessageRequestParams
+    """Parameters of the message."""
 
 
 class CreateMessageRequestParams(Struct, kw_only=True):
@@ -302,26 +302,26 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest
     """
 
-    max_tokens: int = field(name="maxTokens")
-    """Largest number of tokens to generate."""
-    messages: list[SamplingMessage]
-    """Messages of the conversation, in order."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    messages: list[SamplingMessage]
+    """Messages of the conversation, in order."""
+    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    """Preferences of the server for the model; the client may ignore them."""
+    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    """System prompt that the server proposes; the client may change or drop it."""
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-    metadata: dict[str, Any] | UnsetType = UNSET
-    """Extra data for the model's provider, in a form of that provider's choice."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """Preferences of the server for the model; the client may ignore them."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
-    """Strings at which generation stops."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
+    max_tokens: int = field(name="maxTokens")
+    """Largest number of tokens to generate."""
+    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    """Strings at which generation stops."""
+    metadata: dict[str, Any] | UnsetType = UNSET
+    """Extra data for the model's provider, in a form of that provider's choice."""
 
 
 class CreateMessageResult(Struct, kw_only=True):
@@ -330,14 +330,14 @@ class CreateMessageResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessageresult
     """
 
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    role: Role
+    """Role of the speaker: `user` or `assistant`."""
     content: TextContent | ImageContent | AudioContent
     """Output of the model."""
     model: str
     """Model that wrote the message."""
-    role: Role
-    """Role of the speaker: `user` or `assistant`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
     """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
@@ -354,12 +354,12 @@ class ElicitRequest(ConstantStruct, kw_only=True, tag_field="method", tag="elici
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
     """Name of the method, which identifies the kind of message."""
-    params: ElicitRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: ElicitRequestParams
+    """Parameters of the message."""
 
 
 class ElicitRequestParams(Struct, kw_only=True):
@@ -368,12 +368,12 @@ class ElicitRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
     """
 
+    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
     message: str
     """Message to the user about the requested input."""
     requested_schema: ElicitRequestParamsRequestedSchema = field(name="requestedSchema")
     """JSON Schema of the form: a flat object of simple fields."""
-    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
 
 
 class ElicitRequestParamsRequestedSchema(OpenObject):
@@ -383,10 +383,10 @@ class ElicitRequestParamsRequestedSchema(OpenObject):
     """
 
     __slots__ = ()
-    properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
-    """Schemas of the fields, by name."""
     type: Literal["object"] = constant("object", name="type")
     """JSON Schema type of the form, always `object`."""
+    properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
+    """Schemas of the fields, by name."""
     required: list[str] | UnsetType = member(name="required", default=UNSET)
     """Names of the fields that must be filled in."""
 
@@ -397,10 +397,10 @@ class ElicitResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitresult
     """
 
-    action: Literal["accept", "cancel", "decline"]
-    """Action of the user: `accept`, `decline` or `cancel`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    action: Literal["accept", "cancel", "decline"]
+    """Action of the user: `accept`, `decline` or `cancel`."""
     content: dict[str, str | float | bool | int] | UnsetType = UNSET
     """Values of the form, by field; only when the user accepted."""
 
@@ -415,10 +415,10 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class EnumSchema(ConstantStruct, kw_only=True):
@@ -427,16 +427,16 @@ class EnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#enumschema
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
-    """Labels of the values, in the order of `enum`."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    enum: list[str]
+    """Allowed values."""
+    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    """Labels of the values, in the order of `enum`."""
 
 
 class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/get"):
@@ -447,12 +447,12 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
     """Name of the method, which identifies the kind of message."""
-    params: GetPromptRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: GetPromptRequestParams
+    """Parameters of the message."""
 
 
 class GetPromptRequestParams(Struct, kw_only=True):
@@ -461,10 +461,10 @@ class GetPromptRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
     """
 
-    name: str
-    """Name of the prompt to fetch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    name: str
+    """Name of the prompt to fetch."""
     arguments: dict[str, str] | UnsetType = UNSET
     """Values for the arguments of the prompt, by name."""
 
@@ -475,12 +475,12 @@ class GetPromptResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptresult
     """
 
-    messages: list[PromptMessage]
-    """Messages of the prompt, in order."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     description: str | UnsetType = UNSET
     """Purpose of the prompt."""
+    messages: list[PromptMessage]
+    """Messages of the prompt, in order."""
 
 
 class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
@@ -495,10 +495,10 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
     """Media type of the picture, such as `image/png`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class Implementation(Struct, kw_only=True):
@@ -509,10 +509,10 @@ class Implementation(Struct, kw_only=True):
 
     name: str
     """Name of the program."""
-    version: str
-    """Version of the program."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    version: str
+    """Version of the program."""
 
 
 class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="initialize"):
@@ -523,12 +523,12 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
 
     method: ClassVar[Literal["initialize"]] = "initialize"
     """Name of the method, which identifies the kind of message."""
-    params: InitializeRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: InitializeRequestParams
+    """Parameters of the message."""
 
 
 class InitializeRequestParams(Struct, kw_only=True):
@@ -537,14 +537,14 @@ class InitializeRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#initializerequest
     """
 
+    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    protocol_version: str = field(name="protocolVersion")
+    """Newest protocol version that the client supports."""
     capabilities: ClientCapabilities
     """Optional features that the client supports."""
     client_info: Implementation = field(name="clientInfo")
     """Name and version of the client."""
-    protocol_version: str = field(name="protocolVersion")
-    """Newest protocol version that the client supports."""
-    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
 
 
 class InitializeResult(Struct, kw_only=True):
@@ -553,14 +553,14 @@ class InitializeResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#initializeresult
     """
 
-    capabilities: ServerCapabilities
-    """Optional features that the server supports."""
-    protocol_version: str = field(name="protocolVersion")
-    """Protocol version that the server has chosen."""
-    server_info: Implementation = field(name="serverInfo")
-    """Name and version of the server."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    protocol_version: str = field(name="protocolVersion")
+    """Protocol version that the server has chosen."""
+    capabilities: ServerCapabilities
+    """Optional features that the server supports."""
+    server_info: Implementation = field(name="serverInfo")
+    """Name and version of the server."""
     instructions: str | UnsetType = UNSET
     """Advice for the model on making good use of the server."""
 
@@ -596,12 +596,12 @@ class JSONRPCError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcerror
     """
 
-    error: JSONRPCErrorError
-    """The failure, as a JSON-RPC error object."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
+    error: JSONRPCErrorError
+    """The failure, as a JSON-RPC error object."""
 
 
 class JSONRPCErrorError(Struct, kw_only=True):
@@ -624,12 +624,12 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcnotification
     """
 
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: JSONRPCNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
 
 
 class JSONRPCNotificationParams(OpenObject):
@@ -649,14 +649,14 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcrequest
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: JSONRPCRequestParams | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
 
 
 class JSONRPCRequestParams(OpenObject):
@@ -676,10 +676,10 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: Result
     """Result of the request."""
 
@@ -701,10 +701,10 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListPromptsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -727,12 +727,12 @@ class ListPromptsResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsresult
     """
 
-    prompts: list[Prompt]
-    """Prompts on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    prompts: list[Prompt]
+    """Prompts on this page."""
 
 
 class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/templates/list"):
@@ -743,10 +743,10 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListResourceTemplatesRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -769,12 +769,12 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesresult
     """
 
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
-    """Resource templates on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    """Resource templates on this page."""
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -785,10 +785,10 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListResourcesRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -811,12 +811,12 @@ class ListResourcesResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesresult
     """
 
-    resources: list[Resource]
-    """Resources on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    resources: list[Resource]
+    """Resources on this page."""
 
 
 class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="roots/list"):
@@ -827,10 +827,10 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListRootsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -852,10 +852,10 @@ class ListRootsResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsresult
     """
 
-    roots: list[Root]
-    """Directories and files on which the server may work."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    roots: list[Root]
+    """Directories and files on which the server may work."""
 
 
 class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/list"):
@@ -866,10 +866,10 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: ListToolsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -892,12 +892,12 @@ class ListToolsResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsresult
     """
 
-    tools: list[Tool]
-    """Tools on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    tools: list[Tool]
+    """Tools on this page."""
 
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
@@ -912,10 +912,10 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
 
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
     """Name of the method, which identifies the kind of message."""
-    params: LoggingMessageNotificationParams
-    """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    params: LoggingMessageNotificationParams
+    """Parameters of the message."""
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True):
@@ -924,14 +924,14 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#loggingmessagenotification
     """
 
-    data: Any
-    """Content of the log message: text or any other JSON value."""
-    level: LoggingLevel
-    """Severity of the message."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    level: LoggingLevel
+    """Severity of the message."""
     logger: str | UnsetType = UNSET
     """Part of the server from which the message comes."""
+    data: Any
+    """Content of the log message: text or any other JSON value."""
 
 
 class ModelHint(Struct, kw_only=True):
@@ -950,20 +950,20 @@ class ModelPreferences(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#modelpreferences
     """
 
+    hints: list[ModelHint] | UnsetType = UNSET
+    """Models to prefer, the first match winning."""
     cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="costPriority", default=UNSET
     )
     """Weight of low cost in the choice of model, from 0 to 1."""
-    hints: list[ModelHint] | UnsetType = UNSET
-    """Models to prefer, the first match winning."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
-    """Weight of ability in the choice of model, from 0 to 1."""
     speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="speedPriority", default=UNSET
     )
     """Weight of low latency in the choice of model, from 0 to 1."""
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
+        name="intelligencePriority", default=UNSET
+    )
+    """Weight of ability in the choice of model, from 0 to 1."""
 
 
 class Notification(Struct, kw_only=True):
@@ -997,14 +997,14 @@ class NumberSchema(Struct, kw_only=True):
 
     type: Literal["integer", "number"]
     """JSON Schema type of the field, `number` or `integer`."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    maximum: float | int | UnsetType = UNSET
-    """Largest number allowed."""
-    minimum: float | int | UnsetType = UNSET
-    """Smallest number allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    minimum: float | int | UnsetType = UNSET
+    """Smallest number allowed."""
+    maximum: float | int | UnsetType = UNSET
+    """Largest number allowed."""
 
 
 class PaginatedRequest(Struct, kw_only=True):
@@ -1049,10 +1049,10 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
 
     method: ClassVar[Literal["ping"]] = "ping"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
     params: PingRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1076,10 +1076,10 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
     """Name of the method, which identifies the kind of message."""
-    params: ProgressNotificationParams
-    """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    params: ProgressNotificationParams
+    """Parameters of the message."""
 
 
 class ProgressNotificationParams(Struct, kw_only=True):
@@ -1088,16 +1088,16 @@ class ProgressNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#progressnotification
     """
 
-    progress: float | int
-    """Amount done so far, which only grows."""
-    progress_token: ProgressToken = field(name="progressToken")
-    """Token that the request in progress gave for its updates."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
-    message: str | UnsetType = UNSET
-    """Description of the progress, for people."""
+    progress_token: ProgressToken = field(name="progressToken")
+    """Token that the request in progress gave for its updates."""
+    progress: float | int
+    """Amount done so far, which only grows."""
     total: float | int | UnsetType = UNSET
     """Total amount to be done, if known."""
+    message: str | UnsetType = UNSET
+    """Description of the progress, for people."""
 
 
 ProgressToken: TypeAlias = str | int
@@ -1112,14 +1112,14 @@ class Prompt(Struct, kw_only=True):
 
     name: str
     """Identifier by which the prompt is fetched."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
-    """Arguments that the prompt takes."""
-    description: str | UnsetType = UNSET
-    """Purpose of the prompt."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    description: str | UnsetType = UNSET
+    """Purpose of the prompt."""
+    arguments: list[PromptArgument] | UnsetType = UNSET
+    """Arguments that the prompt takes."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class PromptArgument(Struct, kw_only=True):
@@ -1130,12 +1130,12 @@ class PromptArgument(Struct, kw_only=True):
 
     name: str
     """Key under which `prompts/get` passes the argument."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
     description: str | UnsetType = UNSET
     """Meaning of the argument."""
     required: bool | UnsetType = UNSET
     """True if the argument is required; false when absent."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
 
 
 class PromptListChangedNotification(
@@ -1171,10 +1171,10 @@ class PromptMessage(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#promptmessage
     """
 
-    content: ContentBlock
-    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
+    content: ContentBlock
+    """Content of the message."""
 
 
 class PromptReference(Struct, kw_only=True, tag_field="type", tag="ref/prompt"):
@@ -1199,12 +1199,12 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
     """Name of the method, which identifies the kind of message."""
-    params: ReadResourceRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: ReadResourceRequestParams
+    """Parameters of the message."""
 
 
 class ReadResourceRequestParams(Struct, kw_only=True):
@@ -1213,10 +1213,10 @@ class ReadResourceRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
     """
 
-    uri: str
-    """URI to read."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI to read."""
 
 
 class ReadResourceResult(Struct, kw_only=True):
@@ -1225,10 +1225,10 @@ class ReadResourceResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourceresult
     """
 
-    contents: list[EmbeddedResourceResource]
-    """Contents of the resource, in one part or several."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    contents: list[EmbeddedResourceResource]
+    """Contents of the resource, in one part or several."""
 
 
 class Request(Struct, kw_only=True):
@@ -1277,20 +1277,20 @@ class Resource(Struct, kw_only=True):
 
     name: str
     """Identifier of the resource."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
     uri: str
     """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
     """Description of the content of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
     size: int | UnsetType = UNSET
     """Size of the raw content, in bytes."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceContents(Struct, kw_only=True):
@@ -1301,10 +1301,10 @@ class ResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
@@ -1317,20 +1317,20 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     """Constant that identifies the kind of object."""
     name: str
     """Identifier of the resource."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
     uri: str
     """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
     """Description of the content of the resource."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
     size: int | UnsetType = UNSET
     """Size of the raw content, in bytes."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceListChangedNotification(
@@ -1368,18 +1368,18 @@ class ResourceTemplate(Struct, kw_only=True):
 
     name: str
     """Identifier of the template."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
     uri_template: str = field(name="uriTemplate")
     """Template of the URIs, in the syntax of RFC 6570."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
     description: str | UnsetType = UNSET
     """Description of the resources that match the template."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type that all matching resources share."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceTemplateReference(Struct, kw_only=True, tag_field="type", tag="ref/resource"):
@@ -1404,10 +1404,10 @@ class ResourceUpdatedNotification(
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
     """Name of the method, which identifies the kind of message."""
-    params: ResourceUpdatedNotificationParams
-    """Parameters of the message."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    params: ResourceUpdatedNotificationParams
+    """Parameters of the message."""
 
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True):
@@ -1416,10 +1416,10 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
     """
 
-    uri: str
-    """URI of the changed resource, which may lie below the one subscribed to."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI of the changed resource, which may lie below the one subscribed to."""
 
 
 class Result(OpenObject):
@@ -1458,10 +1458,10 @@ class Root(Struct, kw_only=True):
 
     uri: str
     """URI of the directory or file, beginning with `file://`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     name: str | UnsetType = UNSET
     """Name of the root, to show or to refer to it."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class RootsListChangedNotification(
@@ -1503,10 +1503,10 @@ class SamplingMessage(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#samplingmessage
     """
 
-    content: TextContent | ImageContent | AudioContent
-    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
+    content: TextContent | ImageContent | AudioContent
+    """Content of the message."""
 
 
 class ServerCapabilities(Struct, kw_only=True):
@@ -1515,12 +1515,12 @@ class ServerCapabilities(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities
     """
 
-    completions: dict[str, Any] | UnsetType = UNSET
-    """Present when the server can suggest values for arguments."""
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
     """Features outside the protocol, by name."""
     logging: dict[str, Any] | UnsetType = UNSET
     """Present when the server can send log messages."""
+    completions: dict[str, Any] | UnsetType = UNSET
+    """Present when the server can suggest values for arguments."""
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
     """Present when the server offers prompts."""
     resources: ServerCapabilitiesResources | UnsetType = UNSET
@@ -1545,10 +1545,10 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """True if changes to the list are announced by notifications."""
     subscribe: bool | UnsetType = UNSET
     """True if clients may subscribe to changes of single resources."""
+    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
@@ -1606,12 +1606,12 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
     """Name of the method, which identifies the kind of message."""
-    params: SetLevelRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: SetLevelRequestParams
+    """Parameters of the message."""
 
 
 class SetLevelRequestParams(Struct, kw_only=True):
@@ -1620,10 +1620,10 @@ class SetLevelRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
     """
 
-    level: LoggingLevel
-    """Lowest severity to send."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    level: LoggingLevel
+    """Lowest severity to send."""
 
 
 class StringSchema(ConstantStruct, kw_only=True):
@@ -1634,16 +1634,16 @@ class StringSchema(ConstantStruct, kw_only=True):
 
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
-    """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
-    """Largest number of characters allowed."""
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
-    """Smallest number of characters allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_length: int | UnsetType = field(name="minLength", default=UNSET)
+    """Smallest number of characters allowed."""
+    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    """Largest number of characters allowed."""
+    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
+    """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
 
 
 if TYPE_CHECKING:
@@ -1663,12 +1663,12 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
     """Name of the method, which identifies the kind of message."""
-    params: SubscribeRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: SubscribeRequestParams
+    """Parameters of the message."""
 
 
 class SubscribeRequestParams(Struct, kw_only=True):
@@ -1677,10 +1677,10 @@ class SubscribeRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
     """
 
-    uri: str
-    """URI of the resource to watch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI of the resource to watch."""
 
 
 class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
@@ -1693,10 +1693,10 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
@@ -1709,14 +1709,14 @@ class TextResourceContents(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#textresourcecontents
     """
 
-    text: str
-    """The text itself."""
     uri: str
     """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    text: str
+    """The text itself."""
 
 
 if TYPE_CHECKING:
@@ -1734,20 +1734,20 @@ class Tool(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#tool
     """
 
-    input_schema: ToolInputSchema = field(name="inputSchema")
-    """JSON Schema of the tool's arguments."""
     name: str
     """Identifier by which the tool is called."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints about how the tool behaves."""
-    description: str | UnsetType = UNSET
-    """Description of the tool, for the model."""
-    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
-    """JSON Schema of the tool's structured output."""
     title: str | UnsetType = UNSET
     """Name to show to people, ahead of `annotations.title`."""
+    description: str | UnsetType = UNSET
+    """Description of the tool, for the model."""
+    input_schema: ToolInputSchema = field(name="inputSchema")
+    """JSON Schema of the tool's arguments."""
+    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
+    """JSON Schema of the tool's structured output."""
+    annotations: ToolAnnotations | UnsetType = UNSET
+    """Hints about how the tool behaves."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ToolAnnotations(Struct, kw_only=True):
@@ -1756,16 +1756,16 @@ class ToolAnnotations(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations
     """
 
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
+    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
     """True if the tool interacts with external systems, as a web search does; true when absent."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """True if the tool changes nothing; false when absent."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
 
 
 class ToolInputSchema(OpenObject):
@@ -1845,12 +1845,12 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     """Name of the method, which identifies the kind of message."""
-    params: UnsubscribeRequestParams
-    """Parameters of the message."""
-    id: RequestId | UnsetType = UNSET
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId | UnsetType = UNSET
+    """Identifier that pairs a request with its response."""
+    params: UnsubscribeRequestParams
+    """Parameters of the message."""
 
 
 ClientRequest: TypeAlias = (
@@ -1877,10 +1877,10 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
     """
 
-    uri: str
-    """URI of the resource to watch no longer."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI of the resource to watch no longer."""
 
 
 __all__ = [

@@ -47,14 +47,14 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#blobresourcecontents
         """
 
+        uri: str
+        """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
         blob: str
         """Bytes of the resource, in base64."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        uri: str
-        """URI of the resource."""
 
 
 if TYPE_CHECKING or is_needed("BooleanSchema"):
@@ -65,14 +65,14 @@ if TYPE_CHECKING or is_needed("BooleanSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#booleanschema
         """
 
-        default: bool | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["boolean"] = constant("boolean")
         """JSON Schema type of the field, always `boolean`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        default: bool | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
@@ -163,10 +163,10 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
         """
 
-        elicitation: ClientCapabilitiesTasksRequestsElicitation | MISSING = MISSING
-        """Present when the client can ask the user for input as a task."""
         sampling: ClientCapabilitiesTasksRequestsSampling | MISSING = MISSING
         """Present when the client can generate messages as a task."""
+        elicitation: ClientCapabilitiesTasksRequestsElicitation | MISSING = MISSING
+        """Present when the client can ask the user for input as a task."""
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks", "ClientCapabilitiesTasksRequests"):
@@ -177,10 +177,10 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks", "ClientCapabilitiesTask
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
         """
 
-        cancel: dict[str, Any] | MISSING = MISSING
-        """Present when tasks may be stopped with `tasks/cancel`."""
         list_: Annotated[dict[str, Any] | MISSING, Field(alias="list")] = MISSING
         """Present when tasks may be listed with `tasks/list`."""
+        cancel: dict[str, Any] | MISSING = MISSING
+        """Present when tasks may be stopped with `tasks/cancel`."""
         requests: ClientCapabilitiesTasksRequests | MISSING = MISSING
         """Kinds of request that may run as tasks."""
 
@@ -199,14 +199,14 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
         """
 
-        elicitation: ClientCapabilitiesElicitation | MISSING = MISSING
-        """Present when the client can ask the user for input."""
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
         """Features outside the protocol, by name."""
         roots: ClientCapabilitiesRoots | MISSING = MISSING
         """Present when the client can list its roots."""
         sampling: ClientCapabilitiesSampling | MISSING = MISSING
         """Present when the client can generate messages."""
+        elicitation: ClientCapabilitiesElicitation | MISSING = MISSING
+        """Present when the client can ask the user for input."""
         tasks: ClientCapabilitiesTasks | MISSING = MISSING
         """Present when the client can run requests as tasks."""
 
@@ -245,12 +245,12 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#completeresult
         """
 
-        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-        """True if there are more matches than those returned."""
-        total: int | MISSING = MISSING
-        """Number of matches in all, which may exceed the number returned."""
         values: list[str]
         """Suggested values, at most 100."""
+        total: int | MISSING = MISSING
+        """Number of matches in all, which may exceed the number returned."""
+        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        """True if there are more matches than those returned."""
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
@@ -308,10 +308,10 @@ if TYPE_CHECKING or is_needed("ElicitationCompleteNotification", "ElicitationCom
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/elicitation/complete"] = constant("notifications/elicitation/complete")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: ElicitationCompleteNotificationParams
         """Parameters of the message."""
 
@@ -326,10 +326,10 @@ if TYPE_CHECKING or is_needed("Error"):
 
         code: int
         """Number that classifies the error."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
@@ -376,12 +376,12 @@ if TYPE_CHECKING or is_needed("Icon"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#icon
         """
 
+        src: str
+        """URL or `data:` URI of the picture."""
         mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | MISSING = MISSING
         """Sizes that the icon suits, such as `48x48`, or `any`."""
-        src: str
-        """URL or `data:` URI of the picture."""
         theme: Literal["dark", "light"] | MISSING = MISSING
         """Background that the icon suits: `light` or `dark`; either when absent."""
 
@@ -406,16 +406,16 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#implementation
         """
 
-        description: str | MISSING = MISSING
-        """Purpose of the program."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
         name: str
         """Name of the program."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         version: str
         """Version of the program."""
+        description: str | MISSING = MISSING
+        """Purpose of the program."""
         website_url: Annotated[str | MISSING, Field(alias="websiteUrl")] = MISSING
         """Address of the program's website."""
 
@@ -428,12 +428,12 @@ if TYPE_CHECKING or is_needed("JSONRPCNotification"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcnotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: dict[str, Any] | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
 
 
 if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
@@ -444,18 +444,18 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#legacytitledenumschema
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
         enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
         """Labels of the values, in the order of `enum`."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("LoggingLevel"):
@@ -475,12 +475,12 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        data: Any
-        """Content of the log message: text or any other JSON value."""
         level: LoggingLevel
         """Severity of the message."""
         logger: str | MISSING = MISSING
         """Part of the server from which the message comes."""
+        data: Any
+        """Content of the log message: text or any other JSON value."""
 
 
 if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
@@ -491,10 +491,10 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotif
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/message"] = constant("notifications/message")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: LoggingMessageNotificationParams
         """Parameters of the message."""
 
@@ -519,16 +519,16 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#modelpreferences
         """
 
-        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
-        """Weight of low cost in the choice of model, from 0 to 1."""
         hints: list[ModelHint] | MISSING = MISSING
         """Models to prefer, the first match winning."""
+        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
+        """Weight of low cost in the choice of model, from 0 to 1."""
+        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
+        """Weight of low latency in the choice of model, from 0 to 1."""
         intelligence_priority: Annotated[float | int | MISSING, Field(alias="intelligencePriority", ge=0, le=1)] = (
             MISSING
         )
         """Weight of ability in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
-        """Weight of low latency in the choice of model, from 0 to 1."""
 
 
 if TYPE_CHECKING or is_needed("Notification"):
@@ -565,10 +565,10 @@ if TYPE_CHECKING or is_needed("InitializedNotification", "NotificationParams"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#initializednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: NotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -581,18 +581,18 @@ if TYPE_CHECKING or is_needed("NumberSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#numberschema
         """
 
-        default: float | int | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        maximum: float | int | MISSING = MISSING
-        """Largest number allowed."""
-        minimum: float | int | MISSING = MISSING
-        """Smallest number allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["integer", "number"]
         """JSON Schema type of the field, `number` or `integer`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        minimum: float | int | MISSING = MISSING
+        """Smallest number allowed."""
+        maximum: float | int | MISSING = MISSING
+        """Largest number allowed."""
+        default: float | int | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("PaginatedResult"):
@@ -624,14 +624,14 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        message: str | MISSING = MISSING
-        """Description of the progress, for people."""
-        progress: float | int
-        """Amount done so far, which only grows."""
         progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
         """Token that the request in progress gave for its updates."""
+        progress: float | int
+        """Amount done so far, which only grows."""
         total: float | int | MISSING = MISSING
         """Total amount to be done, if known."""
+        message: str | MISSING = MISSING
+        """Description of the progress, for people."""
 
 
 if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
@@ -642,10 +642,10 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/progress"] = constant("notifications/progress")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: ProgressNotificationParams
         """Parameters of the message."""
 
@@ -658,14 +658,14 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#promptargument
         """
 
-        description: str | MISSING = MISSING
-        """Meaning of the argument."""
         name: str
         """Key under which `prompts/get` passes the argument."""
-        required: bool | MISSING = MISSING
-        """True if the argument is required; false when absent."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        description: str | MISSING = MISSING
+        """Meaning of the argument."""
+        required: bool | MISSING = MISSING
+        """True if the argument is required; false when absent."""
 
 
 if TYPE_CHECKING or is_needed("Prompt", "Icon", "PromptArgument"):
@@ -676,18 +676,18 @@ if TYPE_CHECKING or is_needed("Prompt", "Icon", "PromptArgument"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#prompt
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        arguments: list[PromptArgument] | MISSING = MISSING
-        """Arguments that the prompt takes."""
-        description: str | MISSING = MISSING
-        """Purpose of the prompt."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
         name: str
         """Identifier by which the prompt is fetched."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
+        description: str | MISSING = MISSING
+        """Purpose of the prompt."""
+        arguments: list[PromptArgument] | MISSING = MISSING
+        """Arguments that the prompt takes."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
@@ -714,10 +714,10 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification", "NotificationPara
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: NotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -730,12 +730,12 @@ if TYPE_CHECKING or is_needed("PromptReference"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#promptreference
         """
 
+        type: Literal["ref/prompt"] = constant("ref/prompt")
+        """Kind of reference, always `ref/prompt`."""
         name: str
         """Name of the prompt."""
         title: str | MISSING = MISSING
         """Name to show to people."""
-        type: Literal["ref/prompt"] = constant("ref/prompt")
-        """Kind of reference, always `ref/prompt`."""
 
 
 if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
@@ -777,12 +777,12 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "R
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tasks/cancel"] = constant("tasks/cancel")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: CancelTaskRequestParams
         """Parameters of the message."""
 
@@ -797,10 +797,10 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        reason: str | MISSING = MISSING
-        """Reason for the cancellation, as text to log or show."""
         request_id: Annotated[RequestId | MISSING, Field(alias="requestId")] = MISSING
         """Identifier of the request to cancel."""
+        reason: str | MISSING = MISSING
+        """Reason for the cancellation, as text to log or show."""
 
 
 if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
@@ -811,10 +811,10 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: CancelledNotificationParams
         """Parameters of the message."""
 
@@ -827,12 +827,12 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestPar
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tasks/result"] = constant("tasks/result")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: GetTaskPayloadRequestParams
         """Parameters of the message."""
 
@@ -845,12 +845,12 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "Request
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tasks/get"] = constant("tasks/get")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: GetTaskRequestParams
         """Parameters of the message."""
 
@@ -863,12 +863,12 @@ if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcerrorresponse
         """
 
-        error: Error
-        """The failure, as a JSON-RPC error object."""
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
+        error: Error
+        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
@@ -879,14 +879,14 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: dict[str, Any] | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
 
 
 if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
@@ -911,10 +911,10 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        arguments: dict[str, str] | MISSING = MISSING
-        """Values for the arguments of the prompt, by name."""
         name: str
         """Name of the prompt to fetch."""
+        arguments: dict[str, str] | MISSING = MISSING
+        """Values for the arguments of the prompt, by name."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
@@ -925,12 +925,12 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["prompts/get"] = constant("prompts/get")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: GetPromptRequestParams
         """Parameters of the message."""
 
@@ -945,12 +945,12 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
         """Optional features that the client supports."""
         client_info: Annotated[Implementation, Field(alias="clientInfo")]
         """Name and version of the client."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
-        """Newest protocol version that the client supports."""
 
 
 if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
@@ -961,12 +961,12 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["initialize"] = constant("initialize")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: InitializeRequestParams
         """Parameters of the message."""
 
@@ -993,12 +993,12 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "R
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["prompts/list"] = constant("prompts/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1011,12 +1011,12 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestP
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1029,12 +1029,12 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", 
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/list"] = constant("resources/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1047,12 +1047,12 @@ if TYPE_CHECKING or is_needed("ListTasksRequest", "PaginatedRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tasks/list"] = constant("tasks/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1065,12 +1065,12 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tools/list"] = constant("tools/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1083,12 +1083,12 @@ if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#paginatedrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1115,12 +1115,12 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/read"] = constant("resources/read")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: ReadResourceRequestParams
         """Parameters of the message."""
 
@@ -1145,12 +1145,12 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "RequestId", "RequestParams"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["roots/list"] = constant("roots/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: RequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1163,12 +1163,12 @@ if TYPE_CHECKING or is_needed("PingRequest", "RequestId", "RequestParams"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["ping"] = constant("ping")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: RequestParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1181,12 +1181,12 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcecontents
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationParams"):
@@ -1197,10 +1197,10 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationPa
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: NotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1250,12 +1250,12 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        ref: PromptReference | ResourceTemplateReference
+        """Prompt or resource template to which the argument belongs."""
         argument: CompleteRequestParamsArgument
         """Argument to complete."""
         context: CompleteRequestParamsContext | MISSING = MISSING
         """Known values that may narrow the suggestions."""
-        ref: PromptReference | ResourceTemplateReference
-        """Prompt or resource template to which the argument belongs."""
 
 
 if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
@@ -1266,12 +1266,12 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "Reque
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["completion/complete"] = constant("completion/complete")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: CompleteRequestParams
         """Parameters of the message."""
 
@@ -1298,10 +1298,10 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: ResourceUpdatedNotificationParams
         """Parameters of the message."""
 
@@ -1331,10 +1331,10 @@ if TYPE_CHECKING or is_needed("JSONRPCResultResponse", "RequestId", "Result"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: Result
         """Result of the request."""
 
@@ -1371,10 +1371,10 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         """Roles that the object is meant for."""
-        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
-        """Time of the last change of the object, in ISO 8601."""
         priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
         """Importance from 0, dispensable, to 1, indispensable."""
+        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
+        """Time of the last change of the object, in ISO 8601."""
 
 
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
@@ -1385,16 +1385,16 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#audiocontent
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["audio"] = constant("audio")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the sound, such as `audio/wav`."""
-        type: Literal["audio"] = constant("audio")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
@@ -1405,16 +1405,16 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#imagecontent
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["image"] = constant("image")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the picture, such as `image/png`."""
-        type: Literal["image"] = constant("image")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon"):
@@ -1425,24 +1425,24 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#resource
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the content of the resource."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
         name: str
         """Identifier of the resource."""
-        size: int | MISSING = MISSING
-        """Size of the raw content, in bytes."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         uri: str
         """URI of the resource."""
+        description: str | MISSING = MISSING
+        """Description of the content of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        size: int | MISSING = MISSING
+        """Size of the raw content, in bytes."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
@@ -1469,26 +1469,26 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelink
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the content of the resource."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        name: str
-        """Identifier of the resource."""
-        size: int | MISSING = MISSING
-        """Size of the raw content, in bytes."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
         type: Literal["resource_link"] = constant("resource_link")
         """Constant that identifies the kind of object."""
+        name: str
+        """Identifier of the resource."""
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         uri: str
         """URI of the resource."""
+        description: str | MISSING = MISSING
+        """Description of the content of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        size: int | MISSING = MISSING
+        """Size of the raw content, in bytes."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon"):
@@ -1499,22 +1499,22 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplate
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the resources that match the template."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type that all matching resources share."""
         name: str
         """Identifier of the template."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         uri_template: Annotated[str, Field(alias="uriTemplate")]
         """Template of the URIs, in the syntax of RFC 6570."""
+        description: str | MISSING = MISSING
+        """Description of the resources that match the template."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type that all matching resources share."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
@@ -1541,12 +1541,12 @@ if TYPE_CHECKING or is_needed("Root"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#root
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        name: str | MISSING = MISSING
-        """Name of the root, to show or to refer to it."""
         uri: str
         """URI of the directory or file, beginning with `file://`."""
+        name: str | MISSING = MISSING
+        """Name of the root, to show or to refer to it."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
@@ -1571,10 +1571,10 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotification", "NotificationParam
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: NotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1599,10 +1599,10 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
         """
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-        """True if changes to the list are announced by notifications."""
         subscribe: bool | MISSING = MISSING
         """True if clients may subscribe to changes of single resources."""
+        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        """True if changes to the list are announced by notifications."""
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequestsTools"):
@@ -1637,10 +1637,10 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTasks", "ServerCapabilitiesTask
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
         """
 
-        cancel: dict[str, Any] | MISSING = MISSING
-        """Present when tasks may be stopped with `tasks/cancel`."""
         list_: Annotated[dict[str, Any] | MISSING, Field(alias="list")] = MISSING
         """Present when tasks may be listed with `tasks/list`."""
+        cancel: dict[str, Any] | MISSING = MISSING
+        """Present when tasks may be stopped with `tasks/cancel`."""
         requests: ServerCapabilitiesTasksRequests | MISSING = MISSING
         """Kinds of request that may run as tasks."""
 
@@ -1671,20 +1671,20 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
         """
 
-        completions: dict[str, Any] | MISSING = MISSING
-        """Present when the server can suggest values for arguments."""
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
         """Features outside the protocol, by name."""
         logging: dict[str, Any] | MISSING = MISSING
         """Present when the server can send log messages."""
+        completions: dict[str, Any] | MISSING = MISSING
+        """Present when the server can suggest values for arguments."""
         prompts: ServerCapabilitiesPrompts | MISSING = MISSING
         """Present when the server offers prompts."""
         resources: ServerCapabilitiesResources | MISSING = MISSING
         """Present when the server offers resources."""
-        tasks: ServerCapabilitiesTasks | MISSING = MISSING
-        """Present when the server can run requests as tasks."""
         tools: ServerCapabilitiesTools | MISSING = MISSING
         """Present when the server offers tools."""
+        tasks: ServerCapabilitiesTasks | MISSING = MISSING
+        """Present when the server can run requests as tasks."""
 
 
 if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapabilities"):
@@ -1697,14 +1697,14 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        capabilities: ServerCapabilities
-        """Optional features that the server supports."""
-        instructions: str | MISSING = MISSING
-        """Advice for the model on making good use of the server."""
         protocol_version: Annotated[str, Field(alias="protocolVersion")]
         """Protocol version that the server has chosen."""
+        capabilities: ServerCapabilities
+        """Optional features that the server supports."""
         server_info: Annotated[Implementation, Field(alias="serverInfo")]
         """Name and version of the server."""
+        instructions: str | MISSING = MISSING
+        """Advice for the model on making good use of the server."""
 
 
 if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
@@ -1729,12 +1729,12 @@ if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestPa
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: SetLevelRequestParams
         """Parameters of the message."""
 
@@ -1747,20 +1747,20 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#stringschema
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
-        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
-        """Largest number of characters allowed."""
-        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
-        """Smallest number of characters allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["string"] = constant("string")
         """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
+        """Smallest number of characters allowed."""
+        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
+        """Largest number of characters allowed."""
+        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
+        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
@@ -1785,12 +1785,12 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: SubscribeRequestParams
         """Parameters of the message."""
 
@@ -1817,12 +1817,12 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta", "Tas
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        arguments: dict[str, Any] | MISSING = MISSING
-        """Arguments for the tool, by name."""
-        name: str
-        """Tool to run, by its name."""
         task: TaskMetadata | MISSING = MISSING
         """Request to run as a task."""
+        name: str
+        """Tool to run, by its name."""
+        arguments: dict[str, Any] | MISSING = MISSING
+        """Arguments for the tool, by name."""
 
 
 if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
@@ -1833,12 +1833,12 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tools/call"] = constant("tools/call")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: CallToolRequestParams
         """Parameters of the message."""
 
@@ -1853,14 +1853,14 @@ if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "RequestParamsMeta", "Ta
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        elicitation_id: Annotated[str, Field(alias="elicitationId")]
-        """Identifier of the elicitation, unique within the server."""
-        message: str
-        """Message to the user about the reason to visit the URL."""
-        mode: Literal["url"] = constant("url")
-        """Mode of the elicitation, always `url`."""
         task: TaskMetadata | MISSING = MISSING
         """Request to run as a task."""
+        mode: Literal["url"] = constant("url")
+        """Mode of the elicitation, always `url`."""
+        message: str
+        """Message to the user about the reason to visit the URL."""
+        elicitation_id: Annotated[str, Field(alias="elicitationId")]
+        """Identifier of the elicitation, unique within the server."""
         url: str
         """Address that the user is to open."""
 
@@ -1894,20 +1894,20 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "TaskStatus"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        created_at: Annotated[str, Field(alias="createdAt")]
-        """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        """Time of the latest change to the task, in ISO 8601."""
-        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
-        """Time to wait between polls of the task, in milliseconds."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
         status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
         """Description of the task's state, for people."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
+        created_at: Annotated[str, Field(alias="createdAt")]
+        """Creation time of the task, in ISO 8601."""
+        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
+        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
@@ -1920,20 +1920,20 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        created_at: Annotated[str, Field(alias="createdAt")]
-        """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        """Time of the latest change to the task, in ISO 8601."""
-        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
-        """Time to wait between polls of the task, in milliseconds."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
         status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
         """Description of the task's state, for people."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
+        created_at: Annotated[str, Field(alias="createdAt")]
+        """Creation time of the task, in ISO 8601."""
+        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
+        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
@@ -1944,20 +1944,20 @@ if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#task
         """
 
-        created_at: Annotated[str, Field(alias="createdAt")]
-        """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        """Time of the latest change to the task, in ISO 8601."""
-        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
-        """Time to wait between polls of the task, in milliseconds."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
         status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
         """Description of the task's state, for people."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
+        created_at: Annotated[str, Field(alias="createdAt")]
+        """Creation time of the task, in ISO 8601."""
+        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
+        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("CreateTaskResult", "Task"):
@@ -2005,20 +2005,20 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "TaskStatus"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        created_at: Annotated[str, Field(alias="createdAt")]
-        """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        """Time of the latest change to the task, in ISO 8601."""
-        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
-        """Time to wait between polls of the task, in milliseconds."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
         status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
         """Description of the task's state, for people."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
+        created_at: Annotated[str, Field(alias="createdAt")]
+        """Creation time of the task, in ISO 8601."""
+        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
+        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationParams"):
@@ -2029,10 +2029,10 @@ if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationP
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/tasks/status"] = constant("notifications/tasks/status")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: TaskStatusNotificationParams
         """Parameters of the message."""
 
@@ -2067,14 +2067,14 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#textcontent
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        text: str
-        """The text itself."""
         type: Literal["text"] = constant("text")
         """Constant that identifies the kind of object."""
+        text: str
+        """The text itself."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("TextResourceContents"):
@@ -2085,14 +2085,14 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#textresourcecontents
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        text: str
-        """The text itself."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        text: str
+        """The text itself."""
 
 
 if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents", "TextResourceContents"):
@@ -2110,14 +2110,14 @@ if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResour
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#embeddedresource
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        resource: EmbeddedResourceResource
-        """Contents of the resource."""
         type: Literal["resource"] = constant("resource")
         """Constant that identifies the kind of object."""
+        resource: EmbeddedResourceResource
+        """Contents of the resource."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2144,10 +2144,10 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
         """Additional data about the message or object, under namespaced keys."""
         content: list[ContentBlock]
         """Output of the tool, for the model to read."""
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-        """True if the tool failed; false when absent."""
         structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
         """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
+        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        """True if the tool failed; false when absent."""
 
 
 if TYPE_CHECKING or is_needed("CallToolRequestResult", "CallToolResult", "CreateTaskResult"):
@@ -2165,10 +2165,10 @@ if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#promptmessage
         """
 
-        content: ContentBlock
-        """Content of the message."""
         role: Role
         """Role of the speaker: `user` or `assistant`."""
+        content: ContentBlock
+        """Content of the message."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
@@ -2235,20 +2235,20 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema
         """
 
-        default: list[str] | MISSING = MISSING
-        """Initially chosen values."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        items: TitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
-        """Largest number of choices allowed."""
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        """Smallest number of choices allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["array"] = constant("array")
         """JSON Schema type of the field, always `array`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
+        """Smallest number of choices allowed."""
+        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        """Largest number of choices allowed."""
+        items: TitledMultiSelectEnumSchemaItems
+        """Schema of the values to choose from."""
+        default: list[str] | MISSING = MISSING
+        """Initially chosen values."""
 
 
 if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
@@ -2273,16 +2273,16 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#titledsingleselectenumschema
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
         """Choices, each with its label."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("ToolAnnotations"):
@@ -2293,16 +2293,16 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
         """
 
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
+        """True if the tool changes nothing; false when absent."""
         destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
         idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
         open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
         """True if the tool interacts with external systems, as a web search does; true when absent."""
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        """True if the tool changes nothing; false when absent."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
 
 
 if TYPE_CHECKING or is_needed("ToolChoice"):
@@ -2341,12 +2341,12 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
 
         schema_: Annotated[str | MISSING, Field(alias="$schema")] = MISSING
         """URI of the JSON Schema dialect in use."""
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the arguments, always `object`."""
         properties: dict[str, dict[str, Any]] | MISSING = MISSING
         """Schemas of the members, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the members that must be present."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the arguments, always `object`."""
 
 
 if TYPE_CHECKING or is_needed("ToolListChangedNotification", "NotificationParams"):
@@ -2357,10 +2357,10 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotification", "NotificationParams
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: NotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -2405,12 +2405,12 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
 
         schema_: Annotated[str | MISSING, Field(alias="$schema")] = MISSING
         """URI of the JSON Schema dialect in use."""
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the output, always `object`."""
         properties: dict[str, dict[str, Any]] | MISSING = MISSING
         """Schemas of the members, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the members that must be present."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the output, always `object`."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2423,24 +2423,24 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: ToolAnnotations | MISSING = MISSING
-        """Hints about how the tool behaves."""
-        description: str | MISSING = MISSING
-        """Description of the tool, for the model."""
-        execution: ToolExecution | MISSING = MISSING
-        """Ways in which the tool may be run."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-        """JSON Schema of the tool's arguments."""
         name: str
         """Identifier by which the tool is called."""
-        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
-        """JSON Schema of the tool's structured output."""
         title: str | MISSING = MISSING
         """Name to show to people, ahead of `annotations.title`."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
+        description: str | MISSING = MISSING
+        """Description of the tool, for the model."""
+        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        """JSON Schema of the tool's arguments."""
+        execution: ToolExecution | MISSING = MISSING
+        """Ways in which the tool may be run."""
+        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
+        """JSON Schema of the tool's structured output."""
+        annotations: ToolAnnotations | MISSING = MISSING
+        """Hints about how the tool behaves."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
@@ -2507,18 +2507,18 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolresultcontent
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the result, which the client should keep in later requests to help caching."""
-        content: list[ContentBlock]
-        """Output of the tool, or a description of its error."""
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-        """True if the tool failed; false when absent."""
-        structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
-        """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
-        """Identifier of the tool call that this answers."""
         type: Literal["tool_result"] = constant("tool_result")
         """Constant that identifies the kind of object."""
+        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        """Identifier of the tool call that this answers."""
+        content: list[ContentBlock]
+        """Output of the tool, or a description of its error."""
+        structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
+        """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
+        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        """True if the tool failed; false when absent."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
 if TYPE_CHECKING or is_needed("ToolUseContent"):
@@ -2529,16 +2529,16 @@ if TYPE_CHECKING or is_needed("ToolUseContent"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolusecontent
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the call, which the client should keep in later requests to help caching."""
-        id: str
-        """Identifier of the call, which its result repeats as `toolUseId`."""
-        input: dict[str, Any]
-        """Arguments for the tool, by name."""
-        name: str
-        """Tool to run, by its name."""
         type: Literal["tool_use"] = constant("tool_use")
         """Constant that identifies the kind of object."""
+        id: str
+        """Identifier of the call, which its result repeats as `toolUseId`."""
+        name: str
+        """Tool to run, by its name."""
+        input: dict[str, Any]
+        """Arguments for the tool, by name."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the call, which the client should keep in later requests to help caching."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2572,6 +2572,8 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        role: Role
+        """Role of the speaker: `user` or `assistant`."""
         content: (
             TextContent
             | ImageContent
@@ -2583,8 +2585,6 @@ if TYPE_CHECKING or is_needed(
         """Output of the model, in one piece or several."""
         model: str
         """Model that wrote the message."""
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
         stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
         """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
@@ -2641,8 +2641,8 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#samplingmessage
         """
 
-        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        role: Role
+        """Role of the speaker: `user` or `assistant`."""
         content: (
             TextContent
             | ImageContent
@@ -2652,8 +2652,8 @@ if TYPE_CHECKING or is_needed(
             | list[SamplingMessageContentBlock]
         )
         """Content of the message, in one piece or several."""
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
+        meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2674,30 +2674,30 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        task: TaskMetadata | MISSING = MISSING
+        """Request to run as a task."""
+        messages: list[SamplingMessage]
+        """Messages of the conversation, in order."""
+        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
+        """Preferences of the server for the model; the client may ignore them."""
+        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
+        """System prompt that the server proposes; the client may change or drop it."""
         include_context: Annotated[
             Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
         ] = MISSING
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        """Largest number of tokens to generate."""
-        messages: list[SamplingMessage]
-        """Messages of the conversation, in order."""
-        metadata: dict[str, Any] | MISSING = MISSING
-        """Extra data for the model's provider, in a form of that provider's choice."""
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        """Preferences of the server for the model; the client may ignore them."""
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
-        """Strings at which generation stops."""
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        """System prompt that the server proposes; the client may change or drop it."""
-        task: TaskMetadata | MISSING = MISSING
-        """Request to run as a task."""
         temperature: float | int | MISSING = MISSING
         """Randomness of the generation; higher values give more varied text."""
-        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
-        """Rule for the model: it may, must or must not use tools; it may when absent."""
+        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        """Largest number of tokens to generate."""
+        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        """Strings at which generation stops."""
+        metadata: dict[str, Any] | MISSING = MISSING
+        """Extra data for the model's provider, in a form of that provider's choice."""
         tools: list[Tool] | MISSING = MISSING
         """Tools on offer to the model."""
+        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
+        """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
@@ -2708,12 +2708,12 @@ if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParam
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: CreateMessageRequestParams
         """Parameters of the message."""
 
@@ -2740,10 +2740,10 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "URLElicitatio
 
         code: Literal[-32042] = constant(-32042)
         """Code of this error, always `-32042`."""
-        data: URLElicitationRequiredErrorErrorData
-        """Elicitations to complete before the request is retried."""
         message: str
         """Short description of the error."""
+        data: URLElicitationRequiredErrorErrorData
+        """Elicitations to complete before the request is retried."""
 
 
 if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLElicitationRequiredErrorError"):
@@ -2754,12 +2754,12 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLEl
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
         """
 
-        error: URLElicitationRequiredErrorError
-        """The failure, as a JSON-RPC error object."""
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
+        error: URLElicitationRequiredErrorError
+        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
@@ -2784,12 +2784,12 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeReq
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: UnsubscribeRequestParams
         """Parameters of the message."""
 
@@ -2848,10 +2848,10 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledmultiselectenumschema
         """
 
-        enum: list[str]
-        """Allowed values."""
         type: Literal["string"] = constant("string")
         """JSON Schema type of a choice, always `string`."""
+        enum: list[str]
+        """Allowed values."""
 
 
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
@@ -2862,20 +2862,20 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledmultiselectenumschema
         """
 
-        default: list[str] | MISSING = MISSING
-        """Initially chosen values."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        items: UntitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
-        """Largest number of choices allowed."""
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        """Smallest number of choices allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["array"] = constant("array")
         """JSON Schema type of the field, always `array`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
+        """Smallest number of choices allowed."""
+        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        """Largest number of choices allowed."""
+        items: UntitledMultiSelectEnumSchemaItems
+        """Schema of the values to choose from."""
+        default: list[str] | MISSING = MISSING
+        """Initially chosen values."""
 
 
 if TYPE_CHECKING or is_needed("MultiSelectEnumSchema", "TitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchema"):
@@ -2893,16 +2893,16 @@ if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledsingleselectenumschema
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2965,12 +2965,12 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema", "Primiti
 
         schema_: Annotated[str | MISSING, Field(alias="$schema")] = MISSING
         """URI of the JSON Schema dialect in use."""
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the form, always `object`."""
         properties: dict[str, PrimitiveSchemaDefinition]
         """Schemas of the fields, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the fields that must be filled in."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the form, always `object`."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2985,14 +2985,14 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        message: str
-        """Message to the user about the requested input."""
-        mode: Literal["form"] | MISSING = constant("form", optional=True)
-        """Mode of the elicitation, always `form`."""
-        requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
-        """JSON Schema of the form: a flat object of simple fields."""
         task: TaskMetadata | MISSING = MISSING
         """Request to run as a task."""
+        mode: Literal["form"] | MISSING = constant("form", optional=True)
+        """Mode of the elicitation, always `form`."""
+        message: str
+        """Message to the user about the requested input."""
+        requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
+        """JSON Schema of the form: a flat object of simple fields."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", "ElicitRequestURLParams"):
@@ -3010,12 +3010,12 @@ if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["elicitation/create"] = constant("elicitation/create")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: ElicitRequestParams
         """Parameters of the message."""
 

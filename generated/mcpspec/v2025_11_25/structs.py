@@ -32,10 +32,10 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     """Roles that the object is meant for."""
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
-    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
+    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    """Time of the last change of the object, in ISO 8601."""
 
 
 class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
@@ -50,10 +50,10 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     """Bytes of the sound, in base64."""
     mime_type: str = field(name="mimeType")
     """Media type of the sound, such as `audio/wav`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class BaseMetadata(Struct, kw_only=True):
@@ -74,14 +74,14 @@ class BlobResourceContents(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#blobresourcecontents
     """
 
-    blob: str
-    """Bytes of the resource, in base64."""
     uri: str
     """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    blob: str
+    """Bytes of the resource, in base64."""
 
 
 class BooleanSchema(ConstantStruct, kw_only=True):
@@ -92,12 +92,12 @@ class BooleanSchema(ConstantStruct, kw_only=True):
 
     type: Literal["boolean"] = constant("boolean")
     """JSON Schema type of the field, always `boolean`."""
-    default: bool | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    default: bool | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/call"):
@@ -108,10 +108,10 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: CallToolRequestParams
     """Parameters of the message."""
 
@@ -122,14 +122,14 @@ class CallToolRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequestparams
     """
 
-    name: str
-    """Tool to run, by its name."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
-    arguments: dict[str, Any] | UnsetType = UNSET
-    """Arguments for the tool, by name."""
     task: TaskMetadata | UnsetType = UNSET
     """Request to run as a task."""
+    name: str
+    """Tool to run, by its name."""
+    arguments: dict[str, Any] | UnsetType = UNSET
+    """Arguments for the tool, by name."""
 
 
 class CallToolResult(Struct, kw_only=True):
@@ -138,14 +138,14 @@ class CallToolResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolresult
     """
 
-    content: list[ContentBlock]
-    """Output of the tool, for the model to read."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """True if the tool failed; false when absent."""
+    content: list[ContentBlock]
+    """Output of the tool, for the model to read."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
+    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    """True if the tool failed; false when absent."""
 
 
 class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/cancel"):
@@ -156,10 +156,10 @@ class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
 
     method: ClassVar[Literal["tasks/cancel"]] = "tasks/cancel"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: CancelTaskRequestParams
     """Parameters of the message."""
 
@@ -180,22 +180,22 @@ class CancelTaskResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult
     """
 
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    task_id: str = field(name="taskId")
+    """Identifier of the task."""
+    status: TaskStatus
+    """State of the task."""
+    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
+    """Description of the task's state, for people."""
     created_at: str = field(name="createdAt")
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    status: TaskStatus
-    """State of the task."""
-    task_id: str = field(name="taskId")
-    """Identifier of the task."""
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
     """Time to wait between polls of the task, in milliseconds."""
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """Description of the task's state, for people."""
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
@@ -220,10 +220,10 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
-    reason: str | UnsetType = UNSET
-    """Reason for the cancellation, as text to log or show."""
     request_id: RequestId | UnsetType = field(name="requestId", default=UNSET)
     """Identifier of the request to cancel."""
+    reason: str | UnsetType = UNSET
+    """Reason for the cancellation, as text to log or show."""
 
 
 class ClientCapabilities(Struct, kw_only=True):
@@ -232,14 +232,14 @@ class ClientCapabilities(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
 
-    elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
-    """Present when the client can ask the user for input."""
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
     """Features outside the protocol, by name."""
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
     """Present when the client can list its roots."""
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
     """Present when the client can generate messages."""
+    elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
+    """Present when the client can ask the user for input."""
     tasks: ClientCapabilitiesTasks | UnsetType = UNSET
     """Present when the client can run requests as tasks."""
 
@@ -284,10 +284,10 @@ class ClientCapabilitiesTasks(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
 
-    cancel: dict[str, Any] | UnsetType = UNSET
-    """Present when tasks may be stopped with `tasks/cancel`."""
     list_: dict[str, Any] | UnsetType = field(name="list", default=UNSET)
     """Present when tasks may be listed with `tasks/list`."""
+    cancel: dict[str, Any] | UnsetType = UNSET
+    """Present when tasks may be stopped with `tasks/cancel`."""
     requests: ClientCapabilitiesTasksRequests | UnsetType = UNSET
     """Kinds of request that may run as tasks."""
 
@@ -298,10 +298,10 @@ class ClientCapabilitiesTasksRequests(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
 
-    elicitation: ClientCapabilitiesTasksRequestsElicitation | UnsetType = UNSET
-    """Present when the client can ask the user for input as a task."""
     sampling: ClientCapabilitiesTasksRequestsSampling | UnsetType = UNSET
     """Present when the client can generate messages as a task."""
+    elicitation: ClientCapabilitiesTasksRequestsElicitation | UnsetType = UNSET
+    """Present when the client can ask the user for input as a task."""
 
 
 class ClientCapabilitiesTasksRequestsElicitation(Struct, kw_only=True):
@@ -332,10 +332,10 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: CompleteRequestParams
     """Parameters of the message."""
 
@@ -346,12 +346,12 @@ class CompleteRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequestparams
     """
 
-    argument: CompleteRequestParamsArgument
-    """Argument to complete."""
-    ref: PromptReference | ResourceTemplateReference
-    """Prompt or resource template to which the argument belongs."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    ref: PromptReference | ResourceTemplateReference
+    """Prompt or resource template to which the argument belongs."""
+    argument: CompleteRequestParamsArgument
+    """Argument to complete."""
     context: CompleteRequestParamsContext | UnsetType = UNSET
     """Known values that may narrow the suggestions."""
 
@@ -384,10 +384,10 @@ class CompleteResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#completeresult
     """
 
-    completion: CompleteResultCompletion
-    """Suggested values, with their count."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    completion: CompleteResultCompletion
+    """Suggested values, with their count."""
 
 
 class CompleteResultCompletion(Struct, kw_only=True):
@@ -398,10 +398,10 @@ class CompleteResultCompletion(Struct, kw_only=True):
 
     values: list[str]
     """Suggested values, at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
-    """True if there are more matches than those returned."""
     total: int | UnsetType = UNSET
     """Number of matches in all, which may exceed the number returned."""
+    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    """True if there are more matches than those returned."""
 
 
 class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -412,10 +412,10 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
 
@@ -426,32 +426,32 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequestparams
     """
 
-    max_tokens: int = field(name="maxTokens")
-    """Largest number of tokens to generate."""
-    messages: list[SamplingMessage]
-    """Messages of the conversation, in order."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    task: TaskMetadata | UnsetType = UNSET
+    """Request to run as a task."""
+    messages: list[SamplingMessage]
+    """Messages of the conversation, in order."""
+    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    """Preferences of the server for the model; the client may ignore them."""
+    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    """System prompt that the server proposes; the client may change or drop it."""
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-    metadata: dict[str, Any] | UnsetType = UNSET
-    """Extra data for the model's provider, in a form of that provider's choice."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """Preferences of the server for the model; the client may ignore them."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
-    """Strings at which generation stops."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server proposes; the client may change or drop it."""
-    task: TaskMetadata | UnsetType = UNSET
-    """Request to run as a task."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
-    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
-    """Rule for the model: it may, must or must not use tools; it may when absent."""
+    max_tokens: int = field(name="maxTokens")
+    """Largest number of tokens to generate."""
+    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    """Strings at which generation stops."""
+    metadata: dict[str, Any] | UnsetType = UNSET
+    """Extra data for the model's provider, in a form of that provider's choice."""
     tools: list[Tool] | UnsetType = UNSET
     """Tools on offer to the model."""
+    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
 class CreateMessageResult(Struct, kw_only=True):
@@ -460,6 +460,10 @@ class CreateMessageResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessageresult
     """
 
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    role: Role
+    """Role of the speaker: `user` or `assistant`."""
     content: (
         TextContent
         | ImageContent
@@ -471,10 +475,6 @@ class CreateMessageResult(Struct, kw_only=True):
     """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
-    role: Role
-    """Role of the speaker: `user` or `assistant`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
     """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
@@ -485,10 +485,10 @@ class CreateTaskResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#createtaskresult
     """
 
-    task: Task
-    """The task that was created."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    task: Task
+    """The task that was created."""
 
 
 if TYPE_CHECKING:
@@ -519,10 +519,10 @@ class ElicitRequest(ConstantStruct, kw_only=True, tag_field="method", tag="elici
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: ElicitRequestParams
     """Parameters of the message."""
 
@@ -533,16 +533,16 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestformparams
     """
 
+    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    task: TaskMetadata | UnsetType = UNSET
+    """Request to run as a task."""
+    mode: Literal["form"] | UnsetType = constant("form", optional=True)
+    """Mode of the elicitation, always `form`."""
     message: str
     """Message to the user about the requested input."""
     requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
     """JSON Schema of the form: a flat object of simple fields."""
-    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    mode: Literal["form"] | UnsetType = constant("form", optional=True)
-    """Mode of the elicitation, always `form`."""
-    task: TaskMetadata | UnsetType = UNSET
-    """Request to run as a task."""
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -552,12 +552,12 @@ class ElicitRequestFormParamsRequestedSchema(OpenObject):
     """
 
     __slots__ = ()
-    properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
-    """Schemas of the fields, by name."""
-    type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the form, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
+    type: Literal["object"] = constant("object", name="type")
+    """JSON Schema type of the form, always `object`."""
+    properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
+    """Schemas of the fields, by name."""
     required: list[str] | UnsetType = member(name="required", default=UNSET)
     """Names of the fields that must be filled in."""
 
@@ -568,18 +568,18 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequesturlparams
     """
 
-    elicitation_id: str = field(name="elicitationId")
-    """Identifier of the elicitation, unique within the server."""
-    message: str
-    """Message to the user about the reason to visit the URL."""
-    mode: Literal["url"] = constant("url")
-    """Mode of the elicitation, always `url`."""
-    url: str
-    """Address that the user is to open."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     task: TaskMetadata | UnsetType = UNSET
     """Request to run as a task."""
+    mode: Literal["url"] = constant("url")
+    """Mode of the elicitation, always `url`."""
+    message: str
+    """Message to the user about the reason to visit the URL."""
+    elicitation_id: str = field(name="elicitationId")
+    """Identifier of the elicitation, unique within the server."""
+    url: str
+    """Address that the user is to open."""
 
 
 if TYPE_CHECKING:
@@ -597,10 +597,10 @@ class ElicitResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitresult
     """
 
-    action: Literal["accept", "cancel", "decline"]
-    """Action of the user: `accept`, `decline` or `cancel`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    action: Literal["accept", "cancel", "decline"]
+    """Action of the user: `accept`, `decline` or `cancel`."""
     content: dict[str, list[str] | str | float | bool | int] | UnsetType = UNSET
     """Values of the form, by field; only when the user accepted."""
 
@@ -648,10 +648,10 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class Error(Struct, kw_only=True):
@@ -676,10 +676,10 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: GetPromptRequestParams
     """Parameters of the message."""
 
@@ -690,10 +690,10 @@ class GetPromptRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequestparams
     """
 
-    name: str
-    """Name of the prompt to fetch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    name: str
+    """Name of the prompt to fetch."""
     arguments: dict[str, str] | UnsetType = UNSET
     """Values for the arguments of the prompt, by name."""
 
@@ -704,12 +704,12 @@ class GetPromptResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptresult
     """
 
-    messages: list[PromptMessage]
-    """Messages of the prompt, in order."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     description: str | UnsetType = UNSET
     """Purpose of the prompt."""
+    messages: list[PromptMessage]
+    """Messages of the prompt, in order."""
 
 
 class GetTaskPayloadRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/result"):
@@ -720,10 +720,10 @@ class GetTaskPayloadRequest(ConstantStruct, kw_only=True, tag_field="method", ta
 
     method: ClassVar[Literal["tasks/result"]] = "tasks/result"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: GetTaskPayloadRequestParams
     """Parameters of the message."""
 
@@ -757,10 +757,10 @@ class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="task
 
     method: ClassVar[Literal["tasks/get"]] = "tasks/get"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: GetTaskRequestParams
     """Parameters of the message."""
 
@@ -781,22 +781,22 @@ class GetTaskResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskresult
     """
 
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    task_id: str = field(name="taskId")
+    """Identifier of the task."""
+    status: TaskStatus
+    """State of the task."""
+    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
+    """Description of the task's state, for people."""
     created_at: str = field(name="createdAt")
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    status: TaskStatus
-    """State of the task."""
-    task_id: str = field(name="taskId")
-    """Identifier of the task."""
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
     """Time to wait between polls of the task, in milliseconds."""
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """Description of the task's state, for people."""
 
 
 class Icon(Struct, kw_only=True):
@@ -837,10 +837,10 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
     """Media type of the picture, such as `image/png`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class Implementation(Struct, kw_only=True):
@@ -851,14 +851,14 @@ class Implementation(Struct, kw_only=True):
 
     name: str
     """Name of the program."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
     version: str
     """Version of the program."""
     description: str | UnsetType = UNSET
     """Purpose of the program."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
     website_url: str | UnsetType = field(name="websiteUrl", default=UNSET)
     """Address of the program's website."""
 
@@ -871,10 +871,10 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
 
     method: ClassVar[Literal["initialize"]] = "initialize"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: InitializeRequestParams
     """Parameters of the message."""
 
@@ -885,14 +885,14 @@ class InitializeRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequestparams
     """
 
+    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    protocol_version: str = field(name="protocolVersion")
+    """Newest protocol version that the client supports."""
     capabilities: ClientCapabilities
     """Optional features that the client supports."""
     client_info: Implementation = field(name="clientInfo")
     """Name and version of the client."""
-    protocol_version: str = field(name="protocolVersion")
-    """Newest protocol version that the client supports."""
-    meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
 
 
 class InitializeResult(Struct, kw_only=True):
@@ -901,14 +901,14 @@ class InitializeResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult
     """
 
-    capabilities: ServerCapabilities
-    """Optional features that the server supports."""
-    protocol_version: str = field(name="protocolVersion")
-    """Protocol version that the server has chosen."""
-    server_info: Implementation = field(name="serverInfo")
-    """Name and version of the server."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    protocol_version: str = field(name="protocolVersion")
+    """Protocol version that the server has chosen."""
+    capabilities: ServerCapabilities
+    """Optional features that the server supports."""
+    server_info: Implementation = field(name="serverInfo")
+    """Name and version of the server."""
     instructions: str | UnsetType = UNSET
     """Advice for the model on making good use of the server."""
 
@@ -933,12 +933,12 @@ class JSONRPCErrorResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcerrorresponse
     """
 
-    error: Error
-    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
+    error: Error
+    """The failure, as a JSON-RPC error object."""
 
 
 class JSONRPCNotification(ConstantStruct, kw_only=True):
@@ -947,12 +947,12 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcnotification
     """
 
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
 
 
 class JSONRPCRequest(ConstantStruct, kw_only=True):
@@ -961,14 +961,14 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcrequest
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
 
 
 class JSONRPCResultResponse(ConstantStruct, kw_only=True):
@@ -977,10 +977,10 @@ class JSONRPCResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: Result
     """Result of the request."""
 
@@ -1009,18 +1009,18 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#legacytitledenumschema
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
-    """Labels of the values, in the order of `enum`."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    enum: list[str]
+    """Allowed values."""
+    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    """Labels of the values, in the order of `enum`."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/list"):
@@ -1031,10 +1031,10 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1045,12 +1045,12 @@ class ListPromptsResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsresult
     """
 
-    prompts: list[Prompt]
-    """Prompts on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    prompts: list[Prompt]
+    """Prompts on this page."""
 
 
 class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/templates/list"):
@@ -1061,10 +1061,10 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1075,12 +1075,12 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesresult
     """
 
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
-    """Resource templates on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    """Resource templates on this page."""
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -1091,10 +1091,10 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1105,12 +1105,12 @@ class ListResourcesResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesresult
     """
 
-    resources: list[Resource]
-    """Resources on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    resources: list[Resource]
+    """Resources on this page."""
 
 
 class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="roots/list"):
@@ -1121,10 +1121,10 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: RequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1135,10 +1135,10 @@ class ListRootsResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsresult
     """
 
-    roots: list[Root]
-    """Directories and files on which the server may work."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    roots: list[Root]
+    """Directories and files on which the server may work."""
 
 
 class ListTasksRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/list"):
@@ -1149,10 +1149,10 @@ class ListTasksRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ta
 
     method: ClassVar[Literal["tasks/list"]] = "tasks/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1163,12 +1163,12 @@ class ListTasksResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksresult
     """
 
-    tasks: list[Task]
-    """Tasks on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    tasks: list[Task]
+    """Tasks on this page."""
 
 
 class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/list"):
@@ -1179,10 +1179,10 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1193,12 +1193,12 @@ class ListToolsResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsresult
     """
 
-    tools: list[Tool]
-    """Tools on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    tools: list[Tool]
+    """Tools on this page."""
 
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
@@ -1225,14 +1225,14 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotificationparams
     """
 
-    data: Any
-    """Content of the log message: text or any other JSON value."""
-    level: LoggingLevel
-    """Severity of the message."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    level: LoggingLevel
+    """Severity of the message."""
     logger: str | UnsetType = UNSET
     """Part of the server from which the message comes."""
+    data: Any
+    """Content of the log message: text or any other JSON value."""
 
 
 class ModelHint(Struct, kw_only=True):
@@ -1251,20 +1251,20 @@ class ModelPreferences(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#modelpreferences
     """
 
+    hints: list[ModelHint] | UnsetType = UNSET
+    """Models to prefer, the first match winning."""
     cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="costPriority", default=UNSET
     )
     """Weight of low cost in the choice of model, from 0 to 1."""
-    hints: list[ModelHint] | UnsetType = UNSET
-    """Models to prefer, the first match winning."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
-    """Weight of ability in the choice of model, from 0 to 1."""
     speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="speedPriority", default=UNSET
     )
     """Weight of low latency in the choice of model, from 0 to 1."""
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
+        name="intelligencePriority", default=UNSET
+    )
+    """Weight of ability in the choice of model, from 0 to 1."""
 
 
 class Notification(Struct, kw_only=True):
@@ -1297,16 +1297,16 @@ class NumberSchema(Struct, kw_only=True):
 
     type: Literal["integer", "number"]
     """JSON Schema type of the field, `number` or `integer`."""
-    default: float | int | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    maximum: float | int | UnsetType = UNSET
-    """Largest number allowed."""
-    minimum: float | int | UnsetType = UNSET
-    """Smallest number allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    minimum: float | int | UnsetType = UNSET
+    """Smallest number allowed."""
+    maximum: float | int | UnsetType = UNSET
+    """Largest number allowed."""
+    default: float | int | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class PaginatedRequest(ConstantStruct, kw_only=True):
@@ -1315,12 +1315,12 @@ class PaginatedRequest(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#paginatedrequest
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1357,10 +1357,10 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
 
     method: ClassVar[Literal["ping"]] = "ping"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: RequestParams | UnsetType = UNSET
     """Parameters of the message."""
 
@@ -1385,16 +1385,16 @@ class ProgressNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotificationparams
     """
 
-    progress: float | int
-    """Amount done so far, which only grows."""
-    progress_token: ProgressToken = field(name="progressToken")
-    """Token that the request in progress gave for its updates."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
-    message: str | UnsetType = UNSET
-    """Description of the progress, for people."""
+    progress_token: ProgressToken = field(name="progressToken")
+    """Token that the request in progress gave for its updates."""
+    progress: float | int
+    """Amount done so far, which only grows."""
     total: float | int | UnsetType = UNSET
     """Total amount to be done, if known."""
+    message: str | UnsetType = UNSET
+    """Description of the progress, for people."""
 
 
 ProgressToken: TypeAlias = str | int
@@ -1409,16 +1409,16 @@ class Prompt(Struct, kw_only=True):
 
     name: str
     """Identifier by which the prompt is fetched."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
-    """Arguments that the prompt takes."""
-    description: str | UnsetType = UNSET
-    """Purpose of the prompt."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    description: str | UnsetType = UNSET
+    """Purpose of the prompt."""
+    arguments: list[PromptArgument] | UnsetType = UNSET
+    """Arguments that the prompt takes."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class PromptArgument(Struct, kw_only=True):
@@ -1429,12 +1429,12 @@ class PromptArgument(Struct, kw_only=True):
 
     name: str
     """Key under which `prompts/get` passes the argument."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
     description: str | UnsetType = UNSET
     """Meaning of the argument."""
     required: bool | UnsetType = UNSET
     """True if the argument is required; false when absent."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
 
 
 class PromptListChangedNotification(
@@ -1459,10 +1459,10 @@ class PromptMessage(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#promptmessage
     """
 
-    content: ContentBlock
-    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
+    content: ContentBlock
+    """Content of the message."""
 
 
 class PromptReference(Struct, kw_only=True, tag_field="type", tag="ref/prompt"):
@@ -1487,10 +1487,10 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
 
@@ -1501,10 +1501,10 @@ class ReadResourceRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequestparams
     """
 
-    uri: str
-    """URI to read."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI to read."""
 
 
 class ReadResourceResult(Struct, kw_only=True):
@@ -1513,10 +1513,10 @@ class ReadResourceResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourceresult
     """
 
-    contents: list[EmbeddedResourceResource]
-    """Contents of the resource, in one part or several."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    contents: list[EmbeddedResourceResource]
+    """Contents of the resource, in one part or several."""
 
 
 class RelatedTaskMetadata(Struct, kw_only=True):
@@ -1574,22 +1574,22 @@ class Resource(Struct, kw_only=True):
 
     name: str
     """Identifier of the resource."""
-    uri: str
-    """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
-    description: str | UnsetType = UNSET
-    """Description of the content of the resource."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type of the content, such as `text/plain`."""
-    size: int | UnsetType = UNSET
-    """Size of the raw content, in bytes."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    uri: str
+    """URI of the resource."""
+    description: str | UnsetType = UNSET
+    """Description of the content of the resource."""
+    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    """Media type of the content, such as `text/plain`."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
+    size: int | UnsetType = UNSET
+    """Size of the raw content, in bytes."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceContents(Struct, kw_only=True):
@@ -1600,10 +1600,10 @@ class ResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
@@ -1616,22 +1616,22 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     """Constant that identifies the kind of object."""
     name: str
     """Identifier of the resource."""
-    uri: str
-    """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
-    description: str | UnsetType = UNSET
-    """Description of the content of the resource."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type of the content, such as `text/plain`."""
-    size: int | UnsetType = UNSET
-    """Size of the raw content, in bytes."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    uri: str
+    """URI of the resource."""
+    description: str | UnsetType = UNSET
+    """Description of the content of the resource."""
+    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    """Media type of the content, such as `text/plain`."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
+    size: int | UnsetType = UNSET
+    """Size of the raw content, in bytes."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceListChangedNotification(
@@ -1656,10 +1656,10 @@ class ResourceRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcerequestparams
     """
 
-    uri: str
-    """URI of the resource."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI of the resource."""
 
 
 class ResourceTemplate(Struct, kw_only=True):
@@ -1670,20 +1670,20 @@ class ResourceTemplate(Struct, kw_only=True):
 
     name: str
     """Identifier of the template."""
-    uri_template: str = field(name="uriTemplate")
-    """Template of the URIs, in the syntax of RFC 6570."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
-    description: str | UnsetType = UNSET
-    """Description of the resources that match the template."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type that all matching resources share."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    uri_template: str = field(name="uriTemplate")
+    """Template of the URIs, in the syntax of RFC 6570."""
+    description: str | UnsetType = UNSET
+    """Description of the resources that match the template."""
+    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    """Media type that all matching resources share."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceTemplateReference(Struct, kw_only=True, tag_field="type", tag="ref/resource"):
@@ -1720,10 +1720,10 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotificationparams
     """
 
-    uri: str
-    """URI of the changed resource, which may lie below the one subscribed to."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI of the changed resource, which may lie below the one subscribed to."""
 
 
 class Result(OpenObject):
@@ -1782,10 +1782,10 @@ class Root(Struct, kw_only=True):
 
     uri: str
     """URI of the directory or file, beginning with `file://`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     name: str | UnsetType = UNSET
     """Name of the root, to show or to refer to it."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class RootsListChangedNotification(
@@ -1810,6 +1810,8 @@ class SamplingMessage(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#samplingmessage
     """
 
+    role: Role
+    """Role of the speaker: `user` or `assistant`."""
     content: (
         TextContent
         | ImageContent
@@ -1819,8 +1821,6 @@ class SamplingMessage(Struct, kw_only=True):
         | list[SamplingMessageContentBlock]
     )
     """Content of the message, in one piece or several."""
-    role: Role
-    """Role of the speaker: `user` or `assistant`."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1831,20 +1831,20 @@ class ServerCapabilities(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
     """
 
-    completions: dict[str, Any] | UnsetType = UNSET
-    """Present when the server can suggest values for arguments."""
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
     """Features outside the protocol, by name."""
     logging: dict[str, Any] | UnsetType = UNSET
     """Present when the server can send log messages."""
+    completions: dict[str, Any] | UnsetType = UNSET
+    """Present when the server can suggest values for arguments."""
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
     """Present when the server offers prompts."""
     resources: ServerCapabilitiesResources | UnsetType = UNSET
     """Present when the server offers resources."""
-    tasks: ServerCapabilitiesTasks | UnsetType = UNSET
-    """Present when the server can run requests as tasks."""
     tools: ServerCapabilitiesTools | UnsetType = UNSET
     """Present when the server offers tools."""
+    tasks: ServerCapabilitiesTasks | UnsetType = UNSET
+    """Present when the server can run requests as tasks."""
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
@@ -1863,10 +1863,10 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """True if changes to the list are announced by notifications."""
     subscribe: bool | UnsetType = UNSET
     """True if clients may subscribe to changes of single resources."""
+    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesTasks(Struct, kw_only=True):
@@ -1875,10 +1875,10 @@ class ServerCapabilitiesTasks(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
     """
 
-    cancel: dict[str, Any] | UnsetType = UNSET
-    """Present when tasks may be stopped with `tasks/cancel`."""
     list_: dict[str, Any] | UnsetType = field(name="list", default=UNSET)
     """Present when tasks may be listed with `tasks/list`."""
+    cancel: dict[str, Any] | UnsetType = UNSET
+    """Present when tasks may be stopped with `tasks/cancel`."""
     requests: ServerCapabilitiesTasksRequests | UnsetType = UNSET
     """Kinds of request that may run as tasks."""
 
@@ -1975,10 +1975,10 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: SetLevelRequestParams
     """Parameters of the message."""
 
@@ -1989,10 +1989,10 @@ class SetLevelRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequestparams
     """
 
-    level: LoggingLevel
-    """Lowest severity to send."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    level: LoggingLevel
+    """Lowest severity to send."""
 
 
 class StringSchema(ConstantStruct, kw_only=True):
@@ -2003,18 +2003,18 @@ class StringSchema(ConstantStruct, kw_only=True):
 
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
-    """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
-    """Largest number of characters allowed."""
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
-    """Smallest number of characters allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_length: int | UnsetType = field(name="minLength", default=UNSET)
+    """Smallest number of characters allowed."""
+    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    """Largest number of characters allowed."""
+    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
+    """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/subscribe"):
@@ -2025,10 +2025,10 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: SubscribeRequestParams
     """Parameters of the message."""
 
@@ -2039,10 +2039,10 @@ class SubscribeRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequestparams
     """
 
-    uri: str
-    """URI of the resource to watch."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI of the resource to watch."""
 
 
 class Task(Struct, kw_only=True):
@@ -2051,20 +2051,20 @@ class Task(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#task
     """
 
+    task_id: str = field(name="taskId")
+    """Identifier of the task."""
+    status: TaskStatus
+    """State of the task."""
+    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
+    """Description of the task's state, for people."""
     created_at: str = field(name="createdAt")
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    status: TaskStatus
-    """State of the task."""
-    task_id: str = field(name="taskId")
-    """Identifier of the task."""
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
     """Time to wait between polls of the task, in milliseconds."""
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """Description of the task's state, for people."""
 
 
 class TaskAugmentedRequestParams(Struct, kw_only=True):
@@ -2123,22 +2123,22 @@ class TaskStatusNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotificationparams
     """
 
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    task_id: str = field(name="taskId")
+    """Identifier of the task."""
+    status: TaskStatus
+    """State of the task."""
+    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
+    """Description of the task's state, for people."""
     created_at: str = field(name="createdAt")
     """Creation time of the task, in ISO 8601."""
     last_updated_at: str = field(name="lastUpdatedAt")
     """Time of the latest change to the task, in ISO 8601."""
-    status: TaskStatus
-    """State of the task."""
-    task_id: str = field(name="taskId")
-    """Identifier of the task."""
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
     """Time to wait between polls of the task, in milliseconds."""
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    """Description of the task's state, for people."""
 
 
 class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
@@ -2151,10 +2151,10 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
@@ -2167,14 +2167,14 @@ class TextResourceContents(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#textresourcecontents
     """
 
-    text: str
-    """The text itself."""
     uri: str
     """URI of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    text: str
+    """The text itself."""
 
 
 if TYPE_CHECKING:
@@ -2192,20 +2192,20 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema
     """
 
-    items: TitledMultiSelectEnumSchemaItems
-    """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
-    default: list[str] | UnsetType = UNSET
-    """Initially chosen values."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
-    """Largest number of choices allowed."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    """Smallest number of choices allowed."""
+    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    """Largest number of choices allowed."""
+    items: TitledMultiSelectEnumSchemaItems
+    """Schema of the values to choose from."""
+    default: list[str] | UnsetType = UNSET
+    """Initially chosen values."""
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
@@ -2236,16 +2236,16 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#titledsingleselectenumschema
     """
 
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
-    """Choices, each with its label."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    """Choices, each with its label."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
@@ -2266,24 +2266,24 @@ class Tool(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
     """
 
-    input_schema: ToolInputSchema = field(name="inputSchema")
-    """JSON Schema of the tool's arguments."""
     name: str
     """Identifier by which the tool is called."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints about how the tool behaves."""
-    description: str | UnsetType = UNSET
-    """Description of the tool, for the model."""
-    execution: ToolExecution | UnsetType = UNSET
-    """Ways in which the tool may be run."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
-    """JSON Schema of the tool's structured output."""
     title: str | UnsetType = UNSET
     """Name to show to people, ahead of `annotations.title`."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    description: str | UnsetType = UNSET
+    """Description of the tool, for the model."""
+    input_schema: ToolInputSchema = field(name="inputSchema")
+    """JSON Schema of the tool's arguments."""
+    execution: ToolExecution | UnsetType = UNSET
+    """Ways in which the tool may be run."""
+    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
+    """JSON Schema of the tool's structured output."""
+    annotations: ToolAnnotations | UnsetType = UNSET
+    """Hints about how the tool behaves."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ToolAnnotations(Struct, kw_only=True):
@@ -2292,16 +2292,16 @@ class ToolAnnotations(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
     """
 
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
+    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
     """True if the tool interacts with external systems, as a web search does; true when absent."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """True if the tool changes nothing; false when absent."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
 
 
 class ToolChoice(Struct, kw_only=True):
@@ -2331,10 +2331,10 @@ class ToolInputSchema(OpenObject):
     """
 
     __slots__ = ()
-    type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the arguments, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
+    type: Literal["object"] = constant("object", name="type")
+    """JSON Schema type of the arguments, always `object`."""
     properties: dict[str, dict[str, Any]] | UnsetType = member(name="properties", default=UNSET)
     """Schemas of the members, by name."""
     required: list[str] | UnsetType = member(name="required", default=UNSET)
@@ -2378,10 +2378,10 @@ class ToolOutputSchema(OpenObject):
     """
 
     __slots__ = ()
-    type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the output, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
+    type: Literal["object"] = constant("object", name="type")
+    """JSON Schema type of the output, always `object`."""
     properties: dict[str, dict[str, Any]] | UnsetType = member(name="properties", default=UNSET)
     """Schemas of the members, by name."""
     required: list[str] | UnsetType = member(name="required", default=UNSET)
@@ -2396,16 +2396,16 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
     """Constant that identifies the kind of object."""
-    content: list[ContentBlock]
-    """Output of the tool, or a description of its error."""
     tool_use_id: str = field(name="toolUseId")
     """Identifier of the tool call that this answers."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the result, which the client should keep in later requests to help caching."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """True if the tool failed; false when absent."""
+    content: list[ContentBlock]
+    """Output of the tool, or a description of its error."""
     structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
+    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    """True if the tool failed; false when absent."""
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
 class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
@@ -2418,10 +2418,10 @@ class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
     """Constant that identifies the kind of object."""
     id: str
     """Identifier of the call, which its result repeats as `toolUseId`."""
-    input: dict[str, Any]
-    """Arguments for the tool, by name."""
     name: str
     """Tool to run, by its name."""
+    input: dict[str, Any]
+    """Arguments for the tool, by name."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the call, which the client should keep in later requests to help caching."""
 
@@ -2436,12 +2436,12 @@ class URLElicitationRequiredError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
     """
 
-    error: URLElicitationRequiredErrorError
-    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
+    error: URLElicitationRequiredErrorError
+    """The failure, as a JSON-RPC error object."""
 
 
 class URLElicitationRequiredErrorError(ConstantStruct, kw_only=True):
@@ -2452,10 +2452,10 @@ class URLElicitationRequiredErrorError(ConstantStruct, kw_only=True):
 
     code: Literal[-32042] = constant(-32042)
     """Code of this error, always `-32042`."""
-    data: URLElicitationRequiredErrorErrorData
-    """Elicitations to complete before the request is retried."""
     message: str
     """Short description of the error."""
+    data: URLElicitationRequiredErrorErrorData
+    """Elicitations to complete before the request is retried."""
 
 
 class URLElicitationRequiredErrorErrorData(OpenObject):
@@ -2477,10 +2477,10 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""
 
@@ -2513,10 +2513,10 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequestparams
     """
 
-    uri: str
-    """URI of the resource to watch no longer."""
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI of the resource to watch no longer."""
 
 
 class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -2525,20 +2525,20 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledmultiselectenumschema
     """
 
-    items: UntitledMultiSelectEnumSchemaItems
-    """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
-    default: list[str] | UnsetType = UNSET
-    """Initially chosen values."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
-    """Largest number of choices allowed."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    """Smallest number of choices allowed."""
+    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    """Largest number of choices allowed."""
+    items: UntitledMultiSelectEnumSchemaItems
+    """Schema of the values to choose from."""
+    default: list[str] | UnsetType = UNSET
+    """Initially chosen values."""
 
 
 if TYPE_CHECKING:
@@ -2556,10 +2556,10 @@ class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledmultiselectenumschema
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of a choice, always `string`."""
+    enum: list[str]
+    """Allowed values."""
 
 
 class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -2568,16 +2568,16 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledsingleselectenumschema
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    enum: list[str]
+    """Allowed values."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 if TYPE_CHECKING:

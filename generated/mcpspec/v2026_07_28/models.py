@@ -47,14 +47,14 @@ if TYPE_CHECKING or is_needed("BooleanSchema"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#booleanschema
         """
 
-        default: bool | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["boolean"] = constant("boolean")
         """JSON Schema type of the field, always `boolean`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        default: bool | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("CompleteRequestParamsArgument"):
@@ -91,12 +91,12 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult
         """
 
-        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
-        """True if there are more matches than those returned."""
-        total: int | MISSING = MISSING
-        """Number of matches in all, which may exceed the number returned."""
         values: Annotated[list[str], Field(max_length=100)]
         """Suggested values, at most 100."""
+        total: int | MISSING = MISSING
+        """Number of matches in all, which may exceed the number returned."""
+        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        """True if there are more matches than those returned."""
 
 
 if TYPE_CHECKING or is_needed("Cursor"):
@@ -112,10 +112,10 @@ if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequesturlparams
         """
 
-        message: str
-        """Message to the user about the reason to visit the URL."""
         mode: Literal["url"] = constant("url")
         """Mode of the elicitation, always `url`."""
+        message: str
+        """Message to the user about the reason to visit the URL."""
         url: str
         """Address that the user is to open."""
 
@@ -144,10 +144,10 @@ if TYPE_CHECKING or is_needed("Error"):
 
         code: int
         """Number that classifies the error."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
 
 
 if TYPE_CHECKING or is_needed("HeaderMismatchErrorError"):
@@ -160,10 +160,10 @@ if TYPE_CHECKING or is_needed("HeaderMismatchErrorError"):
 
         code: Literal[-32020] = constant(-32020)
         """Code of this error, always `-32020`."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
 
 
 if TYPE_CHECKING or is_needed("Icon"):
@@ -174,12 +174,12 @@ if TYPE_CHECKING or is_needed("Icon"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#icon
         """
 
+        src: str
+        """URL or `data:` URI of the picture."""
         mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | MISSING = MISSING
         """Sizes that the icon suits, such as `48x48`, or `any`."""
-        src: str
-        """URL or `data:` URI of the picture."""
         theme: Literal["dark", "light"] | MISSING = MISSING
         """Background that the icon suits: `light` or `dark`; either when absent."""
 
@@ -204,16 +204,16 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#implementation
         """
 
-        description: str | MISSING = MISSING
-        """Purpose of the program."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
         name: str
         """Name of the program."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         version: str
         """Version of the program."""
+        description: str | MISSING = MISSING
+        """Purpose of the program."""
         website_url: Annotated[str | MISSING, Field(alias="websiteUrl")] = MISSING
         """Address of the program's website."""
 
@@ -226,12 +226,12 @@ if TYPE_CHECKING or is_needed("InternalError"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#internalerror
         """
 
-        code: Literal[-32603] = constant(-32603)
-        """Code of this error, always `-32603`."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
+        code: Literal[-32603] = constant(-32603)
+        """Code of this error, always `-32603`."""
 
 
 if TYPE_CHECKING or is_needed("InvalidParamsError"):
@@ -242,12 +242,12 @@ if TYPE_CHECKING or is_needed("InvalidParamsError"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidparamserror
         """
 
-        code: Literal[-32602] = constant(-32602)
-        """Code of this error, always `-32602`."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
+        code: Literal[-32602] = constant(-32602)
+        """Code of this error, always `-32602`."""
 
 
 if TYPE_CHECKING or is_needed("InvalidRequestError"):
@@ -258,12 +258,12 @@ if TYPE_CHECKING or is_needed("InvalidRequestError"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror
         """
 
-        code: Literal[-32600] = constant(-32600)
-        """Code of this error, always `-32600`."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
+        code: Literal[-32600] = constant(-32600)
+        """Code of this error, always `-32600`."""
 
 
 if TYPE_CHECKING or is_needed("JSONObject"):
@@ -309,16 +309,16 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
         """
 
-        elicitation: ClientCapabilitiesElicitation | MISSING = MISSING
-        """Present when the client can ask the user for input."""
         experimental: dict[str, JSONObject] | MISSING = MISSING
         """Features outside the protocol, by name."""
-        extensions: dict[str, JSONObject] | MISSING = MISSING
-        """Settings of the extensions supported, by identifier of the extension."""
         roots: dict[str, Any] | MISSING = MISSING
         """Present when the client can list its roots."""
         sampling: ClientCapabilitiesSampling | MISSING = MISSING
         """Present when the client can generate messages."""
+        elicitation: ClientCapabilitiesElicitation | MISSING = MISSING
+        """Present when the client can ask the user for input."""
+        extensions: dict[str, JSONObject] | MISSING = MISSING
+        """Settings of the extensions supported, by identifier of the extension."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCNotification"):
@@ -329,12 +329,12 @@ if TYPE_CHECKING or is_needed("JSONRPCNotification"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcnotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: dict[str, Any] | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
 
 
 if TYPE_CHECKING or is_needed("JSONValue"):
@@ -355,18 +355,18 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#legacytitledenumschema
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
         enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
         """Labels of the values, in the order of `enum`."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("LoggingLevel"):
@@ -389,14 +389,14 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents
         """
 
+        uri: str
+        """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
         blob: str
         """Bytes of the resource, in base64."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        uri: str
-        """URI of the resource."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsRequestParams", "MetaObject"):
@@ -433,12 +433,12 @@ if TYPE_CHECKING or is_needed("MethodNotFoundError"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
         """
 
-        code: Literal[-32601] = constant(-32601)
-        """Code of this error, always `-32601`."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
+        code: Literal[-32601] = constant(-32601)
+        """Code of this error, always `-32601`."""
 
 
 if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorErrorData", "ClientCapabilities"):
@@ -465,10 +465,10 @@ if TYPE_CHECKING or is_needed(
 
         code: Literal[-32021] = constant(-32021)
         """Code of this error, always `-32021`."""
-        data: MissingRequiredClientCapabilityErrorErrorData
-        """Capabilities that the client would have to declare."""
         message: str
         """Short description of the error."""
+        data: MissingRequiredClientCapabilityErrorErrorData
+        """Capabilities that the client would have to declare."""
 
 
 if TYPE_CHECKING or is_needed("ModelHint"):
@@ -491,16 +491,16 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences
         """
 
-        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
-        """Weight of low cost in the choice of model, from 0 to 1."""
         hints: list[ModelHint] | MISSING = MISSING
         """Models to prefer, the first match winning."""
+        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
+        """Weight of low cost in the choice of model, from 0 to 1."""
+        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
+        """Weight of low latency in the choice of model, from 0 to 1."""
         intelligence_priority: Annotated[float | int | MISSING, Field(alias="intelligencePriority", ge=0, le=1)] = (
             MISSING
         )
         """Weight of ability in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
-        """Weight of low latency in the choice of model, from 0 to 1."""
 
 
 if TYPE_CHECKING or is_needed("Notification"):
@@ -525,18 +525,18 @@ if TYPE_CHECKING or is_needed("NumberSchema"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#numberschema
         """
 
-        default: float | int | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        maximum: float | int | MISSING = MISSING
-        """Largest number allowed."""
-        minimum: float | int | MISSING = MISSING
-        """Smallest number allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["integer", "number"]
         """JSON Schema type of the field, `number` or `integer`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        minimum: float | int | MISSING = MISSING
+        """Smallest number allowed."""
+        maximum: float | int | MISSING = MISSING
+        """Largest number allowed."""
+        default: float | int | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("ParseError"):
@@ -547,12 +547,12 @@ if TYPE_CHECKING or is_needed("ParseError"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#parseerror
         """
 
-        code: Literal[-32700] = constant(-32700)
-        """Code of this error, always `-32700`."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
+        code: Literal[-32700] = constant(-32700)
+        """Code of this error, always `-32700`."""
 
 
 if TYPE_CHECKING or is_needed("ProgressToken"):
@@ -568,14 +568,14 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptargument
         """
 
-        description: str | MISSING = MISSING
-        """Meaning of the argument."""
         name: str
         """Key under which `prompts/get` passes the argument."""
-        required: bool | MISSING = MISSING
-        """True if the argument is required; false when absent."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        description: str | MISSING = MISSING
+        """Meaning of the argument."""
+        required: bool | MISSING = MISSING
+        """True if the argument is required; false when absent."""
 
 
 if TYPE_CHECKING or is_needed("Prompt", "Icon", "MetaObject", "PromptArgument"):
@@ -586,18 +586,18 @@ if TYPE_CHECKING or is_needed("Prompt", "Icon", "MetaObject", "PromptArgument"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#prompt
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        arguments: list[PromptArgument] | MISSING = MISSING
-        """Arguments that the prompt takes."""
-        description: str | MISSING = MISSING
-        """Purpose of the prompt."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
         name: str
         """Identifier by which the prompt is fetched."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
+        description: str | MISSING = MISSING
+        """Purpose of the prompt."""
+        arguments: list[PromptArgument] | MISSING = MISSING
+        """Arguments that the prompt takes."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("PromptReference"):
@@ -608,12 +608,12 @@ if TYPE_CHECKING or is_needed("PromptReference"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptreference
         """
 
+        type: Literal["ref/prompt"] = constant("ref/prompt")
+        """Kind of reference, always `ref/prompt`."""
         name: str
         """Name of the prompt."""
         title: str | MISSING = MISSING
         """Name to show to people."""
-        type: Literal["ref/prompt"] = constant("ref/prompt")
-        """Kind of reference, always `ref/prompt`."""
 
 
 if TYPE_CHECKING or is_needed("Request"):
@@ -643,12 +643,12 @@ if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError",
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
         """
 
-        error: HeaderMismatchErrorError
-        """The failure, as a JSON-RPC error object."""
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
+        error: HeaderMismatchErrorError
+        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
@@ -659,12 +659,12 @@ if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse
         """
 
-        error: Error
-        """The failure, as a JSON-RPC error object."""
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
+        error: Error
+        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
@@ -675,14 +675,14 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: dict[str, Any] | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -695,12 +695,12 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
         """
 
-        error: MissingRequiredClientCapabilityErrorError
-        """The failure, as a JSON-RPC error object."""
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
+        error: MissingRequiredClientCapabilityErrorError
+        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("NotificationMetaObject", "RequestId"):
@@ -725,10 +725,10 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "NotificationMetaOb
 
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        reason: str | MISSING = MISSING
-        """Reason for the cancellation, as text to log or show."""
         request_id: Annotated[RequestId, Field(alias="requestId")]
         """Identifier of the request to cancel."""
+        reason: str | MISSING = MISSING
+        """Reason for the cancellation, as text to log or show."""
 
 
 if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
@@ -739,10 +739,10 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: CancelledNotificationParams
         """Parameters of the message."""
 
@@ -762,12 +762,12 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
 
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        data: Any
-        """Content of the log message: text or any other JSON value."""
         level: LoggingLevel
         """Severity of the message."""
         logger: str | MISSING = MISSING
         """Part of the server from which the message comes."""
+        data: Any
+        """Content of the log message: text or any other JSON value."""
 
 
 if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
@@ -778,10 +778,10 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotif
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/message"] = constant("notifications/message")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: LoggingMessageNotificationParams
         """Parameters of the message."""
 
@@ -808,14 +808,14 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "NotificationMetaObj
 
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        message: str | MISSING = MISSING
-        """Description of the progress, for people."""
-        progress: float | int
-        """Amount done so far, which only grows."""
         progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
         """Token that the request in progress gave for its updates."""
+        progress: float | int
+        """Amount done so far, which only grows."""
         total: float | int | MISSING = MISSING
         """Total amount to be done, if known."""
+        message: str | MISSING = MISSING
+        """Description of the progress, for people."""
 
 
 if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
@@ -826,10 +826,10 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/progress"] = constant("notifications/progress")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: ProgressNotificationParams
         """Parameters of the message."""
 
@@ -842,10 +842,10 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification", "NotificationPara
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: NotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -860,16 +860,16 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#requestmetaobject
         """
 
-        client_capabilities: Annotated[ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")]
-        """Optional features that the client supports for this one request."""
-        client_info: Annotated[Implementation | MISSING, Field(alias="io.modelcontextprotocol/clientInfo")] = MISSING
-        """Name and version of the client, as it states them; for display and diagnosis."""
-        log_level: Annotated[LoggingLevel | MISSING, Field(alias="io.modelcontextprotocol/logLevel")] = MISSING
-        """Lowest severity of log messages to send during the request; none are sent when absent."""
-        protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
-        """Protocol version in which the request is made."""
         progress_token: Annotated[ProgressToken | MISSING, Field(alias="progressToken")] = MISSING
         """Token that asks for progress notifications and will be repeated in them."""
+        protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
+        """Protocol version in which the request is made."""
+        client_info: Annotated[Implementation | MISSING, Field(alias="io.modelcontextprotocol/clientInfo")] = MISSING
+        """Name and version of the client, as it states them; for display and diagnosis."""
+        client_capabilities: Annotated[ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")]
+        """Optional features that the client supports for this one request."""
+        log_level: Annotated[LoggingLevel | MISSING, Field(alias="io.modelcontextprotocol/logLevel")] = MISSING
+        """Lowest severity of log messages to send during the request; none are sent when absent."""
 
 
 if TYPE_CHECKING or is_needed("PaginatedRequestParams", "RequestMetaObject"):
@@ -894,12 +894,12 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "R
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["prompts/list"] = constant("prompts/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams
         """Parameters of the message."""
 
@@ -912,12 +912,12 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestP
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams
         """Parameters of the message."""
 
@@ -930,12 +930,12 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", 
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/list"] = constant("resources/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams
         """Parameters of the message."""
 
@@ -948,12 +948,12 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tools/list"] = constant("tools/list")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams
         """Parameters of the message."""
 
@@ -966,12 +966,12 @@ if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: PaginatedRequestParams
         """Parameters of the message."""
 
@@ -996,12 +996,12 @@ if TYPE_CHECKING or is_needed("DiscoverRequest", "RequestId", "RequestParams"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["server/discover"] = constant("server/discover")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: RequestParams
         """Parameters of the message."""
 
@@ -1014,12 +1014,12 @@ if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcecontents
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationParams"):
@@ -1030,10 +1030,10 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationPa
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: NotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -1083,12 +1083,12 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         """Additional data about the message or object, under namespaced keys."""
+        ref: PromptReference | ResourceTemplateReference
+        """Prompt or resource template to which the argument belongs."""
         argument: CompleteRequestParamsArgument
         """Argument to complete."""
         context: CompleteRequestParamsContext | MISSING = MISSING
         """Known values that may narrow the suggestions."""
-        ref: PromptReference | ResourceTemplateReference
-        """Prompt or resource template to which the argument belongs."""
 
 
 if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
@@ -1099,12 +1099,12 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "Reque
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["completion/complete"] = constant("completion/complete")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: CompleteRequestParams
         """Parameters of the message."""
 
@@ -1131,10 +1131,10 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: ResourceUpdatedNotificationParams
         """Parameters of the message."""
 
@@ -1161,14 +1161,14 @@ if TYPE_CHECKING or is_needed("CacheableResult", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
-        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, such as `complete` or `input_required`."""
         ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
         """Time for which the result may be cached, in milliseconds."""
+        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
+            "private", name="cacheScope"
+        )
+        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "ResultMetaObject"):
@@ -1181,10 +1181,10 @@ if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "Res
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        completion: CompleteResultCompletion
-        """Suggested values, with their count."""
         result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, such as `complete` or `input_required`."""
+        completion: CompleteResultCompletion
+        """Suggested values, with their count."""
 
 
 if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "RequestId"):
@@ -1195,10 +1195,10 @@ if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "Reque
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: CompleteResult
         """Result of the request."""
 
@@ -1213,18 +1213,18 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt", "ResultMetaObject")
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        """Kind of result, such as `complete` or `input_required`."""
+        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        """Position of the next page; absent on the last page."""
+        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
             "private", name="cacheScope"
         )
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        """Position of the next page; absent on the last page."""
         prompts: list[Prompt]
         """Prompts on this page."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        """Time for which the result may be cached, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("ListPromptsResultResponse", "ListPromptsResult", "RequestId"):
@@ -1235,10 +1235,10 @@ if TYPE_CHECKING or is_needed("ListPromptsResultResponse", "ListPromptsResult", 
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: ListPromptsResult
         """Result of the request."""
 
@@ -1253,10 +1253,10 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        """Position of the next page; absent on the last page."""
         result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, such as `complete` or `input_required`."""
+        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        """Position of the next page; absent on the last page."""
 
 
 if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
@@ -1291,10 +1291,10 @@ if TYPE_CHECKING or is_needed("JSONRPCResultResponse", "RequestId", "Result"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: Result
         """Result of the request."""
 
@@ -1336,10 +1336,10 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         """Roles that the object is meant for."""
-        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
-        """Time of the last change of the object, in ISO 8601."""
         priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
         """Importance from 0, dispensable, to 1, indispensable."""
+        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
+        """Time of the last change of the object, in ISO 8601."""
 
 
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
@@ -1350,16 +1350,16 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#audiocontent
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["audio"] = constant("audio")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the sound, such as `audio/wav`."""
-        type: Literal["audio"] = constant("audio")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
@@ -1370,16 +1370,16 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#imagecontent
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["image"] = constant("image")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the picture, such as `image/png`."""
-        type: Literal["image"] = constant("image")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon", "MetaObject"):
@@ -1390,24 +1390,24 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resource
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the content of the resource."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
         name: str
         """Identifier of the resource."""
-        size: int | MISSING = MISSING
-        """Size of the raw content, in bytes."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         uri: str
         """URI of the resource."""
+        description: str | MISSING = MISSING
+        """Description of the content of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        size: int | MISSING = MISSING
+        """Size of the raw content, in bytes."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource", "ResultMetaObject"):
@@ -1420,18 +1420,18 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource", "ResultMetaObje
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        """Kind of result, such as `complete` or `input_required`."""
+        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        """Position of the next page; absent on the last page."""
+        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
             "private", name="cacheScope"
         )
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        """Position of the next page; absent on the last page."""
         resources: list[Resource]
         """Resources on this page."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        """Time for which the result may be cached, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResult", "RequestId"):
@@ -1442,10 +1442,10 @@ if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResul
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: ListResourcesResult
         """Result of the request."""
 
@@ -1458,26 +1458,26 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelink
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the content of the resource."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        name: str
-        """Identifier of the resource."""
-        size: int | MISSING = MISSING
-        """Size of the raw content, in bytes."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
         type: Literal["resource_link"] = constant("resource_link")
         """Constant that identifies the kind of object."""
+        name: str
+        """Identifier of the resource."""
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         uri: str
         """URI of the resource."""
+        description: str | MISSING = MISSING
+        """Description of the content of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        size: int | MISSING = MISSING
+        """Size of the raw content, in bytes."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon", "MetaObject"):
@@ -1488,22 +1488,22 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon", "MetaOb
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplate
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the resources that match the template."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type that all matching resources share."""
         name: str
         """Identifier of the template."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         uri_template: Annotated[str, Field(alias="uriTemplate")]
         """Template of the URIs, in the syntax of RFC 6570."""
+        description: str | MISSING = MISSING
+        """Description of the resources that match the template."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type that all matching resources share."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate", "ResultMetaObject"):
@@ -1516,18 +1516,18 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate",
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        """Kind of result, such as `complete` or `input_required`."""
+        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        """Position of the next page; absent on the last page."""
+        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
             "private", name="cacheScope"
         )
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        """Position of the next page; absent on the last page."""
         resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
         """Resource templates on this page."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        """Time for which the result may be cached, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResourceTemplatesResult", "RequestId"):
@@ -1538,10 +1538,10 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResour
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: ListResourceTemplatesResult
         """Result of the request."""
 
@@ -1554,12 +1554,12 @@ if TYPE_CHECKING or is_needed("Root", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#root
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        name: str | MISSING = MISSING
-        """Name of the root, to show or to refer to it."""
         uri: str
         """URI of the directory or file, beginning with `file://`."""
+        name: str | MISSING = MISSING
+        """Name of the root, to show or to refer to it."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
@@ -1594,10 +1594,10 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
         """
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
-        """True if changes to the list are announced by notifications."""
         subscribe: bool | MISSING = MISSING
         """True if clients may subscribe to changes of single resources."""
+        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        """True if changes to the list are announced by notifications."""
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
@@ -1626,20 +1626,20 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
         """
 
-        completions: JSONObject | MISSING = MISSING
-        """Present when the server can suggest values for arguments."""
         experimental: dict[str, JSONObject] | MISSING = MISSING
         """Features outside the protocol, by name."""
-        extensions: dict[str, JSONObject] | MISSING = MISSING
-        """Settings of the extensions supported, by identifier of the extension."""
         logging: JSONObject | MISSING = MISSING
         """Present when the server can send log messages."""
+        completions: JSONObject | MISSING = MISSING
+        """Present when the server can suggest values for arguments."""
         prompts: ServerCapabilitiesPrompts | MISSING = MISSING
         """Present when the server offers prompts."""
         resources: ServerCapabilitiesResources | MISSING = MISSING
         """Present when the server offers resources."""
         tools: ServerCapabilitiesTools | MISSING = MISSING
         """Present when the server offers tools."""
+        extensions: dict[str, JSONObject] | MISSING = MISSING
+        """Settings of the extensions supported, by identifier of the extension."""
 
 
 if TYPE_CHECKING or is_needed("DiscoverResult", "ResultMetaObject", "ServerCapabilities"):
@@ -1652,20 +1652,20 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "ResultMetaObject", "ServerCapab
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        """Kind of result, such as `complete` or `input_required`."""
+        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
             "private", name="cacheScope"
         )
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
+        supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
+        """Protocol versions in which the server accepts requests."""
         capabilities: ServerCapabilities
         """Optional features that the server supports."""
         instructions: str | MISSING = MISSING
         """Advice for the model on making good use of the server."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        """Kind of result, such as `complete` or `input_required`."""
-        supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
-        """Protocol versions in which the server accepts requests."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        """Time for which the result may be cached, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("DiscoverResultResponse", "DiscoverResult", "RequestId"):
@@ -1676,10 +1676,10 @@ if TYPE_CHECKING or is_needed("DiscoverResultResponse", "DiscoverResult", "Reque
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: DiscoverResult
         """Result of the request."""
 
@@ -1692,20 +1692,20 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#stringschema
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
-        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
-        """Largest number of characters allowed."""
-        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
-        """Smallest number of characters allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["string"] = constant("string")
         """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
+        """Smallest number of characters allowed."""
+        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
+        """Largest number of characters allowed."""
+        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
+        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionFilter"):
@@ -1716,14 +1716,14 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter
         """
 
-        prompts_list_changed: Annotated[bool | MISSING, Field(alias="promptsListChanged")] = MISSING
-        """True to announce changes to the list of prompts."""
-        resource_subscriptions: Annotated[list[str] | MISSING, Field(alias="resourceSubscriptions")] = MISSING
-        """URIs of the resources whose changes to announce."""
-        resources_list_changed: Annotated[bool | MISSING, Field(alias="resourcesListChanged")] = MISSING
-        """True to announce changes to the list of resources."""
         tools_list_changed: Annotated[bool | MISSING, Field(alias="toolsListChanged")] = MISSING
         """True to announce changes to the list of tools."""
+        prompts_list_changed: Annotated[bool | MISSING, Field(alias="promptsListChanged")] = MISSING
+        """True to announce changes to the list of prompts."""
+        resources_list_changed: Annotated[bool | MISSING, Field(alias="resourcesListChanged")] = MISSING
+        """True to announce changes to the list of resources."""
+        resource_subscriptions: Annotated[list[str] | MISSING, Field(alias="resourceSubscriptions")] = MISSING
+        """URIs of the resources whose changes to announce."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1750,12 +1750,12 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "Subscrip
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/subscriptions/acknowledged"] = constant(
             "notifications/subscriptions/acknowledged"
         )
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: SubscriptionsAcknowledgedNotificationParams
         """Parameters of the message."""
 
@@ -1782,12 +1782,12 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenRequest", "RequestId", "Subscr
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["subscriptions/listen"] = constant("subscriptions/listen")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: SubscriptionsListenRequestParams
         """Parameters of the message."""
 
@@ -1814,10 +1814,10 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "SubscriptionsListenR
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult
         """
 
-        meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
-        """Additional data about the message or object, under namespaced keys."""
         result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, such as `complete` or `input_required`."""
+        meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse", "RequestId", "SubscriptionsListenResult"):
@@ -1828,10 +1828,10 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse", "RequestId", 
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: SubscriptionsListenResult
         """Result of the request."""
 
@@ -1844,14 +1844,14 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#textcontent
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        text: str
-        """The text itself."""
         type: Literal["text"] = constant("text")
         """Constant that identifies the kind of object."""
+        text: str
+        """The text itself."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
@@ -1862,14 +1862,14 @@ if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        text: str
-        """The text itself."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        text: str
+        """The text itself."""
 
 
 if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents", "TextResourceContents"):
@@ -1887,14 +1887,14 @@ if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResour
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#embeddedresource
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        resource: EmbeddedResourceResource
-        """Contents of the resource."""
         type: Literal["resource"] = constant("resource")
         """Constant that identifies the kind of object."""
+        resource: EmbeddedResourceResource
+        """Contents of the resource."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1919,14 +1919,14 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "ResultMetaObjec
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
-        content: list[ContentBlock]
-        """Output of the tool, for the model to read."""
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-        """True if the tool failed; false when absent."""
         result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, such as `complete` or `input_required`."""
+        content: list[ContentBlock]
+        """Output of the tool, for the model to read."""
         structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
         """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        """True if the tool failed; false when absent."""
 
 
 if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
@@ -1937,10 +1937,10 @@ if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptmessage
         """
 
-        content: ContentBlock
-        """Content of the message."""
         role: Role
         """Role of the speaker: `user` or `assistant`."""
+        content: ContentBlock
+        """Content of the message."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "ResultMetaObject"):
@@ -1953,12 +1953,12 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "ResultMetaObj
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        """Kind of result, such as `complete` or `input_required`."""
         description: str | MISSING = MISSING
         """Purpose of the prompt."""
         messages: list[PromptMessage]
         """Messages of the prompt, in order."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        """Kind of result, such as `complete` or `input_required`."""
 
 
 if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource", "ResultMetaObject"):
@@ -1971,16 +1971,16 @@ if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource", 
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        """Kind of result, such as `complete` or `input_required`."""
+        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
             "private", name="cacheScope"
         )
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         contents: list[EmbeddedResourceResource]
         """Contents of the resource, in one part or several."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        """Time for which the result may be cached, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
@@ -2017,20 +2017,20 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema
         """
 
-        default: list[str] | MISSING = MISSING
-        """Initially chosen values."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        items: TitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
-        """Largest number of choices allowed."""
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        """Smallest number of choices allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["array"] = constant("array")
         """JSON Schema type of the field, always `array`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
+        """Smallest number of choices allowed."""
+        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        """Largest number of choices allowed."""
+        items: TitledMultiSelectEnumSchemaItems
+        """Schema of the values to choose from."""
+        default: list[str] | MISSING = MISSING
+        """Initially chosen values."""
 
 
 if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
@@ -2055,16 +2055,16 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
         """Choices, each with its label."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("ToolAnnotations"):
@@ -2075,16 +2075,16 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations
         """
 
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
+        """True if the tool changes nothing; false when absent."""
         destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
         idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
         open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
         """True if the tool interacts with external systems, as a web search does; true when absent."""
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        """True if the tool changes nothing; false when absent."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
 
 
 if TYPE_CHECKING or is_needed("ToolChoice"):
@@ -2121,10 +2121,10 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotification", "NotificationParams
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: NotificationParams | MISSING = MISSING
         """Parameters of the message."""
 
@@ -2177,22 +2177,22 @@ if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: ToolAnnotations | MISSING = MISSING
-        """Hints about how the tool behaves."""
-        description: str | MISSING = MISSING
-        """Description of the tool, for the model."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-        """JSON Schema of the tool's arguments."""
         name: str
         """Identifier by which the tool is called."""
-        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
-        """JSON Schema of the tool's structured output."""
         title: str | MISSING = MISSING
         """Name to show to people, ahead of `annotations.title`."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
+        description: str | MISSING = MISSING
+        """Description of the tool, for the model."""
+        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        """JSON Schema of the tool's arguments."""
+        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
+        """JSON Schema of the tool's structured output."""
+        annotations: ToolAnnotations | MISSING = MISSING
+        """Hints about how the tool behaves."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListToolsResult", "ResultMetaObject", "Tool"):
@@ -2205,18 +2205,18 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "ResultMetaObject", "Tool"):
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        """Kind of result, such as `complete` or `input_required`."""
+        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        """Position of the next page; absent on the last page."""
+        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
             "private", name="cacheScope"
         )
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        """Position of the next page; absent on the last page."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        """Kind of result, such as `complete` or `input_required`."""
         tools: list[Tool]
         """Tools on this page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        """Time for which the result may be cached, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "RequestId"):
@@ -2227,10 +2227,10 @@ if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "Req
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: ListToolsResult
         """Result of the request."""
 
@@ -2243,18 +2243,18 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolresultcontent
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the result, which the client should keep in later requests to help caching."""
-        content: list[ContentBlock]
-        """Output of the tool, or a description of its error."""
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-        """True if the tool failed; false when absent."""
-        structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-        """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
-        """Identifier of the tool call that this answers."""
         type: Literal["tool_result"] = constant("tool_result")
         """Constant that identifies the kind of object."""
+        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        """Identifier of the tool call that this answers."""
+        content: list[ContentBlock]
+        """Output of the tool, or a description of its error."""
+        structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
+        """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        """True if the tool failed; false when absent."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
 if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
@@ -2265,16 +2265,16 @@ if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolusecontent
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the call, which the client should keep in later requests to help caching."""
-        id: str
-        """Identifier of the call, which its result repeats as `toolUseId`."""
-        input: dict[str, Any]
-        """Arguments for the tool, by name."""
-        name: str
-        """Tool to run, by its name."""
         type: Literal["tool_use"] = constant("tool_use")
         """Constant that identifies the kind of object."""
+        id: str
+        """Identifier of the call, which its result repeats as `toolUseId`."""
+        name: str
+        """Tool to run, by its name."""
+        input: dict[str, Any]
+        """Arguments for the tool, by name."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the call, which the client should keep in later requests to help caching."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2307,8 +2307,8 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        role: Role
+        """Role of the speaker: `user` or `assistant`."""
         content: (
             TextContent
             | ImageContent
@@ -2318,10 +2318,10 @@ if TYPE_CHECKING or is_needed(
             | list[SamplingMessageContentBlock]
         )
         """Output of the model, in one piece or several."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
         model: str
         """Model that wrote the message."""
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
         stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
         """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
@@ -2348,14 +2348,14 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "Reques
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         """Additional data about the message or object, under namespaced keys."""
-        arguments: dict[str, Any] | MISSING = MISSING
-        """Arguments for the tool, by name."""
         input_responses: Annotated[InputResponses | MISSING, Field(alias="inputResponses")] = MISSING
         """Answers to the requests for input, by identifier of the request."""
-        name: str
-        """Tool to run, by its name."""
         request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
+        name: str
+        """Tool to run, by its name."""
+        arguments: dict[str, Any] | MISSING = MISSING
+        """Arguments for the tool, by name."""
 
 
 if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
@@ -2366,12 +2366,12 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["tools/call"] = constant("tools/call")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: CallToolRequestParams
         """Parameters of the message."""
 
@@ -2386,14 +2386,14 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses", "Reque
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         """Additional data about the message or object, under namespaced keys."""
-        arguments: dict[str, str] | MISSING = MISSING
-        """Values for the arguments of the prompt, by name."""
         input_responses: Annotated[InputResponses | MISSING, Field(alias="inputResponses")] = MISSING
         """Answers to the requests for input, by identifier of the request."""
-        name: str
-        """Name of the prompt to fetch."""
         request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
+        name: str
+        """Name of the prompt to fetch."""
+        arguments: dict[str, str] | MISSING = MISSING
+        """Values for the arguments of the prompt, by name."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
@@ -2404,12 +2404,12 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["prompts/get"] = constant("prompts/get")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: GetPromptRequestParams
         """Parameters of the message."""
 
@@ -2440,12 +2440,12 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses", "Re
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         """Additional data about the message or object, under namespaced keys."""
+        uri: str
+        """URI to read."""
         input_responses: Annotated[InputResponses | MISSING, Field(alias="inputResponses")] = MISSING
         """Answers to the requests for input, by identifier of the request."""
         request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
-        uri: str
-        """URI to read."""
 
 
 if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
@@ -2456,12 +2456,12 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["resources/read"] = constant("resources/read")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         params: ReadResourceRequestParams
         """Parameters of the message."""
 
@@ -2516,8 +2516,8 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessage
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        role: Role
+        """Role of the speaker: `user` or `assistant`."""
         content: (
             TextContent
             | ImageContent
@@ -2527,8 +2527,8 @@ if TYPE_CHECKING or is_needed(
             | list[SamplingMessageContentBlock]
         )
         """Content of the message, in one piece or several."""
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2541,28 +2541,28 @@ if TYPE_CHECKING or is_needed(
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequestparams
         """
 
+        messages: list[SamplingMessage]
+        """Messages of the conversation, in order."""
+        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
+        """Preferences of the server for the model; the client may ignore them."""
+        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
+        """System prompt that the server proposes; the client may change or drop it."""
         include_context: Annotated[
             Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
         ] = MISSING
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        """Largest number of tokens to generate."""
-        messages: list[SamplingMessage]
-        """Messages of the conversation, in order."""
-        metadata: JSONObject | MISSING = MISSING
-        """Extra data for the model's provider, in a form of that provider's choice."""
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        """Preferences of the server for the model; the client may ignore them."""
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
-        """Strings at which generation stops."""
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        """System prompt that the server proposes; the client may change or drop it."""
         temperature: float | int | MISSING = MISSING
         """Randomness of the generation; higher values give more varied text."""
-        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
-        """Rule for the model: it may, must or must not use tools; it may when absent."""
+        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        """Largest number of tokens to generate."""
+        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        """Strings at which generation stops."""
+        metadata: JSONObject | MISSING = MISSING
+        """Extra data for the model's provider, in a form of that provider's choice."""
         tools: list[Tool] | MISSING = MISSING
         """Tools on offer to the model."""
+        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
+        """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
@@ -2587,10 +2587,10 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorErrorData"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
         """
 
-        requested: str
-        """Protocol version for which the client asked."""
         supported: list[str]
         """Protocol versions with which the client may retry."""
+        requested: str
+        """Protocol version for which the client asked."""
 
 
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "UnsupportedProtocolVersionErrorErrorData"):
@@ -2603,10 +2603,10 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "Unsupport
 
         code: Literal[-32022] = constant(-32022)
         """Code of this error, always `-32022`."""
-        data: UnsupportedProtocolVersionErrorErrorData
-        """Version asked for, and the versions to choose from."""
         message: str
         """Short description of the error."""
+        data: UnsupportedProtocolVersionErrorErrorData
+        """Version asked for, and the versions to choose from."""
 
 
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError", "RequestId", "UnsupportedProtocolVersionErrorError"):
@@ -2617,12 +2617,12 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError", "RequestId", "U
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
         """
 
-        error: UnsupportedProtocolVersionErrorError
-        """The failure, as a JSON-RPC error object."""
-        id: RequestId | MISSING = MISSING
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId | MISSING = MISSING
+        """Identifier that pairs a request with its response."""
+        error: UnsupportedProtocolVersionErrorError
+        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
@@ -2633,10 +2633,10 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
         """
 
-        enum: list[str]
-        """Allowed values."""
         type: Literal["string"] = constant("string")
         """JSON Schema type of a choice, always `string`."""
+        enum: list[str]
+        """Allowed values."""
 
 
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
@@ -2647,20 +2647,20 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
         """
 
-        default: list[str] | MISSING = MISSING
-        """Initially chosen values."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        items: UntitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
-        """Largest number of choices allowed."""
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        """Smallest number of choices allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["array"] = constant("array")
         """JSON Schema type of the field, always `array`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
+        """Smallest number of choices allowed."""
+        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        """Largest number of choices allowed."""
+        items: UntitledMultiSelectEnumSchemaItems
+        """Schema of the values to choose from."""
+        default: list[str] | MISSING = MISSING
+        """Initially chosen values."""
 
 
 if TYPE_CHECKING or is_needed("MultiSelectEnumSchema", "TitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchema"):
@@ -2678,16 +2678,16 @@ if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledsingleselectenumschema
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2750,12 +2750,12 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema", "Primiti
 
         schema_: Annotated[str | MISSING, Field(alias="$schema")] = MISSING
         """URI of the JSON Schema dialect in use."""
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the form, always `object`."""
         properties: dict[str, PrimitiveSchemaDefinition]
         """Schemas of the fields, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the fields that must be filled in."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the form, always `object`."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParamsRequestedSchema"):
@@ -2766,10 +2766,10 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParam
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams
         """
 
-        message: str
-        """Message to the user about the requested input."""
         mode: Literal["form"] | MISSING = constant("form", optional=True)
         """Mode of the elicitation, always `form`."""
+        message: str
+        """Message to the user about the requested input."""
         requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
         """JSON Schema of the form: a flat object of simple fields."""
 
@@ -2818,12 +2818,12 @@ if TYPE_CHECKING or is_needed("InputRequiredResult", "InputRequests", "ResultMet
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
+        result_type: Annotated[str, Field(alias="resultType")] = constant("input_required", name="resultType")
+        """Kind of result, `input_required` here."""
         input_requests: Annotated[InputRequests | MISSING, Field(alias="inputRequests")] = MISSING
         """Requests for input that await the client's answer, by identifier."""
         request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("input_required", name="resultType")
-        """Kind of result, `input_required` here."""
 
 
 if TYPE_CHECKING or is_needed("CallToolResultResponseResult", "CallToolResult", "InputRequiredResult"):
@@ -2841,10 +2841,10 @@ if TYPE_CHECKING or is_needed("CallToolResultResponse", "CallToolResultResponseR
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: CallToolResultResponseResult
         """Output of the tool, or a request for more input."""
 
@@ -2864,10 +2864,10 @@ if TYPE_CHECKING or is_needed("GetPromptResultResponse", "GetPromptResultRespons
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: GetPromptResultResponseResult
         """Messages of the prompt, or a request for more input."""
 
@@ -2887,10 +2887,10 @@ if TYPE_CHECKING or is_needed("ReadResourceResultResponse", "ReadResourceResultR
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
         result: ReadResourceResultResponseResult
         """Contents of the resource, or a request for more input."""
 

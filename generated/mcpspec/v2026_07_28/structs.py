@@ -32,10 +32,10 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     """Roles that the object is meant for."""
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
-    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
+    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    """Time of the last change of the object, in ISO 8601."""
 
 
 class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
@@ -50,10 +50,10 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     """Bytes of the sound, in base64."""
     mime_type: str = field(name="mimeType")
     """Media type of the sound, such as `audio/wav`."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class BaseMetadata(Struct, kw_only=True):
@@ -74,14 +74,14 @@ class BlobResourceContents(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents
     """
 
-    blob: str
-    """Bytes of the resource, in base64."""
     uri: str
     """URI of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    blob: str
+    """Bytes of the resource, in base64."""
 
 
 class BooleanSchema(ConstantStruct, kw_only=True):
@@ -92,12 +92,12 @@ class BooleanSchema(ConstantStruct, kw_only=True):
 
     type: Literal["boolean"] = constant("boolean")
     """JSON Schema type of the field, always `boolean`."""
-    default: bool | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    default: bool | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class CacheableResult(ConstantStruct, kw_only=True):
@@ -106,14 +106,14 @@ class CacheableResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cacheableresult
     """
 
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
-    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
+    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
     result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
-    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
 
 
 class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/call"):
@@ -124,10 +124,10 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: CallToolRequestParams
     """Parameters of the message."""
 
@@ -140,14 +140,14 @@ class CallToolRequestParams(Struct, kw_only=True):
 
     meta: RequestMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
-    name: str
-    """Tool to run, by its name."""
-    arguments: dict[str, Any] | UnsetType = UNSET
-    """Arguments for the tool, by name."""
     input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
     """Answers to the requests for input, by identifier of the request."""
     request_state: str | UnsetType = field(name="requestState", default=UNSET)
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
+    name: str
+    """Tool to run, by its name."""
+    arguments: dict[str, Any] | UnsetType = UNSET
+    """Arguments for the tool, by name."""
 
 
 class CallToolResult(ConstantStruct, kw_only=True):
@@ -156,16 +156,16 @@ class CallToolResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult
     """
 
-    content: list[ContentBlock]
-    """Output of the tool, for the model to read."""
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """True if the tool failed; false when absent."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
+    content: list[ContentBlock]
+    """Output of the tool, for the model to read."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    """True if the tool failed; false when absent."""
 
 
 class CallToolResultResponse(ConstantStruct, kw_only=True):
@@ -174,10 +174,10 @@ class CallToolResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: CallToolResultResponseResult
     """Output of the tool, or a request for more input."""
 
@@ -202,10 +202,10 @@ class CancelledNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotificationparams
     """
 
-    request_id: RequestId = field(name="requestId")
-    """Identifier of the request to cancel."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    request_id: RequestId = field(name="requestId")
+    """Identifier of the request to cancel."""
     reason: str | UnsetType = UNSET
     """Reason for the cancellation, as text to log or show."""
 
@@ -216,16 +216,16 @@ class ClientCapabilities(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
     """
 
-    elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
-    """Present when the client can ask the user for input."""
     experimental: dict[str, JSONObject] | UnsetType = UNSET
     """Features outside the protocol, by name."""
-    extensions: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of the extensions supported, by identifier of the extension."""
     roots: dict[str, Any] | UnsetType = UNSET
     """Present when the client can list its roots."""
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
     """Present when the client can generate messages."""
+    elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
+    """Present when the client can ask the user for input."""
+    extensions: dict[str, JSONObject] | UnsetType = UNSET
+    """Settings of the extensions supported, by identifier of the extension."""
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True):
@@ -264,10 +264,10 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: CompleteRequestParams
     """Parameters of the message."""
 
@@ -280,10 +280,10 @@ class CompleteRequestParams(Struct, kw_only=True):
 
     meta: RequestMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
-    argument: CompleteRequestParamsArgument
-    """Argument to complete."""
     ref: PromptReference | ResourceTemplateReference
     """Prompt or resource template to which the argument belongs."""
+    argument: CompleteRequestParamsArgument
+    """Argument to complete."""
     context: CompleteRequestParamsContext | UnsetType = UNSET
     """Known values that may narrow the suggestions."""
 
@@ -316,12 +316,12 @@ class CompleteResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult
     """
 
-    completion: CompleteResultCompletion
-    """Suggested values, with their count."""
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
+    completion: CompleteResultCompletion
+    """Suggested values, with their count."""
 
 
 class CompleteResultCompletion(Struct, kw_only=True):
@@ -332,10 +332,10 @@ class CompleteResultCompletion(Struct, kw_only=True):
 
     values: Annotated[list[str], Meta(max_length=100)]
     """Suggested values, at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
-    """True if there are more matches than those returned."""
     total: int | UnsetType = UNSET
     """Number of matches in all, which may exceed the number returned."""
+    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    """True if there are more matches than those returned."""
 
 
 class CompleteResultResponse(ConstantStruct, kw_only=True):
@@ -344,10 +344,10 @@ class CompleteResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: CompleteResult
     """Result of the request."""
 
@@ -370,28 +370,28 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequestparams
     """
 
-    max_tokens: int = field(name="maxTokens")
-    """Largest number of tokens to generate."""
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
+    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    """Preferences of the server for the model; the client may ignore them."""
+    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    """System prompt that the server proposes; the client may change or drop it."""
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-    metadata: JSONObject | UnsetType = UNSET
-    """Extra data for the model's provider, in a form of that provider's choice."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """Preferences of the server for the model; the client may ignore them."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
-    """Strings at which generation stops."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
-    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
-    """Rule for the model: it may, must or must not use tools; it may when absent."""
+    max_tokens: int = field(name="maxTokens")
+    """Largest number of tokens to generate."""
+    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    """Strings at which generation stops."""
+    metadata: JSONObject | UnsetType = UNSET
+    """Extra data for the model's provider, in a form of that provider's choice."""
     tools: list[Tool] | UnsetType = UNSET
     """Tools on offer to the model."""
+    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
 class CreateMessageResult(Struct, kw_only=True):
@@ -400,6 +400,8 @@ class CreateMessageResult(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult
     """
 
+    role: Role
+    """Role of the speaker: `user` or `assistant`."""
     content: (
         TextContent
         | ImageContent
@@ -409,12 +411,10 @@ class CreateMessageResult(Struct, kw_only=True):
         | list[SamplingMessageContentBlock]
     )
     """Output of the model, in one piece or several."""
-    model: str
-    """Model that wrote the message."""
-    role: Role
-    """Role of the speaker: `user` or `assistant`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    model: str
+    """Model that wrote the message."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
     """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
@@ -431,10 +431,10 @@ class DiscoverRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ser
 
     method: ClassVar[Literal["server/discover"]] = "server/discover"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: RequestParams
     """Parameters of the message."""
 
@@ -445,18 +445,18 @@ class DiscoverResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult
     """
 
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
-    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-    capabilities: ServerCapabilities
-    """Optional features that the server supports."""
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
-    supported_versions: list[str] = field(name="supportedVersions")
-    """Protocol versions in which the server accepts requests."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    """Time for which the result may be cached, in milliseconds."""
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
+    supported_versions: list[str] = field(name="supportedVersions")
+    """Protocol versions in which the server accepts requests."""
+    capabilities: ServerCapabilities
+    """Optional features that the server supports."""
     instructions: str | UnsetType = UNSET
     """Advice for the model on making good use of the server."""
 
@@ -467,10 +467,10 @@ class DiscoverResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: DiscoverResult
     """Result of the request."""
 
@@ -493,12 +493,12 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams
     """
 
+    mode: Literal["form"] | UnsetType = constant("form", optional=True)
+    """Mode of the elicitation, always `form`."""
     message: str
     """Message to the user about the requested input."""
     requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
     """JSON Schema of the form: a flat object of simple fields."""
-    mode: Literal["form"] | UnsetType = constant("form", optional=True)
-    """Mode of the elicitation, always `form`."""
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -508,12 +508,12 @@ class ElicitRequestFormParamsRequestedSchema(OpenObject):
     """
 
     __slots__ = ()
-    properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
-    """Schemas of the fields, by name."""
-    type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the form, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
+    type: Literal["object"] = constant("object", name="type")
+    """JSON Schema type of the form, always `object`."""
+    properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
+    """Schemas of the fields, by name."""
     required: list[str] | UnsetType = member(name="required", default=UNSET)
     """Names of the fields that must be filled in."""
 
@@ -524,10 +524,10 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequesturlparams
     """
 
-    message: str
-    """Message to the user about the reason to visit the URL."""
     mode: Literal["url"] = constant("url")
     """Mode of the elicitation, always `url`."""
+    message: str
+    """Message to the user about the reason to visit the URL."""
     url: str
     """Address that the user is to open."""
 
@@ -563,10 +563,10 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class Error(Struct, kw_only=True):
@@ -591,10 +591,10 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: GetPromptRequestParams
     """Parameters of the message."""
 
@@ -607,14 +607,14 @@ class GetPromptRequestParams(Struct, kw_only=True):
 
     meta: RequestMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
-    name: str
-    """Name of the prompt to fetch."""
-    arguments: dict[str, str] | UnsetType = UNSET
-    """Values for the arguments of the prompt, by name."""
     input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
     """Answers to the requests for input, by identifier of the request."""
     request_state: str | UnsetType = field(name="requestState", default=UNSET)
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
+    name: str
+    """Name of the prompt to fetch."""
+    arguments: dict[str, str] | UnsetType = UNSET
+    """Values for the arguments of the prompt, by name."""
 
 
 class GetPromptResult(ConstantStruct, kw_only=True):
@@ -623,14 +623,14 @@ class GetPromptResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult
     """
 
-    messages: list[PromptMessage]
-    """Messages of the prompt, in order."""
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
     description: str | UnsetType = UNSET
     """Purpose of the prompt."""
+    messages: list[PromptMessage]
+    """Messages of the prompt, in order."""
 
 
 class GetPromptResultResponse(ConstantStruct, kw_only=True):
@@ -639,10 +639,10 @@ class GetPromptResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: GetPromptResultResponseResult
     """Messages of the prompt, or a request for more input."""
 
@@ -653,12 +653,12 @@ class HeaderMismatchError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
     """
 
-    error: HeaderMismatchErrorError
-    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
+    error: HeaderMismatchErrorError
+    """The failure, as a JSON-RPC error object."""
 
 
 class HeaderMismatchErrorError(ConstantStruct, kw_only=True):
@@ -713,10 +713,10 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
     """Media type of the picture, such as `image/png`."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class Implementation(Struct, kw_only=True):
@@ -727,14 +727,14 @@ class Implementation(Struct, kw_only=True):
 
     name: str
     """Name of the program."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
     version: str
     """Version of the program."""
     description: str | UnsetType = UNSET
     """Purpose of the program."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
     website_url: str | UnsetType = field(name="websiteUrl", default=UNSET)
     """Address of the program's website."""
 
@@ -745,10 +745,10 @@ class InputRequiredResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult
     """
 
-    result_type: str = constant("input_required", name="resultType")
-    """Kind of result, `input_required` here."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("input_required", name="resultType")
+    """Kind of result, `input_required` here."""
     input_requests: InputRequests | UnsetType = field(name="inputRequests", default=UNSET)
     """Requests for input that await the client's answer, by identifier."""
     request_state: str | UnsetType = field(name="requestState", default=UNSET)
@@ -793,12 +793,12 @@ class InternalError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#internalerror
     """
 
-    code: Literal[-32603] = constant(-32603)
-    """Code of this error, always `-32603`."""
     message: str
     """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
+    code: Literal[-32603] = constant(-32603)
+    """Code of this error, always `-32603`."""
 
 
 class InvalidParamsError(ConstantStruct, kw_only=True):
@@ -807,12 +807,12 @@ class InvalidParamsError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidparamserror
     """
 
-    code: Literal[-32602] = constant(-32602)
-    """Code of this error, always `-32602`."""
     message: str
     """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
+    code: Literal[-32602] = constant(-32602)
+    """Code of this error, always `-32602`."""
 
 
 class InvalidRequestError(ConstantStruct, kw_only=True):
@@ -821,12 +821,12 @@ class InvalidRequestError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror
     """
 
-    code: Literal[-32600] = constant(-32600)
-    """Code of this error, always `-32600`."""
     message: str
     """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
+    code: Literal[-32600] = constant(-32600)
+    """Code of this error, always `-32600`."""
 
 
 JSONObject: TypeAlias = dict[str, Any]
@@ -839,12 +839,12 @@ class JSONRPCErrorResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse
     """
 
-    error: Error
-    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
+    error: Error
+    """The failure, as a JSON-RPC error object."""
 
 
 class JSONRPCNotification(ConstantStruct, kw_only=True):
@@ -853,12 +853,12 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcnotification
     """
 
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
 
 
 class JSONRPCRequest(ConstantStruct, kw_only=True):
@@ -867,14 +867,14 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
 
 
 class JSONRPCResultResponse(ConstantStruct, kw_only=True):
@@ -883,10 +883,10 @@ class JSONRPCResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: Result
     """Result of the request."""
 
@@ -923,18 +923,18 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#legacytitledenumschema
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
-    """Labels of the values, in the order of `enum`."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    enum: list[str]
+    """Allowed values."""
+    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    """Labels of the values, in the order of `enum`."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/list"):
@@ -945,10 +945,10 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -959,18 +959,18 @@ class ListPromptsResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult
     """
 
+    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
+    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    """Position of the next page; absent on the last page."""
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    """Time for which the result may be cached, in milliseconds."""
     cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     prompts: list[Prompt]
     """Prompts on this page."""
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    """Time for which the result may be cached, in milliseconds."""
-    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Position of the next page; absent on the last page."""
 
 
 class ListPromptsResultResponse(ConstantStruct, kw_only=True):
@@ -979,10 +979,10 @@ class ListPromptsResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: ListPromptsResult
     """Result of the request."""
 
@@ -995,10 +995,10 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -1009,18 +1009,18 @@ class ListResourceTemplatesResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult
     """
 
+    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
+    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    """Position of the next page; absent on the last page."""
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    """Time for which the result may be cached, in milliseconds."""
     cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """Resource templates on this page."""
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    """Time for which the result may be cached, in milliseconds."""
-    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Position of the next page; absent on the last page."""
 
 
 class ListResourceTemplatesResultResponse(ConstantStruct, kw_only=True):
@@ -1029,10 +1029,10 @@ class ListResourceTemplatesResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: ListResourceTemplatesResult
     """Result of the request."""
 
@@ -1045,10 +1045,10 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -1059,18 +1059,18 @@ class ListResourcesResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult
     """
 
+    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
+    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    """Position of the next page; absent on the last page."""
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    """Time for which the result may be cached, in milliseconds."""
     cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     resources: list[Resource]
     """Resources on this page."""
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    """Time for which the result may be cached, in milliseconds."""
-    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    """Position of the next page; absent on the last page."""
 
 
 class ListResourcesResultResponse(ConstantStruct, kw_only=True):
@@ -1079,10 +1079,10 @@ class ListResourcesResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: ListResourcesResult
     """Result of the request."""
 
@@ -1146,10 +1146,10 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -1160,18 +1160,18 @@ class ListToolsResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult
     """
 
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
-    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
-    tools: list[Tool]
-    """Tools on this page."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    """Time for which the result may be cached, in milliseconds."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    """Time for which the result may be cached, in milliseconds."""
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
+    tools: list[Tool]
+    """Tools on this page."""
 
 
 class ListToolsResultResponse(ConstantStruct, kw_only=True):
@@ -1180,10 +1180,10 @@ class ListToolsResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: ListToolsResult
     """Result of the request."""
 
@@ -1212,14 +1212,14 @@ class LoggingMessageNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotificationparams
     """
 
-    data: Any
-    """Content of the log message: text or any other JSON value."""
-    level: LoggingLevel
-    """Severity of the message."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    level: LoggingLevel
+    """Severity of the message."""
     logger: str | UnsetType = UNSET
     """Part of the server from which the message comes."""
+    data: Any
+    """Content of the log message: text or any other JSON value."""
 
 
 MetaObject: TypeAlias = dict[str, Any]
@@ -1232,12 +1232,12 @@ class MethodNotFoundError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
     """
 
-    code: Literal[-32601] = constant(-32601)
-    """Code of this error, always `-32601`."""
     message: str
     """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
+    code: Literal[-32601] = constant(-32601)
+    """Code of this error, always `-32601`."""
 
 
 class MissingRequiredClientCapabilityError(ConstantStruct, kw_only=True):
@@ -1246,12 +1246,12 @@ class MissingRequiredClientCapabilityError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
     """
 
-    error: MissingRequiredClientCapabilityErrorError
-    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
+    error: MissingRequiredClientCapabilityErrorError
+    """The failure, as a JSON-RPC error object."""
 
 
 class MissingRequiredClientCapabilityErrorError(ConstantStruct, kw_only=True):
@@ -1262,10 +1262,10 @@ class MissingRequiredClientCapabilityErrorError(ConstantStruct, kw_only=True):
 
     code: Literal[-32021] = constant(-32021)
     """Code of this error, always `-32021`."""
-    data: MissingRequiredClientCapabilityErrorErrorData
-    """Capabilities that the client would have to declare."""
     message: str
     """Short description of the error."""
+    data: MissingRequiredClientCapabilityErrorErrorData
+    """Capabilities that the client would have to declare."""
 
 
 class MissingRequiredClientCapabilityErrorErrorData(Struct, kw_only=True):
@@ -1294,20 +1294,20 @@ class ModelPreferences(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences
     """
 
+    hints: list[ModelHint] | UnsetType = UNSET
+    """Models to prefer, the first match winning."""
     cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="costPriority", default=UNSET
     )
     """Weight of low cost in the choice of model, from 0 to 1."""
-    hints: list[ModelHint] | UnsetType = UNSET
-    """Models to prefer, the first match winning."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
-    """Weight of ability in the choice of model, from 0 to 1."""
     speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="speedPriority", default=UNSET
     )
     """Weight of low latency in the choice of model, from 0 to 1."""
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
+        name="intelligencePriority", default=UNSET
+    )
+    """Weight of ability in the choice of model, from 0 to 1."""
 
 
 class Notification(Struct, kw_only=True):
@@ -1351,16 +1351,16 @@ class NumberSchema(Struct, kw_only=True):
 
     type: Literal["integer", "number"]
     """JSON Schema type of the field, `number` or `integer`."""
-    default: float | int | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    maximum: float | int | UnsetType = UNSET
-    """Largest number allowed."""
-    minimum: float | int | UnsetType = UNSET
-    """Smallest number allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    minimum: float | int | UnsetType = UNSET
+    """Smallest number allowed."""
+    maximum: float | int | UnsetType = UNSET
+    """Largest number allowed."""
+    default: float | int | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class PaginatedRequest(ConstantStruct, kw_only=True):
@@ -1369,12 +1369,12 @@ class PaginatedRequest(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedrequest
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: PaginatedRequestParams
     """Parameters of the message."""
 
@@ -1397,10 +1397,10 @@ class PaginatedResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedresult
     """
 
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Position of the next page; absent on the last page."""
 
@@ -1411,12 +1411,12 @@ class ParseError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#parseerror
     """
 
-    code: Literal[-32700] = constant(-32700)
-    """Code of this error, always `-32700`."""
     message: str
     """Short description of the error."""
     data: Any | UnsetType = UNSET
     """Further details of the error, in a form of the sender's choice."""
+    code: Literal[-32700] = constant(-32700)
+    """Code of this error, always `-32700`."""
 
 
 class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/progress"):
@@ -1439,16 +1439,16 @@ class ProgressNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotificationparams
     """
 
-    progress: float | int
-    """Amount done so far, which only grows."""
-    progress_token: ProgressToken = field(name="progressToken")
-    """Token that the request in progress gave for its updates."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
-    message: str | UnsetType = UNSET
-    """Description of the progress, for people."""
+    progress_token: ProgressToken = field(name="progressToken")
+    """Token that the request in progress gave for its updates."""
+    progress: float | int
+    """Amount done so far, which only grows."""
     total: float | int | UnsetType = UNSET
     """Total amount to be done, if known."""
+    message: str | UnsetType = UNSET
+    """Description of the progress, for people."""
 
 
 ProgressToken: TypeAlias = str | int
@@ -1463,16 +1463,16 @@ class Prompt(Struct, kw_only=True):
 
     name: str
     """Identifier by which the prompt is fetched."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
-    """Arguments that the prompt takes."""
-    description: str | UnsetType = UNSET
-    """Purpose of the prompt."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    description: str | UnsetType = UNSET
+    """Purpose of the prompt."""
+    arguments: list[PromptArgument] | UnsetType = UNSET
+    """Arguments that the prompt takes."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class PromptArgument(Struct, kw_only=True):
@@ -1483,12 +1483,12 @@ class PromptArgument(Struct, kw_only=True):
 
     name: str
     """Key under which `prompts/get` passes the argument."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
     description: str | UnsetType = UNSET
     """Meaning of the argument."""
     required: bool | UnsetType = UNSET
     """True if the argument is required; false when absent."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
 
 
 class PromptListChangedNotification(
@@ -1513,10 +1513,10 @@ class PromptMessage(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptmessage
     """
 
-    content: ContentBlock
-    """Content of the message."""
     role: Role
     """Role of the speaker: `user` or `assistant`."""
+    content: ContentBlock
+    """Content of the message."""
 
 
 class PromptReference(Struct, kw_only=True, tag_field="type", tag="ref/prompt"):
@@ -1541,10 +1541,10 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
 
@@ -1571,16 +1571,16 @@ class ReadResourceResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult
     """
 
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
-    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-    contents: list[EmbeddedResourceResource]
-    """Contents of the resource, in one part or several."""
+    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
     result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
     ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
     """Time for which the result may be cached, in milliseconds."""
-    meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
+    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
+    contents: list[EmbeddedResourceResource]
+    """Contents of the resource, in one part or several."""
 
 
 class ReadResourceResultResponse(ConstantStruct, kw_only=True):
@@ -1589,10 +1589,10 @@ class ReadResourceResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: ReadResourceResultResponseResult
     """Contents of the resource, or a request for more input."""
 
@@ -1629,16 +1629,16 @@ class RequestMetaObject(OpenObject):
     """
 
     __slots__ = ()
-    client_capabilities: ClientCapabilities = member(name="io.modelcontextprotocol/clientCapabilities")
-    """Optional features that the client supports for this one request."""
+    progress_token: ProgressToken | UnsetType = member(name="progressToken", default=UNSET)
+    """Token that asks for progress notifications and will be repeated in them."""
     protocol_version: str = member(name="io.modelcontextprotocol/protocolVersion")
     """Protocol version in which the request is made."""
     client_info: Implementation | UnsetType = member(name="io.modelcontextprotocol/clientInfo", default=UNSET)
     """Name and version of the client, as it states them; for display and diagnosis."""
+    client_capabilities: ClientCapabilities = member(name="io.modelcontextprotocol/clientCapabilities")
+    """Optional features that the client supports for this one request."""
     log_level: LoggingLevel | UnsetType = member(name="io.modelcontextprotocol/logLevel", default=UNSET)
     """Lowest severity of log messages to send during the request; none are sent when absent."""
-    progress_token: ProgressToken | UnsetType = member(name="progressToken", default=UNSET)
-    """Token that asks for progress notifications and will be repeated in them."""
 
 
 class RequestParams(Struct, kw_only=True):
@@ -1659,22 +1659,22 @@ class Resource(Struct, kw_only=True):
 
     name: str
     """Identifier of the resource."""
-    uri: str
-    """URI of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
-    description: str | UnsetType = UNSET
-    """Description of the content of the resource."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type of the content, such as `text/plain`."""
-    size: int | UnsetType = UNSET
-    """Size of the raw content, in bytes."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    uri: str
+    """URI of the resource."""
+    description: str | UnsetType = UNSET
+    """Description of the content of the resource."""
+    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    """Media type of the content, such as `text/plain`."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
+    size: int | UnsetType = UNSET
+    """Size of the raw content, in bytes."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceContents(Struct, kw_only=True):
@@ -1685,10 +1685,10 @@ class ResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
@@ -1701,22 +1701,22 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     """Constant that identifies the kind of object."""
     name: str
     """Identifier of the resource."""
-    uri: str
-    """URI of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
-    description: str | UnsetType = UNSET
-    """Description of the content of the resource."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type of the content, such as `text/plain`."""
-    size: int | UnsetType = UNSET
-    """Size of the raw content, in bytes."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    uri: str
+    """URI of the resource."""
+    description: str | UnsetType = UNSET
+    """Description of the content of the resource."""
+    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    """Media type of the content, such as `text/plain`."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
+    size: int | UnsetType = UNSET
+    """Size of the raw content, in bytes."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceListChangedNotification(
@@ -1755,20 +1755,20 @@ class ResourceTemplate(Struct, kw_only=True):
 
     name: str
     """Identifier of the template."""
-    uri_template: str = field(name="uriTemplate")
-    """Template of the URIs, in the syntax of RFC 6570."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
-    description: str | UnsetType = UNSET
-    """Description of the resources that match the template."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type that all matching resources share."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    uri_template: str = field(name="uriTemplate")
+    """Template of the URIs, in the syntax of RFC 6570."""
+    description: str | UnsetType = UNSET
+    """Description of the resources that match the template."""
+    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    """Media type that all matching resources share."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ResourceTemplateReference(Struct, kw_only=True, tag_field="type", tag="ref/resource"):
@@ -1805,10 +1805,10 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotificationparams
     """
 
-    uri: str
-    """URI of the changed resource, which may lie below the one subscribed to."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    uri: str
+    """URI of the changed resource, which may lie below the one subscribed to."""
 
 
 class Result(OpenObject):
@@ -1818,10 +1818,10 @@ class Result(OpenObject):
     """
 
     __slots__ = ()
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 ClientResult: TypeAlias = Result
@@ -1859,10 +1859,10 @@ class Root(Struct, kw_only=True):
 
     uri: str
     """URI of the directory or file, beginning with `file://`."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     name: str | UnsetType = UNSET
     """Name of the root, to show or to refer to it."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class SamplingMessage(Struct, kw_only=True):
@@ -1871,6 +1871,8 @@ class SamplingMessage(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessage
     """
 
+    role: Role
+    """Role of the speaker: `user` or `assistant`."""
     content: (
         TextContent
         | ImageContent
@@ -1880,8 +1882,6 @@ class SamplingMessage(Struct, kw_only=True):
         | list[SamplingMessageContentBlock]
     )
     """Content of the message, in one piece or several."""
-    role: Role
-    """Role of the speaker: `user` or `assistant`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -1892,20 +1892,20 @@ class ServerCapabilities(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
     """
 
-    completions: JSONObject | UnsetType = UNSET
-    """Present when the server can suggest values for arguments."""
     experimental: dict[str, JSONObject] | UnsetType = UNSET
     """Features outside the protocol, by name."""
-    extensions: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of the extensions supported, by identifier of the extension."""
     logging: JSONObject | UnsetType = UNSET
     """Present when the server can send log messages."""
+    completions: JSONObject | UnsetType = UNSET
+    """Present when the server can suggest values for arguments."""
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
     """Present when the server offers prompts."""
     resources: ServerCapabilitiesResources | UnsetType = UNSET
     """Present when the server offers resources."""
     tools: ServerCapabilitiesTools | UnsetType = UNSET
     """Present when the server offers tools."""
+    extensions: dict[str, JSONObject] | UnsetType = UNSET
+    """Settings of the extensions supported, by identifier of the extension."""
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
@@ -1924,10 +1924,10 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
-    """True if changes to the list are announced by notifications."""
     subscribe: bool | UnsetType = UNSET
     """True if clients may subscribe to changes of single resources."""
+    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
@@ -1948,18 +1948,18 @@ class StringSchema(ConstantStruct, kw_only=True):
 
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
-    """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
-    """Largest number of characters allowed."""
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
-    """Smallest number of characters allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_length: int | UnsetType = field(name="minLength", default=UNSET)
+    """Smallest number of characters allowed."""
+    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    """Largest number of characters allowed."""
+    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
+    """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class SubscriptionFilter(Struct, kw_only=True):
@@ -1968,14 +1968,14 @@ class SubscriptionFilter(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter
     """
 
-    prompts_list_changed: bool | UnsetType = field(name="promptsListChanged", default=UNSET)
-    """True to announce changes to the list of prompts."""
-    resource_subscriptions: list[str] | UnsetType = field(name="resourceSubscriptions", default=UNSET)
-    """URIs of the resources whose changes to announce."""
-    resources_list_changed: bool | UnsetType = field(name="resourcesListChanged", default=UNSET)
-    """True to announce changes to the list of resources."""
     tools_list_changed: bool | UnsetType = field(name="toolsListChanged", default=UNSET)
     """True to announce changes to the list of tools."""
+    prompts_list_changed: bool | UnsetType = field(name="promptsListChanged", default=UNSET)
+    """True to announce changes to the list of prompts."""
+    resources_list_changed: bool | UnsetType = field(name="resourcesListChanged", default=UNSET)
+    """True to announce changes to the list of resources."""
+    resource_subscriptions: list[str] | UnsetType = field(name="resourceSubscriptions", default=UNSET)
+    """URIs of the resources whose changes to announce."""
 
 
 class SubscriptionsAcknowledgedNotification(
@@ -2000,10 +2000,10 @@ class SubscriptionsAcknowledgedNotificationParams(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotificationparams
     """
 
-    notifications: SubscriptionFilter
-    """Kinds of notification, among those wanted, that the server will deliver."""
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    notifications: SubscriptionFilter
+    """Kinds of notification, among those wanted, that the server will deliver."""
 
 
 class SubscriptionsListenRequest(ConstantStruct, kw_only=True, tag_field="method", tag="subscriptions/listen"):
@@ -2014,10 +2014,10 @@ class SubscriptionsListenRequest(ConstantStruct, kw_only=True, tag_field="method
 
     method: ClassVar[Literal["subscriptions/listen"]] = "subscriptions/listen"
     """Name of the method, which identifies the kind of message."""
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     params: SubscriptionsListenRequestParams
     """Parameters of the message."""
 
@@ -2055,10 +2055,10 @@ class SubscriptionsListenResult(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult
     """
 
-    meta: SubscriptionsListenResultMetaObject = field(name="_meta")
-    """Additional data about the message or object, under namespaced keys."""
     result_type: str = constant("complete", name="resultType")
     """Kind of result, such as `complete` or `input_required`."""
+    meta: SubscriptionsListenResultMetaObject = field(name="_meta")
+    """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING:
@@ -2105,10 +2105,10 @@ class SubscriptionsListenResultMetaObject(OpenObject):
     """
 
     __slots__ = ()
-    subscription_id: RequestId = member(name="io.modelcontextprotocol/subscriptionId")
-    """Identifier of the `subscriptions/listen` request whose stream ends here."""
     server_info: Implementation | UnsetType = member(name="io.modelcontextprotocol/serverInfo", default=UNSET)
     """Name and version of the server, as it states them; for display and diagnosis."""
+    subscription_id: RequestId = member(name="io.modelcontextprotocol/subscriptionId")
+    """Identifier of the `subscriptions/listen` request whose stream ends here."""
 
 
 class SubscriptionsListenResultResponse(ConstantStruct, kw_only=True):
@@ -2117,10 +2117,10 @@ class SubscriptionsListenResultResponse(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
     result: SubscriptionsListenResult
     """Result of the request."""
 
@@ -2135,10 +2135,10 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
@@ -2151,14 +2151,14 @@ class TextResourceContents(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents
     """
 
-    text: str
-    """The text itself."""
     uri: str
     """URI of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    text: str
+    """The text itself."""
 
 
 if TYPE_CHECKING:
@@ -2176,20 +2176,20 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema
     """
 
-    items: TitledMultiSelectEnumSchemaItems
-    """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
-    default: list[str] | UnsetType = UNSET
-    """Initially chosen values."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
-    """Largest number of choices allowed."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    """Smallest number of choices allowed."""
+    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    """Largest number of choices allowed."""
+    items: TitledMultiSelectEnumSchemaItems
+    """Schema of the values to choose from."""
+    default: list[str] | UnsetType = UNSET
+    """Initially chosen values."""
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
@@ -2220,16 +2220,16 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema
     """
 
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
-    """Choices, each with its label."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    """Choices, each with its label."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
@@ -2250,22 +2250,22 @@ class Tool(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
     """
 
-    input_schema: ToolInputSchema = field(name="inputSchema")
-    """JSON Schema of the tool's arguments."""
     name: str
     """Identifier by which the tool is called."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints about how the tool behaves."""
-    description: str | UnsetType = UNSET
-    """Description of the tool, for the model."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
-    """JSON Schema of the tool's structured output."""
     title: str | UnsetType = UNSET
     """Name to show to people, ahead of `annotations.title`."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    description: str | UnsetType = UNSET
+    """Description of the tool, for the model."""
+    input_schema: ToolInputSchema = field(name="inputSchema")
+    """JSON Schema of the tool's arguments."""
+    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
+    """JSON Schema of the tool's structured output."""
+    annotations: ToolAnnotations | UnsetType = UNSET
+    """Hints about how the tool behaves."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ToolAnnotations(Struct, kw_only=True):
@@ -2274,16 +2274,16 @@ class ToolAnnotations(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations
     """
 
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
+    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
     """True if the tool interacts with external systems, as a web search does; true when absent."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """True if the tool changes nothing; false when absent."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
 
 
 class ToolChoice(Struct, kw_only=True):
@@ -2303,10 +2303,10 @@ class ToolInputSchema(OpenObject):
     """
 
     __slots__ = ()
-    type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the arguments, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
+    type: Literal["object"] = constant("object", name="type")
+    """JSON Schema type of the arguments, always `object`."""
 
 
 class ToolListChangedNotification(
@@ -2357,16 +2357,16 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
     """Constant that identifies the kind of object."""
-    content: list[ContentBlock]
-    """Output of the tool, or a description of its error."""
     tool_use_id: str = field(name="toolUseId")
     """Identifier of the tool call that this answers."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the result, which the client should keep in later requests to help caching."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """True if the tool failed; false when absent."""
+    content: list[ContentBlock]
+    """Output of the tool, or a description of its error."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    """True if the tool failed; false when absent."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
 class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
@@ -2379,10 +2379,10 @@ class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
     """Constant that identifies the kind of object."""
     id: str
     """Identifier of the call, which its result repeats as `toolUseId`."""
-    input: dict[str, Any]
-    """Arguments for the tool, by name."""
     name: str
     """Tool to run, by its name."""
+    input: dict[str, Any]
+    """Arguments for the tool, by name."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the call, which the client should keep in later requests to help caching."""
 
@@ -2397,12 +2397,12 @@ class UnsupportedProtocolVersionError(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
     """
 
-    error: UnsupportedProtocolVersionErrorError
-    """The failure, as a JSON-RPC error object."""
     jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     id: RequestId | UnsetType = UNSET
     """Identifier that pairs a request with its response."""
+    error: UnsupportedProtocolVersionErrorError
+    """The failure, as a JSON-RPC error object."""
 
 
 class UnsupportedProtocolVersionErrorError(ConstantStruct, kw_only=True):
@@ -2413,10 +2413,10 @@ class UnsupportedProtocolVersionErrorError(ConstantStruct, kw_only=True):
 
     code: Literal[-32022] = constant(-32022)
     """Code of this error, always `-32022`."""
-    data: UnsupportedProtocolVersionErrorErrorData
-    """Version asked for, and the versions to choose from."""
     message: str
     """Short description of the error."""
+    data: UnsupportedProtocolVersionErrorErrorData
+    """Version asked for, and the versions to choose from."""
 
 
 class UnsupportedProtocolVersionErrorErrorData(Struct, kw_only=True):
@@ -2425,10 +2425,10 @@ class UnsupportedProtocolVersionErrorErrorData(Struct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
     """
 
-    requested: str
-    """Protocol version for which the client asked."""
     supported: list[str]
     """Protocol versions with which the client may retry."""
+    requested: str
+    """Protocol version for which the client asked."""
 
 
 class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -2437,20 +2437,20 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
     """
 
-    items: UntitledMultiSelectEnumSchemaItems
-    """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
-    default: list[str] | UnsetType = UNSET
-    """Initially chosen values."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
-    """Largest number of choices allowed."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    """Smallest number of choices allowed."""
+    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    """Largest number of choices allowed."""
+    items: UntitledMultiSelectEnumSchemaItems
+    """Schema of the values to choose from."""
+    default: list[str] | UnsetType = UNSET
+    """Initially chosen values."""
 
 
 if TYPE_CHECKING:
@@ -2468,10 +2468,10 @@ class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of a choice, always `string`."""
+    enum: list[str]
+    """Allowed values."""
 
 
 class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -2480,16 +2480,16 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledsingleselectenumschema
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    enum: list[str]
+    """Allowed values."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 if TYPE_CHECKING:

@@ -34,14 +34,14 @@ if TYPE_CHECKING or is_needed("BooleanSchema"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        default: bool | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["boolean"] = constant("boolean")
         """JSON Schema type of the field, always `boolean`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        default: bool | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
@@ -64,18 +64,18 @@ if TYPE_CHECKING or is_needed("CancelledTask"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["cancelled"] = constant("cancelled")
         """State of the task, always `cancelled`."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
@@ -90,24 +90,24 @@ if TYPE_CHECKING or is_needed("CompletedTask"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["completed"] = constant("completed")
         """State of the task, always `completed`."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        result: dict[str, Any]
+        """Result that the original request would have returned."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        result: dict[str, Any]
-        """Result that the original request would have returned."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
@@ -118,10 +118,10 @@ if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        message: str
-        """Message to the user about the reason to visit the URL."""
         mode: Literal["url"] = constant("url")
         """Mode of the elicitation, always `url`."""
+        message: str
+        """Message to the user about the reason to visit the URL."""
         url: str
         """Address that the user is to open."""
 
@@ -150,10 +150,10 @@ if TYPE_CHECKING or is_needed("Error"):
 
         code: int
         """Number that classifies the error."""
-        data: Any | MISSING = MISSING
-        """Further details of the error, in a form of the sender's choice."""
         message: str
         """Short description of the error."""
+        data: Any | MISSING = MISSING
+        """Further details of the error, in a form of the sender's choice."""
 
 
 if TYPE_CHECKING or is_needed("FailedTask", "Error"):
@@ -164,24 +164,24 @@ if TYPE_CHECKING or is_needed("FailedTask", "Error"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["failed"] = constant("failed")
         """State of the task, always `failed`."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        error: Error
+        """Failure of the task, as a JSON-RPC error object."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        error: Error
-        """Failure of the task, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
@@ -204,12 +204,12 @@ if TYPE_CHECKING or is_needed("Icon"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
+        src: str
+        """URL or `data:` URI of the picture."""
         mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | MISSING = MISSING
         """Sizes that the icon suits, such as `48x48`, or `any`."""
-        src: str
-        """URL or `data:` URI of the picture."""
         theme: Literal["dark", "light"] | MISSING = MISSING
         """Background that the icon suits: `light` or `dark`; either when absent."""
 
@@ -222,16 +222,16 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        description: str | MISSING = MISSING
-        """Purpose of the program."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
         name: str
         """Name of the program."""
         title: str | MISSING = MISSING
         """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         version: str
         """Version of the program."""
+        description: str | MISSING = MISSING
+        """Purpose of the program."""
         website_url: Annotated[str | MISSING, Field(alias="websiteUrl")] = MISSING
         """Address of the program's website."""
 
@@ -249,12 +249,12 @@ if TYPE_CHECKING or is_needed("JSONRPCNotification"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: dict[str, Any] | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
 
 
 if TYPE_CHECKING or is_needed("JSONValue"):
@@ -270,18 +270,18 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
         enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
         """Labels of the values, in the order of `enum`."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("MetaObject"):
@@ -297,14 +297,14 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
+        uri: str
+        """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
         """Additional data about the message or object, under namespaced keys."""
         blob: str
         """Bytes of the resource, in base64."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        uri: str
-        """URI of the resource."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsRequestParams", "MetaObject"):
@@ -353,16 +353,16 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
-        """Weight of low cost in the choice of model, from 0 to 1."""
         hints: list[ModelHint] | MISSING = MISSING
         """Models to prefer, the first match winning."""
+        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
+        """Weight of low cost in the choice of model, from 0 to 1."""
+        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
+        """Weight of low latency in the choice of model, from 0 to 1."""
         intelligence_priority: Annotated[float | int | MISSING, Field(alias="intelligencePriority", ge=0, le=1)] = (
             MISSING
         )
         """Weight of ability in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
-        """Weight of low latency in the choice of model, from 0 to 1."""
 
 
 if TYPE_CHECKING or is_needed("NumberSchema"):
@@ -373,18 +373,18 @@ if TYPE_CHECKING or is_needed("NumberSchema"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        default: float | int | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        maximum: float | int | MISSING = MISSING
-        """Largest number allowed."""
-        minimum: float | int | MISSING = MISSING
-        """Smallest number allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["integer", "number"]
         """JSON Schema type of the field, `number` or `integer`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        minimum: float | int | MISSING = MISSING
+        """Smallest number allowed."""
+        maximum: float | int | MISSING = MISSING
+        """Largest number allowed."""
+        default: float | int | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("RequestId"):
@@ -400,12 +400,12 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "R
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
+        method: Literal["tasks/cancel"] = constant("tasks/cancel")
+        """Name of the method, which identifies the kind of message."""
         id: RequestId
         """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        method: Literal["tasks/cancel"] = constant("tasks/cancel")
-        """Name of the method, which identifies the kind of message."""
         params: CancelTaskRequestParams
         """Parameters of the message."""
 
@@ -418,12 +418,12 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "Request
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
+        method: Literal["tasks/get"] = constant("tasks/get")
+        """Name of the method, which identifies the kind of message."""
         id: RequestId
         """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        method: Literal["tasks/get"] = constant("tasks/get")
-        """Name of the method, which identifies the kind of message."""
         params: GetTaskRequestParams
         """Parameters of the message."""
 
@@ -436,14 +436,14 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: str
         """Name of the method, which identifies the kind of message."""
         params: dict[str, Any] | MISSING = MISSING
         """Parameters of the message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
 
 
 if TYPE_CHECKING or is_needed("NotificationMetaObject", "RequestId"):
@@ -490,10 +490,10 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
         result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, always `complete`."""
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
@@ -504,22 +504,22 @@ if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
         result_type: Annotated[Literal["task"], Field(alias="resultType")] = constant("task", name="resultType")
         """Kind of result, always `task`."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task."""
         status: Literal["working", "input_required", "completed", "failed", "cancelled"]
         """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
@@ -534,22 +534,22 @@ if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        status: Literal["cancelled"] = constant("cancelled")
+        """State of the task."""
         result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, always `complete`."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task."""
-        status: Literal["cancelled"] = constant("cancelled")
-        """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
@@ -564,28 +564,28 @@ if TYPE_CHECKING or is_needed("GetTaskResultCompleted", "ResultMetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        status: Literal["completed"] = constant("completed")
+        """State of the task."""
         result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, always `complete`."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task."""
-        status: Literal["completed"] = constant("completed")
-        """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        result: dict[str, Any]
+        """Result that the original request would have returned."""
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        result: dict[str, Any]
-        """Result that the original request would have returned."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"):
@@ -596,28 +596,28 @@ if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        status: Literal["failed"] = constant("failed")
+        """State of the task."""
         result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, always `complete`."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task."""
-        status: Literal["failed"] = constant("failed")
-        """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        error: Error
+        """Failure of the task, as a JSON-RPC error object."""
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        error: Error
-        """Failure of the task, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
@@ -628,22 +628,22 @@ if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        status: Literal["working"] = constant("working")
+        """State of the task."""
         result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, always `complete`."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task."""
-        status: Literal["working"] = constant("working")
-        """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
@@ -679,10 +679,10 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         """Roles that the object is meant for."""
-        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
-        """Time of the last change of the object, in ISO 8601."""
         priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
         """Importance from 0, dispensable, to 1, indispensable."""
+        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
+        """Time of the last change of the object, in ISO 8601."""
 
 
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
@@ -693,16 +693,16 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["audio"] = constant("audio")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the sound, such as `audio/wav`."""
-        type: Literal["audio"] = constant("audio")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
@@ -713,16 +713,16 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
+        type: Literal["image"] = constant("image")
+        """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
         mime_type: Annotated[str, Field(alias="mimeType")]
         """Media type of the picture, such as `image/png`."""
-        type: Literal["image"] = constant("image")
-        """Constant that identifies the kind of object."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject"):
@@ -733,26 +733,26 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        description: str | MISSING = MISSING
-        """Description of the content of the resource."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        name: str
-        """Identifier of the resource."""
-        size: int | MISSING = MISSING
-        """Size of the raw content, in bytes."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
         type: Literal["resource_link"] = constant("resource_link")
         """Constant that identifies the kind of object."""
+        name: str
+        """Identifier of the resource."""
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
         uri: str
         """URI of the resource."""
+        description: str | MISSING = MISSING
+        """Description of the content of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        size: int | MISSING = MISSING
+        """Size of the raw content, in bytes."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("Root", "MetaObject"):
@@ -763,12 +763,12 @@ if TYPE_CHECKING or is_needed("Root", "MetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        name: str | MISSING = MISSING
-        """Name of the root, to show or to refer to it."""
         uri: str
         """URI of the directory or file, beginning with `file://`."""
+        name: str | MISSING = MISSING
+        """Name of the root, to show or to refer to it."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
@@ -791,20 +791,20 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
-        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
-        """Largest number of characters allowed."""
-        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
-        """Smallest number of characters allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["string"] = constant("string")
         """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
+        """Smallest number of characters allowed."""
+        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
+        """Largest number of characters allowed."""
+        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
+        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("Task"):
@@ -819,14 +819,14 @@ if TYPE_CHECKING or is_needed("Task"):
         """Identifier of the task."""
         status: Literal["working", "input_required", "completed", "failed", "cancelled"]
         """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
@@ -846,20 +846,20 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled", "Notifica
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["cancelled"] = constant("cancelled")
         """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
@@ -874,26 +874,26 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted", "Notifica
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["completed"] = constant("completed")
         """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        result: dict[str, Any]
+        """Result that the original request would have returned."""
+        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        result: dict[str, Any]
-        """Result that the original request would have returned."""
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "NotificationMetaObject"):
@@ -904,26 +904,26 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "No
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["failed"] = constant("failed")
         """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        error: Error
+        """Failure of the task, as a JSON-RPC error object."""
+        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        error: Error
-        """Failure of the task, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "NotificationMetaObject"):
@@ -934,20 +934,20 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "Notificati
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["working"] = constant("working")
         """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
@@ -995,14 +995,14 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        text: str
-        """The text itself."""
         type: Literal["text"] = constant("text")
         """Constant that identifies the kind of object."""
+        text: str
+        """The text itself."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
@@ -1013,14 +1013,14 @@ if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
-        """Media type of the content, such as `text/plain`."""
-        text: str
-        """The text itself."""
         uri: str
         """URI of the resource."""
+        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        """Media type of the content, such as `text/plain`."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        text: str
+        """The text itself."""
 
 
 if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents", "TextResourceContents"):
@@ -1038,14 +1038,14 @@ if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResour
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: Annotations | MISSING = MISSING
-        """Hints about the object: audience, importance and date."""
-        resource: EmbeddedResourceResource
-        """Contents of the resource."""
         type: Literal["resource"] = constant("resource")
         """Constant that identifies the kind of object."""
+        resource: EmbeddedResourceResource
+        """Contents of the resource."""
+        annotations: Annotations | MISSING = MISSING
+        """Hints about the object: audience, importance and date."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1094,20 +1094,20 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        default: list[str] | MISSING = MISSING
-        """Initially chosen values."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        items: TitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
-        """Largest number of choices allowed."""
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        """Smallest number of choices allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["array"] = constant("array")
         """JSON Schema type of the field, always `array`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
+        """Smallest number of choices allowed."""
+        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        """Largest number of choices allowed."""
+        items: TitledMultiSelectEnumSchemaItems
+        """Schema of the values to choose from."""
+        default: list[str] | MISSING = MISSING
+        """Initially chosen values."""
 
 
 if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
@@ -1132,16 +1132,16 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
         """Choices, each with its label."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("ToolAnnotations"):
@@ -1152,16 +1152,16 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
+        title: str | MISSING = MISSING
+        """Name to show to people."""
+        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
+        """True if the tool changes nothing; false when absent."""
         destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
         idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
         open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
         """True if the tool interacts with external systems, as a web search does; true when absent."""
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        """True if the tool changes nothing; false when absent."""
-        title: str | MISSING = MISSING
-        """Name to show to people."""
 
 
 if TYPE_CHECKING or is_needed("ToolChoice"):
@@ -1210,22 +1210,22 @@ if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        annotations: ToolAnnotations | MISSING = MISSING
-        """Hints about how the tool behaves."""
-        description: str | MISSING = MISSING
-        """Description of the tool, for the model."""
-        icons: list[Icon] | MISSING = MISSING
-        """Pictures for user interfaces, in various sizes and formats."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-        """JSON Schema of the tool's arguments."""
         name: str
         """Identifier by which the tool is called."""
-        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
-        """JSON Schema of the tool's structured output."""
         title: str | MISSING = MISSING
         """Name to show to people, ahead of `annotations.title`."""
+        icons: list[Icon] | MISSING = MISSING
+        """Pictures for user interfaces, in various sizes and formats."""
+        description: str | MISSING = MISSING
+        """Description of the tool, for the model."""
+        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        """JSON Schema of the tool's arguments."""
+        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
+        """JSON Schema of the tool's structured output."""
+        annotations: ToolAnnotations | MISSING = MISSING
+        """Hints about how the tool behaves."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject"):
@@ -1236,18 +1236,18 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the result, which the client should keep in later requests to help caching."""
-        content: list[ContentBlock]
-        """Output of the tool, or a description of its error."""
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
-        """True if the tool failed; false when absent."""
-        structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-        """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
-        """Identifier of the tool call that this answers."""
         type: Literal["tool_result"] = constant("tool_result")
         """Constant that identifies the kind of object."""
+        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        """Identifier of the tool call that this answers."""
+        content: list[ContentBlock]
+        """Output of the tool, or a description of its error."""
+        structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
+        """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        """True if the tool failed; false when absent."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
 if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
@@ -1258,16 +1258,16 @@ if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the call, which the client should keep in later requests to help caching."""
-        id: str
-        """Identifier of the call, which its result repeats as `toolUseId`."""
-        input: dict[str, Any]
-        """Arguments for the tool, by name."""
-        name: str
-        """Tool to run, by its name."""
         type: Literal["tool_use"] = constant("tool_use")
         """Constant that identifies the kind of object."""
+        id: str
+        """Identifier of the call, which its result repeats as `toolUseId`."""
+        name: str
+        """Tool to run, by its name."""
+        input: dict[str, Any]
+        """Arguments for the tool, by name."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the call, which the client should keep in later requests to help caching."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1300,8 +1300,8 @@ if TYPE_CHECKING or is_needed(
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        role: Role
+        """Role of the speaker: `user` or `assistant`."""
         content: (
             TextContent
             | ImageContent
@@ -1311,10 +1311,10 @@ if TYPE_CHECKING or is_needed(
             | list[SamplingMessageContentBlock]
         )
         """Output of the model, in one piece or several."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
         model: str
         """Model that wrote the message."""
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
         stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
         """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
@@ -1349,8 +1349,8 @@ if TYPE_CHECKING or is_needed(
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        role: Role
+        """Role of the speaker: `user` or `assistant`."""
         content: (
             TextContent
             | ImageContent
@@ -1360,8 +1360,8 @@ if TYPE_CHECKING or is_needed(
             | list[SamplingMessageContentBlock]
         )
         """Content of the message, in one piece or several."""
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
+        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1374,28 +1374,28 @@ if TYPE_CHECKING or is_needed(
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
+        messages: list[SamplingMessage]
+        """Messages of the conversation, in order."""
+        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
+        """Preferences of the server for the model; the client may ignore them."""
+        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
+        """System prompt that the server proposes; the client may change or drop it."""
         include_context: Annotated[
             Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
         ] = MISSING
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        """Largest number of tokens to generate."""
-        messages: list[SamplingMessage]
-        """Messages of the conversation, in order."""
-        metadata: JSONObject | MISSING = MISSING
-        """Extra data for the model's provider, in a form of that provider's choice."""
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        """Preferences of the server for the model; the client may ignore them."""
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
-        """Strings at which generation stops."""
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        """System prompt that the server proposes; the client may change or drop it."""
         temperature: float | int | MISSING = MISSING
         """Randomness of the generation; higher values give more varied text."""
-        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
-        """Rule for the model: it may, must or must not use tools; it may when absent."""
+        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        """Largest number of tokens to generate."""
+        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        """Strings at which generation stops."""
+        metadata: JSONObject | MISSING = MISSING
+        """Extra data for the model's provider, in a form of that provider's choice."""
         tools: list[Tool] | MISSING = MISSING
         """Tools on offer to the model."""
+        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
+        """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
@@ -1420,10 +1420,10 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        enum: list[str]
-        """Allowed values."""
         type: Literal["string"] = constant("string")
         """JSON Schema type of a choice, always `string`."""
+        enum: list[str]
+        """Allowed values."""
 
 
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
@@ -1434,20 +1434,20 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        default: list[str] | MISSING = MISSING
-        """Initially chosen values."""
-        description: str | MISSING = MISSING
-        """Purpose of the field, shown with it."""
-        items: UntitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
-        """Largest number of choices allowed."""
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        """Smallest number of choices allowed."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
         type: Literal["array"] = constant("array")
         """JSON Schema type of the field, always `array`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
+        description: str | MISSING = MISSING
+        """Purpose of the field, shown with it."""
+        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
+        """Smallest number of choices allowed."""
+        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        """Largest number of choices allowed."""
+        items: UntitledMultiSelectEnumSchemaItems
+        """Schema of the values to choose from."""
+        default: list[str] | MISSING = MISSING
+        """Initially chosen values."""
 
 
 if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
@@ -1458,16 +1458,16 @@ if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        default: str | MISSING = MISSING
-        """Initial value of the field."""
+        type: Literal["string"] = constant("string")
+        """JSON Schema type of the field, always `string`."""
+        title: str | MISSING = MISSING
+        """Label of the field in the form."""
         description: str | MISSING = MISSING
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
-        title: str | MISSING = MISSING
-        """Label of the field in the form."""
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
+        default: str | MISSING = MISSING
+        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1508,12 +1508,12 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema", "Primiti
 
         schema_: Annotated[str | MISSING, Field(alias="$schema")] = MISSING
         """URI of the JSON Schema dialect in use."""
+        type: Literal["object"] = constant("object")
+        """JSON Schema type of the form, always `object`."""
         properties: dict[str, PrimitiveSchemaDefinition]
         """Schemas of the fields, by name."""
         required: list[str] | MISSING = MISSING
         """Names of the fields that must be filled in."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the form, always `object`."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParamsRequestedSchema"):
@@ -1524,10 +1524,10 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParam
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        message: str
-        """Message to the user about the requested input."""
         mode: Literal["form"] | MISSING = constant("form", optional=True)
         """Mode of the elicitation, always `form`."""
+        message: str
+        """Message to the user about the requested input."""
         requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
         """JSON Schema of the form: a flat object of simple fields."""
 
@@ -1574,28 +1574,28 @@ if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "Re
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
+        status: Literal["input_required"] = constant("input_required")
+        """State of the task."""
         result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, always `complete`."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task."""
-        status: Literal["input_required"] = constant("input_required")
-        """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+        """Requests for input to answer before the task can go on, by identifier."""
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
-        """Requests for input to answer before the task can go on, by identifier."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1628,24 +1628,24 @@ if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["input_required"] = constant("input_required")
         """State of the task, always `input_required`."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+        """Requests for input to answer before the task can go on, by identifier."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
-        """Requests for input to answer before the task can go on, by identifier."""
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "InputRequests", "NotificationMetaObject"):
@@ -1656,26 +1656,26 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "Inpu
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["input_required"] = constant("input_required")
         """State of the task."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+        """Requests for input to answer before the task can go on, by identifier."""
+        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING
         """Time to wait between polls of the task, in milliseconds."""
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
-        """Requests for input to answer before the task can go on, by identifier."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1708,10 +1708,10 @@ if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationP
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
         method: Literal["notifications/tasks"] = constant("notifications/tasks")
         """Name of the method, which identifies the kind of message."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
         params: TaskStatusNotificationParams
         """Parameters of the message."""
 
@@ -1738,12 +1738,12 @@ if TYPE_CHECKING or is_needed("UpdateTaskRequest", "RequestId", "UpdateTaskReque
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
+        method: Literal["tasks/update"] = constant("tasks/update")
+        """Name of the method, which identifies the kind of message."""
         id: RequestId
         """Identifier that pairs a request with its response."""
         jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        method: Literal["tasks/update"] = constant("tasks/update")
-        """Name of the method, which identifies the kind of message."""
         params: UpdateTaskRequestParams
         """Parameters of the message."""
 
@@ -1756,10 +1756,10 @@ if TYPE_CHECKING or is_needed("UpdateTaskResult", "ResultMetaObject"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        """Additional data about the message or object, under namespaced keys."""
         result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
         """Kind of result, always `complete`."""
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("WorkingTask"):
@@ -1770,18 +1770,18 @@ if TYPE_CHECKING or is_needed("WorkingTask"):
         Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
         """
 
-        task_id: Annotated[str, Field(alias="taskId")]
-        """Identifier of the task."""
         status: Literal["working"] = constant("working")
         """State of the task, always `working`."""
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        """Description of the task's state, for people."""
+        task_id: Annotated[str, Field(alias="taskId")]
+        """Identifier of the task."""
         created_at: Annotated[str, Field(alias="createdAt")]
         """Creation time of the task, in ISO 8601."""
         last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
         """Time of the latest change to the task, in ISO 8601."""
         ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
+        """Description of the task's state, for people."""
         poll_interval_ms: Annotated[
             int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
         ] = MISSING

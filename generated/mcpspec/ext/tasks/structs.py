@@ -32,10 +32,10 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     """Roles that the object is meant for."""
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
-    """Time of the last change of the object, in ISO 8601."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
     """Importance from 0, dispensable, to 1, indispensable."""
+    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    """Time of the last change of the object, in ISO 8601."""
 
 
 class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
@@ -50,10 +50,10 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
     """Bytes of the sound, in base64."""
     mime_type: str = field(name="mimeType")
     """Media type of the sound, such as `audio/wav`."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class BlobResourceContents(Struct, kw_only=True):
@@ -62,14 +62,14 @@ class BlobResourceContents(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    blob: str
-    """Bytes of the resource, in base64."""
     uri: str
     """URI of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    blob: str
+    """Bytes of the resource, in base64."""
 
 
 class BooleanSchema(ConstantStruct, kw_only=True):
@@ -80,12 +80,12 @@ class BooleanSchema(ConstantStruct, kw_only=True):
 
     type: Literal["boolean"] = constant("boolean")
     """JSON Schema type of the field, always `boolean`."""
-    default: bool | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    default: bool | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/cancel"):
@@ -194,28 +194,28 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    max_tokens: int = field(name="maxTokens")
-    """Largest number of tokens to generate."""
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
+    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    """Preferences of the server for the model; the client may ignore them."""
+    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    """System prompt that the server proposes; the client may change or drop it."""
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
         name="includeContext", default=UNSET
     )
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-    metadata: JSONObject | UnsetType = UNSET
-    """Extra data for the model's provider, in a form of that provider's choice."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    """Preferences of the server for the model; the client may ignore them."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
-    """Strings at which generation stops."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    """System prompt that the server proposes; the client may change or drop it."""
     temperature: float | int | UnsetType = UNSET
     """Randomness of the generation; higher values give more varied text."""
-    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
-    """Rule for the model: it may, must or must not use tools; it may when absent."""
+    max_tokens: int = field(name="maxTokens")
+    """Largest number of tokens to generate."""
+    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    """Strings at which generation stops."""
+    metadata: JSONObject | UnsetType = UNSET
+    """Extra data for the model's provider, in a form of that provider's choice."""
     tools: list[Tool] | UnsetType = UNSET
     """Tools on offer to the model."""
+    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
+    """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
 class CreateMessageResult(Struct, kw_only=True):
@@ -224,6 +224,8 @@ class CreateMessageResult(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    role: Role
+    """Role of the speaker: `user` or `assistant`."""
     content: (
         TextContent
         | ImageContent
@@ -233,12 +235,10 @@ class CreateMessageResult(Struct, kw_only=True):
         | list[SamplingMessageContentBlock]
     )
     """Output of the model, in one piece or several."""
-    model: str
-    """Model that wrote the message."""
-    role: Role
-    """Role of the speaker: `user` or `assistant`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    model: str
+    """Model that wrote the message."""
     stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
     """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
@@ -289,12 +289,12 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    mode: Literal["form"] | UnsetType = constant("form", optional=True)
+    """Mode of the elicitation, always `form`."""
     message: str
     """Message to the user about the requested input."""
     requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
     """JSON Schema of the form: a flat object of simple fields."""
-    mode: Literal["form"] | UnsetType = constant("form", optional=True)
-    """Mode of the elicitation, always `form`."""
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -304,12 +304,12 @@ class ElicitRequestFormParamsRequestedSchema(OpenObject):
     """
 
     __slots__ = ()
-    properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
-    """Schemas of the fields, by name."""
-    type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the form, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
+    type: Literal["object"] = constant("object", name="type")
+    """JSON Schema type of the form, always `object`."""
+    properties: dict[str, PrimitiveSchemaDefinition] = member(name="properties")
+    """Schemas of the fields, by name."""
     required: list[str] | UnsetType = member(name="required", default=UNSET)
     """Names of the fields that must be filled in."""
 
@@ -320,10 +320,10 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    message: str
-    """Message to the user about the reason to visit the URL."""
     mode: Literal["url"] = constant("url")
     """Mode of the elicitation, always `url`."""
+    message: str
+    """Message to the user about the reason to visit the URL."""
     url: str
     """Address that the user is to open."""
 
@@ -359,10 +359,10 @@ class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
     """Constant that identifies the kind of object."""
     resource: EmbeddedResourceResource
     """Contents of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class Error(Struct, kw_only=True):
@@ -615,10 +615,10 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
     """Bytes of the picture, in base64."""
     mime_type: str = field(name="mimeType")
     """Media type of the picture, such as `image/png`."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class Implementation(Struct, kw_only=True):
@@ -629,14 +629,14 @@ class Implementation(Struct, kw_only=True):
 
     name: str
     """Name of the program."""
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
     version: str
     """Version of the program."""
     description: str | UnsetType = UNSET
     """Purpose of the program."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
     website_url: str | UnsetType = field(name="websiteUrl", default=UNSET)
     """Address of the program's website."""
 
@@ -677,12 +677,12 @@ class JSONRPCNotification(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
 
 
 class JSONRPCRequest(ConstantStruct, kw_only=True):
@@ -691,14 +691,14 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    id: RequestId
-    """Identifier that pairs a request with its response."""
-    jsonrpc: Literal["2.0"] = constant("2.0")
-    """Version of JSON-RPC, always `2.0`."""
     method: str
     """Name of the method, which identifies the kind of message."""
     params: dict[str, Any] | UnsetType = UNSET
     """Parameters of the message."""
+    jsonrpc: Literal["2.0"] = constant("2.0")
+    """Version of JSON-RPC, always `2.0`."""
+    id: RequestId
+    """Identifier that pairs a request with its response."""
 
 
 JSONValue: TypeAlias = Any
@@ -711,18 +711,18 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
-    """Labels of the values, in the order of `enum`."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    enum: list[str]
+    """Allowed values."""
+    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    """Labels of the values, in the order of `enum`."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class ListRootsRequest(Struct, kw_only=True, tag_field="method", tag="roots/list"):
@@ -796,20 +796,20 @@ class ModelPreferences(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    hints: list[ModelHint] | UnsetType = UNSET
+    """Models to prefer, the first match winning."""
     cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="costPriority", default=UNSET
     )
     """Weight of low cost in the choice of model, from 0 to 1."""
-    hints: list[ModelHint] | UnsetType = UNSET
-    """Models to prefer, the first match winning."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
-    """Weight of ability in the choice of model, from 0 to 1."""
     speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
         name="speedPriority", default=UNSET
     )
     """Weight of low latency in the choice of model, from 0 to 1."""
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
+        name="intelligencePriority", default=UNSET
+    )
+    """Weight of ability in the choice of model, from 0 to 1."""
 
 
 class NotificationMetaObject(OpenObject):
@@ -841,16 +841,16 @@ class NumberSchema(Struct, kw_only=True):
 
     type: Literal["integer", "number"]
     """JSON Schema type of the field, `number` or `integer`."""
-    default: float | int | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    maximum: float | int | UnsetType = UNSET
-    """Largest number allowed."""
-    minimum: float | int | UnsetType = UNSET
-    """Smallest number allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    minimum: float | int | UnsetType = UNSET
+    """Smallest number allowed."""
+    maximum: float | int | UnsetType = UNSET
+    """Largest number allowed."""
+    default: float | int | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 RequestId: TypeAlias = str | int
@@ -867,22 +867,22 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     """Constant that identifies the kind of object."""
     name: str
     """Identifier of the resource."""
-    uri: str
-    """URI of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: Annotations | UnsetType = UNSET
-    """Hints about the object: audience, importance and date."""
-    description: str | UnsetType = UNSET
-    """Description of the content of the resource."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
-    """Media type of the content, such as `text/plain`."""
-    size: int | UnsetType = UNSET
-    """Size of the raw content, in bytes."""
     title: str | UnsetType = UNSET
     """Name to show to people."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    uri: str
+    """URI of the resource."""
+    description: str | UnsetType = UNSET
+    """Description of the content of the resource."""
+    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    """Media type of the content, such as `text/plain`."""
+    annotations: Annotations | UnsetType = UNSET
+    """Hints about the object: audience, importance and date."""
+    size: int | UnsetType = UNSET
+    """Size of the raw content, in bytes."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class Result(OpenObject):
@@ -892,10 +892,10 @@ class Result(OpenObject):
     """
 
     __slots__ = ()
-    result_type: str = constant("complete", name="resultType")
-    """Kind of result, such as `complete` or `input_required`."""
     meta: ResultMetaObject | UnsetType = member(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
+    result_type: str = constant("complete", name="resultType")
+    """Kind of result, such as `complete` or `input_required`."""
 
 
 class ResultMetaObject(OpenObject):
@@ -921,10 +921,10 @@ class Root(Struct, kw_only=True):
 
     uri: str
     """URI of the directory or file, beginning with `file://`."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     name: str | UnsetType = UNSET
     """Name of the root, to show or to refer to it."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class SamplingMessage(Struct, kw_only=True):
@@ -933,6 +933,8 @@ class SamplingMessage(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    role: Role
+    """Role of the speaker: `user` or `assistant`."""
     content: (
         TextContent
         | ImageContent
@@ -942,8 +944,6 @@ class SamplingMessage(Struct, kw_only=True):
         | list[SamplingMessageContentBlock]
     )
     """Content of the message, in one piece or several."""
-    role: Role
-    """Role of the speaker: `user` or `assistant`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the message or object, under namespaced keys."""
 
@@ -956,18 +956,18 @@ class StringSchema(ConstantStruct, kw_only=True):
 
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
-    """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
-    """Largest number of characters allowed."""
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
-    """Smallest number of characters allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_length: int | UnsetType = field(name="minLength", default=UNSET)
+    """Smallest number of characters allowed."""
+    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    """Largest number of characters allowed."""
+    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
+    """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class Task(Struct, kw_only=True):
@@ -1195,10 +1195,10 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     """Constant that identifies the kind of object."""
     text: str
     """The text itself."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     annotations: Annotations | UnsetType = UNSET
     """Hints about the object: audience, importance and date."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
@@ -1211,14 +1211,14 @@ class TextResourceContents(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    text: str
-    """The text itself."""
     uri: str
     """URI of the resource."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
     mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
     """Media type of the content, such as `text/plain`."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
+    text: str
+    """The text itself."""
 
 
 if TYPE_CHECKING:
@@ -1236,20 +1236,20 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    items: TitledMultiSelectEnumSchemaItems
-    """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
-    default: list[str] | UnsetType = UNSET
-    """Initially chosen values."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
-    """Largest number of choices allowed."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    """Smallest number of choices allowed."""
+    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    """Largest number of choices allowed."""
+    items: TitledMultiSelectEnumSchemaItems
+    """Schema of the values to choose from."""
+    default: list[str] | UnsetType = UNSET
+    """Initially chosen values."""
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
@@ -1280,16 +1280,16 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
-    """Choices, each with its label."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    """Choices, each with its label."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Struct, kw_only=True):
@@ -1310,22 +1310,22 @@ class Tool(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    input_schema: ToolInputSchema = field(name="inputSchema")
-    """JSON Schema of the tool's arguments."""
     name: str
     """Identifier by which the tool is called."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the message or object, under namespaced keys."""
-    annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints about how the tool behaves."""
-    description: str | UnsetType = UNSET
-    """Description of the tool, for the model."""
-    icons: list[Icon] | UnsetType = UNSET
-    """Pictures for user interfaces, in various sizes and formats."""
-    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
-    """JSON Schema of the tool's structured output."""
     title: str | UnsetType = UNSET
     """Name to show to people, ahead of `annotations.title`."""
+    icons: list[Icon] | UnsetType = UNSET
+    """Pictures for user interfaces, in various sizes and formats."""
+    description: str | UnsetType = UNSET
+    """Description of the tool, for the model."""
+    input_schema: ToolInputSchema = field(name="inputSchema")
+    """JSON Schema of the tool's arguments."""
+    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
+    """JSON Schema of the tool's structured output."""
+    annotations: ToolAnnotations | UnsetType = UNSET
+    """Hints about how the tool behaves."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the message or object, under namespaced keys."""
 
 
 class ToolAnnotations(Struct, kw_only=True):
@@ -1334,16 +1334,16 @@ class ToolAnnotations(Struct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
+    title: str | UnsetType = UNSET
+    """Name to show to people."""
+    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
     idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
     open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
     """True if the tool interacts with external systems, as a web search does; true when absent."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    """True if the tool changes nothing; false when absent."""
-    title: str | UnsetType = UNSET
-    """Name to show to people."""
 
 
 class ToolChoice(Struct, kw_only=True):
@@ -1363,10 +1363,10 @@ class ToolInputSchema(OpenObject):
     """
 
     __slots__ = ()
-    type: Literal["object"] = constant("object", name="type")
-    """JSON Schema type of the arguments, always `object`."""
     schema_: str | UnsetType = member(name="$schema", default=UNSET)
     """URI of the JSON Schema dialect in use."""
+    type: Literal["object"] = constant("object", name="type")
+    """JSON Schema type of the arguments, always `object`."""
 
 
 class ToolOutputSchema(OpenObject):
@@ -1388,16 +1388,16 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
     """Constant that identifies the kind of object."""
-    content: list[ContentBlock]
-    """Output of the tool, or a description of its error."""
     tool_use_id: str = field(name="toolUseId")
     """Identifier of the tool call that this answers."""
-    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Additional data about the result, which the client should keep in later requests to help caching."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
-    """True if the tool failed; false when absent."""
+    content: list[ContentBlock]
+    """Output of the tool, or a description of its error."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
+    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    """True if the tool failed; false when absent."""
+    meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
+    """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
 class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
@@ -1410,10 +1410,10 @@ class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
     """Constant that identifies the kind of object."""
     id: str
     """Identifier of the call, which its result repeats as `toolUseId`."""
-    input: dict[str, Any]
-    """Arguments for the tool, by name."""
     name: str
     """Tool to run, by its name."""
+    input: dict[str, Any]
+    """Arguments for the tool, by name."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Additional data about the call, which the client should keep in later requests to help caching."""
 
@@ -1428,20 +1428,20 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    items: UntitledMultiSelectEnumSchemaItems
-    """Schema of the values to choose from."""
     type: Literal["array"] = constant("array")
     """JSON Schema type of the field, always `array`."""
-    default: list[str] | UnsetType = UNSET
-    """Initially chosen values."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
-    """Largest number of choices allowed."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    """Smallest number of choices allowed."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    """Smallest number of choices allowed."""
+    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    """Largest number of choices allowed."""
+    items: UntitledMultiSelectEnumSchemaItems
+    """Schema of the values to choose from."""
+    default: list[str] | UnsetType = UNSET
+    """Initially chosen values."""
 
 
 class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
@@ -1450,10 +1450,10 @@ class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of a choice, always `string`."""
+    enum: list[str]
+    """Allowed values."""
 
 
 class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -1462,16 +1462,16 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
     """
 
-    enum: list[str]
-    """Allowed values."""
     type: Literal["string"] = constant("string")
     """JSON Schema type of the field, always `string`."""
-    default: str | UnsetType = UNSET
-    """Initial value of the field."""
-    description: str | UnsetType = UNSET
-    """Purpose of the field, shown with it."""
     title: str | UnsetType = UNSET
     """Label of the field in the form."""
+    description: str | UnsetType = UNSET
+    """Purpose of the field, shown with it."""
+    enum: list[str]
+    """Allowed values."""
+    default: str | UnsetType = UNSET
+    """Initial value of the field."""
 
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import typedmcp
 from tests.examples.running import EXAMPLES, output, run, serving
 from tests.redis_server import redis_server
 from typedmcp import text_of
-from typedmcp.revisions.features import SUPPORTED
+from typedmcp.revisions.features import DIALECT, SUPPORTED
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def test_every_example_has_a_docstring(path: Any) -> None:
 def test_one_file_starts_itself_as_the_server() -> None:
     assert output("one_file.py") == [
         "tools: add divide",
-        "revision: 2026-07-28",
+        f"revision: {DIALECT}",
         "2 + 3 = 5",
         "1 / 0 fails: True cannot divide by zero",
         "two + 3 fails: True a: expected int, got str",
@@ -226,7 +226,7 @@ def test_several_workers_share_changes() -> None:
     with redis_server() as redis:
         call, change = output("several_workers.py", MCP_REDIS=redis.url)
     assert re.fullmatch(r"calling http://\S+/mcp on 2025-11-25: announced by worker \d+", call)
-    assert re.fullmatch(r"listening to http://\S+/mcp on 2026-07-28: board://news has changed", change)
+    assert re.fullmatch(rf"listening to http://\S+/mcp on {DIALECT}: board://news has changed", change)
 
 
 def test_the_workers_example_says_how_to_set_redis() -> None:

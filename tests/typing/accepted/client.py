@@ -6,7 +6,7 @@ from typing import Any, assert_type
 import typedmcp
 from mcpspec.v2025_06_18 import methods as older_methods
 from mcpspec.v2025_06_18 import structs as older
-from mcpspec.v2026_07_28 import methods, structs
+from typedmcp.dialect import methods, structs
 
 
 async def typed(client: typedmcp.Client, params: structs.CallToolRequestParams) -> None:

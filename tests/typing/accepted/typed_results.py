@@ -8,7 +8,7 @@ import msgspec
 import pydantic
 
 import typedmcp
-from mcpspec.v2026_07_28 import structs
+from typedmcp.dialect import structs
 
 
 @dataclass

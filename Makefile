@@ -11,11 +11,19 @@ PROJECT := $(VENV)/.project
 BENCH := $(VENV)-bench/.project
 DOCS := $(VENV)-docs/.dependencies
 
+LOWEST := $(VENV)-lowest
+# The option takes the lowest versions of direct requirements: those of editable projects, and not those of wheels.
+INSTALL_LOWEST = $(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e codegen --group test
+EXTRAS := cli,http,jsonschema,pydantic,redis,uvloop
+
+RUNTIME_TESTS := tests/jsonschema tests/server/store tests/client/test_client.py \
+	tests/client/test_output_validation.py tests/client/http tests/cli/test_calls.py tests/cli/test_help.py
+
 # Fail unless the variables that a target requires are set.
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test test-all check complete bump diff schema-check dist-check import-budget figures interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-lowest test-all check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +34,13 @@ generate: $(DEPS) ## Compile schema/ into generated/mcpspec, and leave a ready .
 
 test: $(PROJECT) ## Run all tests that are not marked `long`: two to three minutes on two cores (ARGS="…" goes to pytest)
 	$(RUN) -m pytest -n auto -m "not long" $(ARGS)
+
+test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the lowest versions of their dependencies
+	@$(UV) venv --quiet --clear --python $(RUN) $(LOWEST)
+	@$(INSTALL_LOWEST) -e 'generated[pydantic]'
+	$(LOWEST)/bin/python -m pytest -n auto -m "not long" tests/generated $(ARGS)
+	@$(INSTALL_LOWEST) -e generated -e '.[$(EXTRAS)]'
+	$(LOWEST)/bin/python -m pytest -n auto -m "not long" $(RUNTIME_TESTS) $(ARGS)
 
 test-all: test ## Run `make test`, then the long tests: fuzzing, load, type checkers, other implementations
 	$(RUN) -m pytest -n auto -m long $(ARGS)
@@ -55,8 +70,10 @@ schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose
 	@$(call needs,FROM)
 	$(RUN) -m mcpspec_codegen schema-check $(FROM)
 
-dist-check: $(PROJECT) ## Build wheel and sdist, and test the wheel in an empty environment
-	$(RUN) tools/dist_check.py $(UV)
+dist: complete dist-check ## Build the three distributions for a release, which needs `make complete`
+
+dist-check: $(PROJECT) ## Build wheels and sdists into dist/, and try each with the lowest and the newest dependencies
+	$(RUN) -m tools.dist $(UV)
 
 import-budget: $(PROJECT) ## Measure imports and the start of a server; fails over budget
 	$(RUN) -m tools.import_budget

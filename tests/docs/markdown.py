@@ -11,7 +11,16 @@ from tests.paths import ROOT
 
 __all__ = ["PAGES", "Block", "anchors", "blocks", "links", "name_of", "prose", "tables"]
 
-_APART = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md", "schema/README.md")
+_APART = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "codegen/README.md",
+    "examples/README.md",
+    "generated/README.md",
+    "schema/README.md",
+)
 
 PAGES: list[Path] = [*(ROOT / name for name in _APART), *sorted((ROOT / "docs").rglob("*.md"))]
 

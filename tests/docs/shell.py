@@ -19,7 +19,12 @@ _TO_FILL_IN = re.compile(r"<[^<>]*>|\$\(.*?\)\s*$")
 _MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 _TARGETS = set(" ".join(re.findall(r"^([a-z][a-z -]+):", _MAKEFILE, re.MULTILINE)).split())
 EXTRAS: list[str] = [*tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]]
-"""The extras of the project."""
+"""The extras of the runtime."""
+_EXTRAS_OF: dict[str, list[str]] = {
+    "typedmcp": EXTRAS, ".": EXTRAS, "mcpspec": ["pydantic"], "./generated": ["pydantic"],
+    "mcpspec-codegen": [], "./codegen": [],
+}  # fmt: skip
+"""The projects, and their folders → their extras."""
 
 
 def errors_in(code: str) -> Iterator[str]:
@@ -58,11 +63,12 @@ def _pip(words: list[str]) -> Iterator[str]:
     if action != "install":
         yield "expected `pip install`"
     for word in what:
-        found = re.fullmatch(r"(typedmcp|\.)(\[(?P<extras>[\w,]+)\])?", word)
-        if found is None:
-            yield f"{word} is not this project"
-        for extra in (found["extras"] or "").split(",") if found and found["extras"] else []:
-            if extra not in EXTRAS:
+        found = re.fullmatch(r"(?P<project>[\w./-]+)(\[(?P<extras>[\w,]+)\])?", word)
+        if found is None or found["project"] not in _EXTRAS_OF:
+            yield f"{word} is not one of our projects"
+            continue
+        for extra in found["extras"].split(",") if found["extras"] else []:
+            if extra not in _EXTRAS_OF[found["project"]]:
                 yield f"unknown extra {extra}"
 
 
@@ -98,6 +104,15 @@ def _options_of(name: str) -> set[str]:
     return {"--help", *re.findall(r"--[a-z][a-z-]*", done.stdout)}
 
 
+def _codegen(words: list[str]) -> Iterator[str]:
+    command = [sys.executable, "-m", "mcpspec_codegen", words[0], "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        yield f"unknown command {words[0]}"
+    known = re.findall(r"--[a-z][a-z-]*", done.stdout)
+    yield from (f"unknown option {word}" for word in words[1:] if word.startswith("--") and word not in known)
+
+
 def _python(words: list[str]) -> Iterator[str]:
     if words[:2] == ["-m", "typedmcp"]:
         yield from _typedmcp(words[2:])
@@ -113,5 +128,6 @@ def _assigns(words: list[str]) -> Iterator[str]:
 
 
 _CHECKS: dict[str, Callable[[list[str]], Iterator[str]]] = {
-    "export": _assigns, "make": _make, "pip": _pip, "python": _python, "typedmcp": _typedmcp, "uvicorn": _uvicorn,
+    "export": _assigns, "make": _make, "mcpspec-codegen": _codegen, "pip": _pip,
+    "python": _python, "typedmcp": _typedmcp, "uvicorn": _uvicorn,
 }  # fmt: skip

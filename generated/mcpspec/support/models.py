@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 from typing import Annotated as TypingAnnotated
 
 from pydantic import VERSION, BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -99,16 +99,18 @@ class Model(_Base):
     Construct it with attribute names; validation expects names on the wire.
     """
 
-    # Without an annotation, as above.
-    model_config = ConfigDict(
-        extra="allow",
-        strict=True,
-        defer_build=True,
-        serialize_by_alias=True,
-        protected_namespaces=(),
-        allow_inf_nan=False,
-        ser_json_inf_nan="constants",
-    )
+    if TYPE_CHECKING:
+        model_config: ClassVar[ConfigDict]
+    else:  # without an annotation, as above
+        model_config = ConfigDict(
+            extra="allow",
+            strict=True,
+            defer_build=True,
+            serialize_by_alias=True,
+            protected_namespaces=(),
+            allow_inf_nan=False,
+            ser_json_inf_nan="constants",
+        )
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Yield the members that are present."""
@@ -118,7 +120,10 @@ class Model(_Base):
 class ClosedModel(Model):
     """Base of objects that reject undeclared members."""
 
-    model_config = ConfigDict(extra="forbid")
+    if TYPE_CHECKING:
+        model_config: ClassVar[ConfigDict]
+    else:
+        model_config = ConfigDict(extra="forbid")
 
 
 class _Untagged:

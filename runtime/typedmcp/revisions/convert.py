@@ -212,7 +212,10 @@ class StructMember:
     __slots__ = ("constant", "hint", "optional", "wire")
 
     def __init__(self, wire: str, hint: Any, *, optional: bool, constant: bool) -> None:
-        self.wire, self.hint, self.optional, self.constant = wire, hint, optional, constant
+        self.wire: str = wire
+        self.hint: Any = hint
+        self.optional: bool = optional
+        self.constant: bool = constant
 
 
 def members_of(kind: type[msgspec.Struct]) -> dict[str, StructMember]:

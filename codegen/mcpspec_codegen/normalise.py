@@ -58,9 +58,9 @@ def normalise(
     defs = reference_single_members(defs)
     defs = inherit_envelope(defs)
     defs = hoist_objects(defs, file)
-    mark_kinds(defs)
-    mark_unions(defs, file)
-    mark_members(defs, file)
+    defs = mark_kinds(defs)
+    defs = mark_unions(defs, file)
+    defs = mark_members(defs, file)
     check_names(defs, file)
     return {"$defs": defs}
 
@@ -203,22 +203,25 @@ def check_constants(defs: dict[str, Schema], file: str) -> None:
 _CONSTANT_TYPES = {str: "string", int: "integer", type(None): "null"}
 
 
-def mark_kinds(defs: dict[str, Schema]) -> None:
-    """Mark each definition as record, open object or alias."""
+def mark_kinds(defs: dict[str, Schema]) -> dict[str, Schema]:
+    """Return the definitions marked as records, open objects or aliases."""
     meta = {
         ref_name(node["properties"][_META]["$ref"])
         for node in defs.values()
         if "$ref" in node.get("properties", {}).get(_META, {})
     }
-    for name, node in defs.items():
-        extra = node.setdefault("x", {})
-        if node.get("additionalProperties") is False:
-            extra.update(kind="record", closed=True)
-        elif "properties" in node:
-            is_open = "additionalProperties" in node or name in meta or _describes_schema(node)
-            extra["kind"] = "open" if is_open else "record"
-        else:
-            extra["kind"] = "alias"
+    return {
+        name: {**node, "x": {**node.get("x", {}), **_kind(node, is_meta=name in meta)}} for name, node in defs.items()
+    }
+
+
+def _kind(node: Schema, *, is_meta: bool) -> Schema:
+    if node.get("additionalProperties") is False:
+        return {"kind": "record", "closed": True}
+    if "properties" not in node:
+        return {"kind": "alias"}
+    is_open = "additionalProperties" in node or is_meta or _describes_schema(node)
+    return {"kind": "open" if is_open else "record"}
 
 
 def _describes_schema(node: Schema) -> bool:
@@ -231,24 +234,26 @@ _UNWRITABLE = re.compile(r'[\x00-\x1f"\\]')
 """Characters that msgspec does not allow in the name of a member."""
 
 
-def mark_members(defs: dict[str, Schema], file: str) -> None:
-    """Name the attributes of every object, and collect its constants."""
-    for name, node in defs.items():
-        extra = node["x"]
-        if extra["kind"] not in ("record", "open"):
-            continue
-        properties = node.setdefault("properties", {})
-        in_dict = extra["kind"] == "open"
-        extra["names"] = {key: names.name_attribute(key, in_dict=in_dict) for key in properties}
-        by_name: dict[str, str] = {}
-        for key, attribute in extra["names"].items():
-            if not attribute.isidentifier() or attribute in by_name or _UNWRITABLE.search(key):
-                other = by_name.get(attribute)
-                reason = (
-                    f"`{other}` and `{key}` would both be named `{attribute}`"
-                    if other
-                    else f"`{key}` has no Python name"
-                )
-                raise SchemaError(file, f"/$defs/{name}/properties", reason)
-            by_name[attribute] = key
-        extra["constants"] = {key: copy.copy(child["const"]) for key, child in properties.items() if "const" in child}
+def mark_members(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
+    """Return the definitions with the attributes and the constants of every object."""
+    return {
+        name: _with_members(node, name, file) if node["x"]["kind"] in ("record", "open") else node
+        for name, node in defs.items()
+    }
+
+
+def _with_members(node: Schema, name: str, file: str) -> Schema:
+    properties = node.get("properties", {})
+    in_dict = node["x"]["kind"] == "open"
+    attributes = {key: names.name_attribute(key, in_dict=in_dict) for key in properties}
+    by_name: dict[str, str] = {}
+    for key, attribute in attributes.items():
+        if not attribute.isidentifier() or attribute in by_name or _UNWRITABLE.search(key):
+            other = by_name.get(attribute)
+            reason = (
+                f"`{other}` and `{key}` would both be named `{attribute}`" if other else f"`{key}` has no Python name"
+            )
+            raise SchemaError(file, f"/$defs/{name}/properties", reason)
+        by_name[attribute] = key
+    constants = {key: copy.copy(child["const"]) for key, child in properties.items() if "const" in child}
+    return {**node, "properties": properties, "x": {**node["x"], "names": attributes, "constants": constants}}

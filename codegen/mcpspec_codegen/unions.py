@@ -19,8 +19,12 @@ __all__ = ["list_members", "mark_unions"]
 _STRING, _LIST, _OBJECT, _CUSTOM, _ANY = "string", "list", "object", "custom", "any"
 
 
-def mark_unions(defs: dict[str, Schema], file: str) -> None:
-    """Choose tags, mark the unions without one, and give the inline ones of these a definition."""
+def mark_unions(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
+    """Return the definitions with tags, and with the unions without one marked; inline ones get a definition.
+
+    The functions below change these copies, since each choice depends on those before it.
+    """
+    defs = {name: {**node, "x": {**node["x"]}} for name, node in defs.items()}
     _choose_tags(defs)
     for name in list(defs):
         if "anyOf" in defs[name] and not _is_native(defs[name], defs):
@@ -34,6 +38,7 @@ def mark_unions(defs: dict[str, Schema], file: str) -> None:
     for node in defs.values():
         if "anyOf" in node and node["x"]["kind"] == "alias" and (tag := _common_tag(node, defs)):
             node["discriminator"] = {"propertyName": tag}
+    return defs
 
 
 def list_members(node: Schema, defs: dict[str, Schema]) -> list[Schema]:

@@ -85,6 +85,8 @@ def small_folder(folder: Path, content: Schema | bytes) -> Path:
     pin(folder, NEWEST, content)
     entries = [entry for entry in read_json(folder / "errata.json") if entry["definition"] == "JSONValue"]
     write_json(folder / "errata.json", entries)
+    supplement = read_json(folder / "supplement.json")  # its defaults are of definitions that a small schema lacks
+    write_json(folder / "supplement.json", {**supplement, "constructor_defaults": {}})
     return folder
 
 

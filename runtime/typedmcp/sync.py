@@ -330,6 +330,7 @@ class SyncClient:
 
     # In an installed package, type checkers infer the types of attributes only if they are `Final`.
 
+    notify: Final = _blocking(Client.notify)
     list_tools: Final = _blocking(Client.list_tools)
     list_resources: Final = _blocking(Client.list_resources)
     list_resource_templates: Final = _blocking(Client.list_resource_templates)

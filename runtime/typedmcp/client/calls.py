@@ -18,7 +18,14 @@ from typedmcp.client.connection import ConnectionManager
 from typedmcp.client.negotiation import supported_versions
 from typedmcp.client.options import CallOptions, check_call_options
 from typedmcp.client.output_validation import OutputValidator
-from typedmcp.client.request_encoder import META_PLACEHOLDER, is_mapping, revision_of, to_dialect_params
+from typedmcp.client.request_encoder import (
+    META_PLACEHOLDER,
+    is_mapping,
+    is_of_mcpspec,
+    revision_of,
+    to_dialect_params,
+    types_of,
+)
 from typedmcp.client.result_decoder import ResultProblem, result_decoder
 from typedmcp.client.session import ClientSession, SessionLostError
 from typedmcp.errors import (
@@ -84,6 +91,8 @@ class CallRunner:
         if record.sender == "server" or record.kind == "notification":
             raise UsageError(f"{record.name} is not a request of clients")
         session = await self._connection.connect()
+        if not is_of_mcpspec(record):
+            return await self._call_own(session, record, params, options)
         revision, negotiated = revision_of(record), self._connection.server.revision
         if revision == DIALECT:
             dialect_params = to_dialect_params(record.name, {} if params is None else params)
@@ -96,6 +105,24 @@ class CallRunner:
             return decode(bytes(raw), record.result)
         except DecodeError as error:
             raise _to_protocol_error(error).attach_call(record.name, id) from error
+
+    async def _call_own(
+        self, session: ClientSession, record: Method[Any, Any], params: Any, options: CallOptions
+    ) -> Any:
+        """Call a method of a package that extends the protocol, with the types of that package."""
+        plain = self._connection.encoder.own_params(record, params, options.get("meta"))
+        raw, id = await self.exchange(session, record.name, plain, options)
+        try:
+            return types_of(record).decode(bytes(raw), record.result)
+        except DecodeError as error:
+            raise _to_protocol_error(error).attach_call(record.name, id) from error
+
+    async def notify(self, record: Method[Any, Any], params: Any) -> None:
+        """Send a notification of a package that extends the protocol."""
+        if record.kind != "notification" or record.sender == "server" or is_of_mcpspec(record):
+            raise UsageError(f"{record.name} is not a notification of a package that extends the protocol")
+        session = await self._connection.connect()
+        session.notify(record.name, self._connection.encoder.own_params(record, params, None))
 
     async def call_plain(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Any:
         """Call a method that the protocol does not have, with plain JSON as parameters and result."""

@@ -161,12 +161,20 @@ class Client:
         """Call a method by its record, such as `methods.TOOLS_CALL`, and return a result of the record's type.
 
         A record of the dialect works with every server. A record of another revision works with servers that speak
-        that revision: parameters and result are exactly that revision's. A name instead of a record calls a method
-        that the protocol does not have, with plain JSON as parameters and result.
+        that revision: parameters and result are exactly that revision's. A record of another package, which
+        `mcpspec-codegen compile` has made, works with servers that have the method; the client writes `_meta`. A name
+        instead of a record calls a method that the protocol does not have, with plain JSON as parameters and result.
         """
         if isinstance(method, str):
             return await self._calls.call_plain(method, params, options)
         return await self._calls.call_record(cast("Method[Any, Any]", method), params, options)
+
+    async def notify(self, method: Method[P, None], params: P | Mapping[str, Any] | None = None) -> None:
+        """Send a notification by its record, which is one of a package that extends the protocol.
+
+        The client writes `_meta`. Raises `UsageError` for notifications of the protocol, which the client sends itself.
+        """
+        await self._calls.notify(cast("Method[Any, Any]", method), params)
 
     @overload
     async def call_tool(

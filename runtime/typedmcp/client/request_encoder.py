@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
+from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -13,6 +15,7 @@ from mcpspec.support.methods import Method
 from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import UsageError
+from typedmcp.protocol.backends import models
 from typedmcp.revisions.convert import with_meta
 from typedmcp.revisions.features import DIALECT, methods_of
 from typedmcp.revisions.rules import downgrader
@@ -20,7 +23,15 @@ from typedmcp.revisions.rules import downgrader
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["META_PLACEHOLDER", "RequestEncoder", "is_mapping", "revision_of", "to_dialect_params"]
+__all__ = [
+    "META_PLACEHOLDER",
+    "RequestEncoder",
+    "is_mapping",
+    "is_of_mcpspec",
+    "revision_of",
+    "to_dialect_params",
+    "types_of",
+]
 
 D = dialect.structs
 
@@ -62,6 +73,21 @@ class RequestEncoder:
         meta = {**(self._client_meta or {}), **(members or {})}
         return {**own, "_meta": {**meta, **own.get("_meta", {})}} if meta else own
 
+    def own_params(self, record: Method[Any, Any], params: Any, members: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the parameters of a method of a package that extends the protocol, as plain JSON.
+
+        The client writes `_meta`. Raises `DecodeError` for parameters that do not fit.
+        """
+        types = types_of(record)
+        plain = dict(params or {}) if params is None or is_mapping(params) else types.to_builtins(params)
+        own = {key: value for key, value in plain.pop("_meta", {}).items() if key not in _PLAIN_PLACEHOLDER}
+        meta = {**own, **(self._client_meta or {}), **(members or {})}
+        if record.params is not NoneType:
+            declared: Any = getattr(record.params, "model_fields", None) or dir(record.params)
+            required = {"_meta": {**_PLAIN_PLACEHOLDER, **meta}} if "meta" in declared else {}
+            types.from_builtins({**plain, **required}, record.params)
+        return {**plain, "_meta": meta} if meta else plain
+
     def exact_params(self, record: Method[Any, Any], params: Any, members: Mapping[str, Any] | None) -> Any:
         """Return parameters that are given in the server's revision. Raises `DecodeError` for an invalid mapping."""
         if params is None or is_mapping(params):
@@ -74,6 +100,20 @@ class RequestEncoder:
         meta = {**(self._client_meta or {}), **(members or {})}
         built = to_builtins(params)
         return {**built, "_meta": {**built.get("_meta", {}), **meta}} if meta else built
+
+
+def is_of_mcpspec(record: Method[Any, Any]) -> bool:
+    """Return whether a method record is one of the protocol, and not of a package that extends it."""
+    package, revision, _ = f"{record.message.__module__}..".split(".", 2)
+    if package != "mcpspec" or revision == "ext":
+        return False
+    name = "methods" if issubclass(record.message, msgspec.Struct) else "models_methods"
+    return import_module(f"mcpspec.{revision}.{name}").METHODS.get(record.name) is record
+
+
+def types_of(record: Method[Any, Any]) -> Any:
+    """Return the functions that decode and encode the types of a record: those of msgspec or of Pydantic."""
+    return D if issubclass(record.message, msgspec.Struct) else models()
 
 
 def is_mapping(value: object) -> TypeIs[Mapping[str, Any]]:

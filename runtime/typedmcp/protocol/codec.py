@@ -7,11 +7,11 @@ are first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from types import NoneType
-from typing import Any, Literal, TypeAlias, Union, get_type_hints
+from typing import Any, Literal, Protocol, TypeAlias, Union, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -32,6 +32,7 @@ __all__ = [
     "Backend",
     "Codec",
     "MethodCodec",
+    "MethodTable",
     "Notification",
     "Response",
     "codec_for",
@@ -47,10 +48,23 @@ Backend: TypeAlias = Literal["msgspec", "pydantic"]
 D = dialect.structs
 
 
+class MethodTable(Protocol):
+    """The tables of a `methods` module: of a revision, or of a package that `mcpspec-codegen compile` has made."""
+
+    @property
+    def METHODS(self) -> Mapping[str, Method[Any, Any]]: ...  # noqa: N802
+    @property
+    def CLIENT_REQUESTS(self) -> Mapping[str, Method[Any, Any]]: ...  # noqa: N802
+    @property
+    def CLIENT_NOTIFICATIONS(self) -> Mapping[str, Method[Any, Any]]: ...  # noqa: N802
+    @property
+    def PROTOCOL_VERSION(self) -> str: ...  # noqa: N802
+
+
 class MethodCodec:
     """The codec of one method: it upgrades parameters to the dialect, and downgrades results to the revision."""
 
-    def __init__(self, method: Method[Any, Any], revision: str) -> None:
+    def __init__(self, method: Method[Any, Any], revision: str, table: MethodTable) -> None:
         self.method: str = method.name
         self.header: bytes = method.name.encode()
         """The method as the header `Mcp-Method` spells it."""
@@ -58,9 +72,10 @@ class MethodCodec:
         self.is_request: bool = method.kind == "request"
         self.name_param: str | None = NAME_PARAMS.get(method.name)
         """The parameter that the header `Mcp-Name` repeats, if there is one."""
-        self.accepts_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in _results(method))
+        self.accepts_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in _results(method, table))
         self._record = method
         self._revision = revision
+        self._table = table
         self.downgrades: dict[type, Converter | None] = {}
         """The converters of results by their class, compiled so far. None stands for no conversion."""
 
@@ -88,7 +103,7 @@ class MethodCodec:
 
     def _expected(self, kind: type) -> type:
         """Return the result type of the method that a class is, or derives from."""
-        known = _results(self._record)
+        known = _results(self._record, self._table)
         found = next((result for result in known if issubclass(kind, result)), None)
         if found is None and known:
             names = " or ".join(result.__name__ for result in known)
@@ -96,9 +111,8 @@ class MethodCodec:
         return kind if found is None else found
 
 
-def _results(method: Method[Any, Any]) -> list[type]:
-    """Return the dialect's result types of a method, in the same backend; none if the dialect lacks the method."""
-    table = models_methods() if method.message.__module__.endswith(".models") else dialect.methods
+def _results(method: Method[Any, Any], table: MethodTable) -> list[type]:
+    """Return the handlers' result types of a method; none if their table lacks the method."""
     known = table.CLIENT_REQUESTS.get(method.name)
     return [] if known is None else spread_union(known.result)
 
@@ -145,25 +159,43 @@ class Codec:
 
 
 @cache
-def codec_for(revision: str, backend: Backend = "msgspec") -> Codec:
-    """Return the codec for the messages of clients that speak a revision."""
-    if backend == "msgspec":
-        records = _records(methods_of(revision))
+def codec_for(revision: str, backend: Backend = "msgspec", extended: MethodTable | None = None) -> Codec:
+    """Return the codec for the messages of clients that speak a revision.
+
+    `extended` is the table of a handler whose types extend the dialect: by default the dialect's own table.
+    """
+    is_msgspec = backend == "msgspec"
+    table: MethodTable = extended or (dialect.methods if is_msgspec else models_methods())
+    exact = methods_of(revision) if is_msgspec else _models_methods_of(revision)
+    records = _records(exact) if extended is None else _extend(exact, extended, revision)
+    if is_msgspec:
         return Codec(
-            records,
-            {_message_type(record, _params_type(record)): _StructMethodCodec(record, revision) for record in records},
+            records, {_message_type(r, _params_type(r)): _StructMethodCodec(r, revision, table) for r in records}
         )
-    records = _records(import_module(f"mcpspec.v{revision.replace('-', '_')}.models_methods"))
-    return _ModelCodec(records, {_message_type(record, Raw): _ModelMethodCodec(record, revision) for record in records})
+    return _ModelCodec(records, {_message_type(r, Raw): _ModelMethodCodec(r, revision, table) for r in records})
 
 
-def _records(module: Any) -> list[Method[Any, Any]]:
+def _models_methods_of(revision: str) -> Any:
+    return import_module(f"mcpspec.v{revision.replace('-', '_')}.models_methods")
+
+
+def _records(module: MethodTable) -> list[Method[Any, Any]]:
     return [*module.CLIENT_REQUESTS.values(), *module.CLIENT_NOTIFICATIONS.values()]
+
+
+def _extend(exact: MethodTable, extended: MethodTable, revision: str) -> list[Method[Any, Any]]:
+    """Return the methods of a revision, and those that only the handlers' table has."""
+    own = _records(extended)
+    if revision == DIALECT:
+        return own
+    return [*_records(exact), *(record for record in own if record.name not in dialect.methods.METHODS)]
 
 
 def _message_type(method: Method[Any, Any], params: Any) -> type[msgspec.Struct]:
     """Return the type of a method's messages: the JSON-RPC envelope, with the method as its tag."""
     needs = method.params_required
+    if method.params is NoneType:  # clients may send `_meta` all the same
+        params = dict[str, Any]
     fields: list[Any] = [
         ("jsonrpc", Literal["2.0"]),
         ("params", params if needs else params | UnsetType, msgspec.NODEFAULT if needs else UNSET),
@@ -199,7 +231,7 @@ def _is_struct(kind: Any) -> bool:
 
 class _StructMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
-        known = dialect.methods.METHODS.get(self.method)
+        known = self._table.METHODS.get(self.method)
         target: Any = None if known is None or known.params is NoneType else known.params
         source = _params_type(self._record)
         if target is None:
@@ -227,7 +259,7 @@ class _StructMethodCodec(MethodCodec):
     def _compile_downgrade(self, kind: type) -> Converter | None:
         expected = self._expected(kind)
         exact = getattr(structs_of(self._revision), expected.__name__, None)
-        if self._revision == DIALECT or exact is None or not _results(self._record):
+        if self._revision == DIALECT or exact is None or not _results(self._record, self._table):
             return None
         return downgrader(self._revision).between(expected, exact)
 
@@ -274,25 +306,29 @@ class _ModelCodec(Codec):
 class _ModelMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
         exact = self._record.params
-        known = models_methods().METHODS.get(self.method)
+        known = self._table.METHODS.get(self.method)
         decode, rebuild, dump = models().decode, models().from_builtins, models().to_builtins
         if known is None or known.params is NoneType:
             return lambda params, _meta: params if params is UNSET else decode(params.raw, exact)
         if self._revision == DIALECT:
             return lambda params, _meta: decode(b"{}" if params is UNSET else params.raw, exact)
 
+        # A method that only the handlers' table has is of no revision: legacy clients leave out its `_meta`.
+        is_own = exact is known.params
+        read: Callable[[bytes], Any] = msgspec.json.decode if is_own else lambda raw: dump(decode(raw, exact))
+
         def to_dialect(params: Any, meta: Any) -> Any:
-            plain: dict[str, Any] = {} if params is UNSET else dump(decode(params.raw, exact))
+            plain: dict[str, Any] = {} if params is UNSET else read(params.raw)
             return rebuild({**plain, "_meta": D.to_builtins(meta)}, known.params)
 
         return to_dialect
 
     def _compile_downgrade(self, kind: type) -> Converter | None:
         expected = self._expected(kind)
-        if self._revision == DIALECT or not _results(self._record):
+        source = getattr(D, expected.__name__, None)
+        if self._revision == DIALECT or source is None or not _results(self._record, self._table):
             dump = models().to_builtins
             return lambda result, _lost: result if is_object(result) else dump(result)
-        source = getattr(D, expected.__name__)
         convert = downgrader(self._revision).between(source, getattr(structs_of(self._revision), expected.__name__))
         return lambda result, dropped: to_struct(result) if convert is None else convert(to_struct(result), dropped)
 

@@ -20,6 +20,8 @@ def _drop(method: str) -> Converter:
 @cache
 def _converter(method: str, revision: str) -> Converter | None:
     target: Any = methods_of(revision).METHODS.get(method)
+    if method not in dialect.methods.METHODS:  # of a package that extends the protocol
+        return None
     if target is None:
         return _drop(method)
     return downgrader(revision).between(dialect.methods.METHODS[method].params, target.params)

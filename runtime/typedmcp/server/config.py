@@ -13,12 +13,12 @@ from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
-from typedmcp.protocol.codec import Backend
+from typedmcp.protocol.codec import Backend, MethodTable
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import SERVER_INFO
 from typedmcp.protocol.option_checks import check_limits, check_list, check_seconds
 from typedmcp.revisions.convert import with_meta
-from typedmcp.revisions.features import SUPPORTED, is_modern
+from typedmcp.revisions.features import DIALECT, SUPPORTED, is_modern
 from typedmcp.server.changes import Changes
 from typedmcp.server.handlers import capabilities_of, functions_of
 from typedmcp.server.lifespan import Lifespan, LifespanManager, Lifespans
@@ -47,6 +47,9 @@ class ServerOptions(TypedDict, total=False):
     and left after the last one. Handlers get the value that it yields as `ctx.lifespan`."""
     revisions: Sequence[str]
     """The protocol revisions to speak; by default all that are supported."""
+    methods: MethodTable
+    """The `methods` module of a package that `mcpspec-codegen compile` has made, whose types the handler uses. With the
+    codec "pydantic" it is `models_methods`. By default the handler has the methods of the dialect."""
     codec: Backend
     """The library whose types the handler takes and returns: "msgspec" (the default) or "pydantic"."""
     capabilities: D.ServerCapabilities | None
@@ -90,7 +93,7 @@ class ServerConfig:
         _check_options(handler, options)
         defaults = _defaults_of(handler, codec)
         self.handler = handler
-        self.functions: dict[str, Callable[..., Any]] = functions_of(handler)
+        self.functions: dict[str, Callable[..., Any]] = functions_of(handler, options.get("methods", dialect.methods))
         self.info: D.Implementation = _server_info(handler, defaults, options)
         instructions = options.get("instructions")
         self.instructions: str | None = defaults.get("instructions") if instructions is None else instructions
@@ -102,6 +105,7 @@ class ServerConfig:
         self.modern_revisions: list[str] = [revision for revision in self.revisions if is_modern(revision)]
         self.legacy_revisions: list[str] = [revision for revision in self.revisions if not is_modern(revision)]
         self.codec: Backend = codec
+        self.methods: MethodTable | None = options.get("methods")
         self.capabilities: D.ServerCapabilities = (
             options.get("capabilities") or defaults.get("capabilities") or capabilities_of(self.functions)
         )
@@ -130,7 +134,7 @@ class ServerConfig:
             return copy(result, self.encoded_result_meta if own is UNSET else {**self.result_meta, **own})
         if is_object(result):
             return {"resultType": "complete", **result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
-        if not isinstance(result, msgspec.Struct):
+        if not isinstance(result, msgspec.Struct) or "meta" not in result.__struct_fields__:
             return result
         self.meta_copiers[kind] = with_meta(kind)
         return self.with_server_info(result)
@@ -152,6 +156,8 @@ def _check_options(handler: object, options: ServerOptions) -> None:
         raise UsageError(f"revisions is empty: name at least one of {supported}")
     if codec not in ("msgspec", "pydantic"):
         raise UsageError(f"codec must be 'msgspec' or 'pydantic', not {codec!r}")
+    if "methods" in options:
+        _check_methods(options["methods"], codec)
     check_seconds("grace", grace)
     if grace < 0:
         raise UsageError(f"grace must be at least 0 seconds, not {grace:g}")
@@ -159,6 +165,15 @@ def _check_options(handler: object, options: ServerOptions) -> None:
     _check_signer(options.get("state_signer"))
     if isinstance(handler, type):
         raise UsageError(f"{handler.__name__} is a class; pass an instance: {handler.__name__}()")
+
+
+def _check_methods(methods: MethodTable, codec: Backend) -> None:
+    version = getattr(methods, "PROTOCOL_VERSION", None)
+    if version != DIALECT:
+        raise UsageError(f"methods must be the methods module of a package that extends {DIALECT}, not {version!r}")
+    is_struct = all(issubclass(record.message, msgspec.Struct) for record in methods.METHODS.values())
+    if is_struct != (codec == "msgspec"):
+        raise UsageError(f"methods must be `{'methods' if codec == 'msgspec' else 'models_methods'}` for this codec")
 
 
 def _check_signer(signer: object) -> None:

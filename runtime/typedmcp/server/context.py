@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, overl
 
 import msgspec
 
+from mcpspec.support.methods import Method
 from typedmcp import dialect
 from typedmcp.errors import ResourceNotFoundError
+from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.codec import MethodCodec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
@@ -27,6 +29,7 @@ __all__ = ["Attempt", "Context", "ContextBackend", "InputRequest", "ResponseSink
 
 D = dialect.structs
 T = TypeVar("T")
+P = TypeVar("P")
 
 InputRequest: TypeAlias = "D.ElicitRequest | D.CreateMessageRequest | D.ListRootsRequest"
 """A request for input from the client, in the dialect."""
@@ -249,6 +252,11 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         if logger is not None:
             params.logger = logger
         return self._send(lambda: self._backend.notify(self, "notifications/message", params))
+
+    def notify(self, method: Method[P, None], params: P) -> Awaitable[None]:
+        """Send a notification by its record, which is one of a package that extends the protocol."""
+        plain: Any = params if isinstance(params, msgspec.Struct) else to_plain(params)
+        return self._send(lambda: self._backend.notify(self, method.name, plain))
 
     def report(self, text: str, error: BaseException | None = None) -> None:
         """Report a failure to the operator, through `on_diagnostic`. Nothing is sent to the client."""

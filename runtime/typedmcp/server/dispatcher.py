@@ -121,9 +121,14 @@ class Dispatcher:
 
     def use_revision(self, revision: str) -> None:
         """Expect requests of a revision. Others take the slow path, which then expects theirs."""
-        self._codec: Codec = codec_for(revision, self.config.codec)
+        self._codec: Codec = self.codec_for(revision)
         self._features: Features = FEATURES[revision]
         self._is_modern = self._features.is_modern
+
+    def codec_for(self, revision: str) -> Codec:
+        """Return the codec for clients that speak a revision."""
+        table: Any = self.config.methods  # a module, which mypy does not know to be hashable
+        return codec_for(revision, self.config.codec, table)
 
     # For subclasses
 
@@ -476,7 +481,7 @@ class Dispatcher:
             metadata = _anonymous_metadata()
         else:
             raise self.missing_metadata_error(frame, has_meta="_meta" in params)
-        codec = codec_for(metadata.revision, self.config.codec)
+        codec = self.codec_for(metadata.revision)
         return self._dispatch_typed(frame, codec, metadata, line or msgspec.json.encode(frame.value), sink)
 
     def _decode_metadata(self, meta: dict[str, Any]) -> RequestMetadata:
@@ -496,7 +501,7 @@ class Dispatcher:
 
     def has_method(self, frame: Frame, revisions: Iterable[str]) -> bool:
         """Return whether one of these revisions has the method of a message."""
-        return any(frame.method in codec_for(revision, self.config.codec).methods for revision in revisions)
+        return any(frame.method in self.codec_for(revision).methods for revision in revisions)
 
     def _dispatch_typed(
         self, frame: Frame, codec: Codec, metadata: RequestMetadata, line: bytes, sink: ResponseSink | None

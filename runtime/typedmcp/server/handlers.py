@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from typedmcp import dialect
 from typedmcp.errors import UsageError
+from typedmcp.protocol.codec import MethodTable
 
 __all__ = ["capabilities_of", "functions_of", "in_thread", "runs_in_thread"]
 
@@ -33,12 +34,12 @@ def runs_in_thread(function: Callable[..., Any]) -> bool:
     return bool(getattr(function, _IN_THREAD, False))
 
 
-def functions_of(handler: object) -> dict[str, Callable[[Any, Any], Any]]:
-    """Return the methods that a handler implements, by name.
+def functions_of(handler: object, table: MethodTable = dialect.methods) -> dict[str, Callable[[Any, Any], Any]]:
+    """Return the methods that a handler implements, by name: those of the dialect, or of a table that extends it.
 
     Raises `UsageError` for an object that implements no method.
     """
-    names = {method.handler for method in dialect.methods.METHODS.values() if method.sender != "server"}
+    names = {method.handler for method in table.METHODS.values() if method.sender != "server"}
     functions: dict[str, Callable[[Any, Any], Any]] = {}
     for name in sorted(names | {"fallback"}):
         function = getattr(handler, name, None)
@@ -51,8 +52,8 @@ def functions_of(handler: object) -> dict[str, Callable[[Any, Any], Any]]:
 
 def _is_stub(handler: object, name: str) -> bool:
     defined = inspect.getattr_static(type(handler), name, None)
-    module = getattr(defined, "__module__", "")
-    return module.startswith("mcpspec.") and module.endswith("handlers")
+    is_generated = getattr(defined, "__module__", "").endswith("handlers")
+    return is_generated and getattr(defined, "__qualname__", "") == f"ServerStub.{name}"
 
 
 _CAPABILITIES: Mapping[str, tuple[str, dict[str, bool]]] = {

@@ -381,7 +381,7 @@ class HttpSession(ClientSession):
 
     def notify(self, method: str, params: Any = UNSET) -> None:
         """Send a notification."""
-        self._post_in_background(_encode(Notification("2.0", method, params)), method)
+        self._post_in_background(_encode(Notification("2.0", method, params)), method, self._head(method, params))
 
     async def notify_in_order(self, method: str) -> None:
         """Send a notification, and wait until the server has accepted it."""
@@ -406,14 +406,14 @@ class HttpSession(ClientSession):
         if is_legacy and call.method != "initialize" and not self.has_ended:
             self.notify("notifications/cancelled", {"requestId": call.id, "reason": reason})
 
-    def _post_in_background(self, body: bytes, name: str) -> None:
+    def _post_in_background(self, body: bytes, name: str, head: bytes | None = None) -> None:
         if not self.has_ended:
-            self._start_task(self._post_and_report(body, name))
+            self._start_task(self._post_and_report(body, name, head))
 
-    async def _post_and_report(self, body: bytes, name: str) -> None:
+    async def _post_and_report(self, body: bytes, name: str, head: bytes | None = None) -> None:
         try:
             async with asyncio.timeout(_POST_TIMEOUT):
-                await self.endpoint.post(self._legacy_head, body)
+                await self.endpoint.post(head or self._legacy_head, body)
         except (Error, OSError) as error:
             self._report_failure(f"{name} did not reach the server: {error}", error)
 

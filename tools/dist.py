@@ -158,7 +158,7 @@ def check_versions() -> None:
 
 
 @dataclass(frozen=True)
-class Environment:
+class TrialEnvironment:
     """An environment with our archives of one kind, and their dependencies at one end of their ranges."""
 
     uv: str
@@ -236,7 +236,7 @@ def expand(distribution: Distribution, extras: list[str]) -> tuple[list[Distribu
 # Trials
 
 
-def try_types(environment: Environment) -> None:
+def try_types(environment: TrialEnvironment) -> None:
     environment.install(MCPSPEC, [])
     assert environment.installed().keys() == {"mcpspec", "msgspec"}, environment.installed()
     environment.run("decode_vectors.py", "structs", ROOT / "tests" / "vectors")
@@ -246,7 +246,7 @@ def try_types(environment: Environment) -> None:
         environment.verify_types("mcpspec")
 
 
-def try_compiler(environment: Environment) -> None:
+def try_compiler(environment: TrialEnvironment) -> None:
     """Compile the schemas that come with the compiler, and the one of its README with the commands that are there."""
     environment.install(CODEGEN, [])
     command = environment.python.with_name("mcpspec-codegen")
@@ -265,7 +265,7 @@ def try_compiler(environment: Environment) -> None:
     run(environment.python, "-W", "error", "-c", use, cwd=environment.folder)
 
 
-def try_runtime(environment: Environment) -> None:
+def try_runtime(environment: TrialEnvironment) -> None:
     environment.install(TYPEDMCP, [])
     assert environment.installed().keys() == {"mcpspec", "msgspec", "typedmcp"}, environment.installed()
     environment.run("call_tool.py", "stdio")
@@ -292,7 +292,7 @@ def main(uv: str) -> None:
         list(pool.map(lambda one: build(uv, one, scratch / "built"), DISTRIBUTIONS.values()))
         check_versions()
         trials = [
-            pool.submit(attempt, Environment(uv, scratch / f"{trial.__name__}-{end}-{kind}", end, kind), trial)
+            pool.submit(attempt, TrialEnvironment(uv, scratch / f"{trial.__name__}-{end}-{kind}", end, kind), trial)
             for trial in (try_types, try_compiler, try_runtime)
             for end in ("lowest", "newest")
             for kind in ("wheel", "sdist")
@@ -301,7 +301,7 @@ def main(uv: str) -> None:
             trial.result()
 
 
-def attempt(environment: Environment, trial: Callable[[Environment], None]) -> None:
+def attempt(environment: TrialEnvironment, trial: Callable[[TrialEnvironment], None]) -> None:
     environment.create()
     trial(environment)
 

@@ -14,7 +14,7 @@ __all__ = ["Inherited", "Interface", "find_inherited"]
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What a package imports from the package of the revision that it extends, and does not define itself."""
+    """The names that a package imports from the package of the revision that it extends."""
 
     package: str
     definitions: frozenset[str]

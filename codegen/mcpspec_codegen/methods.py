@@ -26,7 +26,7 @@ from mcpspec_codegen.messages import (
 from mcpspec_codegen.nodes import Schema, pointer_text, ref_name
 from mcpspec_codegen.unions import list_members
 
-__all__ = ["TABLES", "MethodDefinition", "Table", "check_constants", "read_error_codes", "read_methods"]
+__all__ = ["TABLES", "LookupTable", "MethodDefinition", "check_constants", "read_error_codes", "read_methods"]
 
 _INPUT = "input"
 _METHOD = re.compile(r"[\w./:$-]+")
@@ -165,7 +165,7 @@ def _check_handlers(found: dict[str, MethodDefinition], file: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LookupTable:
     """A lookup table of the methods of one kind that one side sends."""
 
     sender: str
@@ -174,11 +174,11 @@ class Table:
 
 
 TABLES = {
-    "CLIENT_REQUESTS": Table("client", "request", "Requests that the client may send"),
-    "SERVER_REQUESTS": Table("server", "request", "Requests that the server may send"),
-    "INPUT_REQUESTS": Table("server", _INPUT, "Requests that the server puts into a result, and never sends"),
-    "CLIENT_NOTIFICATIONS": Table("client", "notification", "Notifications that the client may send"),
-    "SERVER_NOTIFICATIONS": Table("server", "notification", "Notifications that the server may send"),
+    "CLIENT_REQUESTS": LookupTable("client", "request", "Requests that the client may send"),
+    "SERVER_REQUESTS": LookupTable("server", "request", "Requests that the server may send"),
+    "INPUT_REQUESTS": LookupTable("server", _INPUT, "Requests that the server puts into a result, and never sends"),
+    "CLIENT_NOTIFICATIONS": LookupTable("client", "notification", "Notifications that the client may send"),
+    "SERVER_NOTIFICATIONS": LookupTable("server", "notification", "Notifications that the server may send"),
 }
 
 

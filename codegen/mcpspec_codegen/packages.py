@@ -45,7 +45,7 @@ _TAKEN = sys.stdlib_module_names | {"mcpspec", "mcpspec_codegen", "msgspec", "py
 
 @dataclass(frozen=True, slots=True)
 class PackageOptions:
-    """What to compile, and to which package."""
+    """The schemas to compile, and the package to write."""
 
     schemas: Sequence[Path]
     package: str

@@ -68,7 +68,7 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
 
 
 class Gap(NamedTuple):
-    """Something that a person still has to write or to confirm for a version."""
+    """A word or fact of a version that a person still has to write or to confirm."""
 
     version: str
     text: str

@@ -16,7 +16,7 @@ __all__ = ["OfficialProse", "OwnProse", "Prose", "docstring"]
 
 
 class Prose(Protocol):
-    """What the classes of a package say about themselves."""
+    """The docstrings and links of the classes of a package."""
 
     def of_definition(self, name: str) -> str | None:
         """Return the description of a definition."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Kind", "Method", "Sender"]
 
 ParamsT = TypeVar("ParamsT")
-ResultT = TypeVar("ResultT")
+ResultT = TypeVar("ResultT", covariant=True)
 
 Sender: TypeAlias = Literal["client", "server", "both"]
 """The side that sends the message: the `client`, the `server`, or either of them (`both`)."""

@@ -365,7 +365,7 @@ def test_an_unknown_option_is_an_error_that_names_the_known_ones(add: str, optio
 INVALID_OPTIONS: dict[str, tuple[Callable[[Server], Any], str]] = {
     "an unknown hint": (
         lambda s: s.add_tool(add, annotations={"readOnlyhint": True}),
-        "tool 'add': annotations: unknown member 'readOnlyhint'; known: destructiveHint, ",
+        "tool 'add': annotations: unknown member 'readOnlyhint'; known: title, readOnlyHint, ",
     ),
     "an unknown annotation": (
         lambda s: s.resource("a://b", annotations={"prio": 1})(nothing),

@@ -44,7 +44,7 @@ async def request_to(served: Served, **headers: str | None) -> CompleteResponse:
     given = [(name.encode(), value.encode("latin-1")) for name, value in headers.items() if value is not None]
     replies = [await served.post(LISTING, [*given, *BASE], bare=True) for _ in range(2)]
     assert replies[0].status == replies[1].status
-    assert replies[0].body == replies[1].body
+    assert replies[0].json == replies[1].json
     return replies[0]
 
 

@@ -127,6 +127,18 @@ def test_a_definition_that_was_deleted_is_found_again() -> None:
     assert copy.Tool is tool
 
 
+@pytest.mark.parametrize("was_used", [True, False])
+def test_a_definition_that_was_replaced_stays_replaced_when_others_are_made(was_used: bool) -> None:
+    copy = import_again(models.__name__)
+    if was_used:
+        assert copy.Tool
+    replacement = vars(copy)["Tool"] = object()
+    assert copy.ListToolsResult
+    assert copy.Tool is replacement
+    delattr(copy, "Tool")
+    assert get_args(copy.ListToolsResult.model_fields["tools"].annotation) == (copy.Tool,)
+
+
 def test_classes_show_their_hints_and_their_source() -> None:
     assert get_type_hints(models.Tool)["input_schema"].__name__ == "ToolInputSchema"
     assert inspect.getsource(models.Tool).lstrip().startswith("class Tool(Model):")

@@ -84,4 +84,5 @@ class _LazyDefinitions:
         finally:
             self._needed = set()
         self._made |= {name: names[name] for name in needed}
-        self._names |= self._made
+        # What was assigned to the module from outside stays, such as a replacement for a test.
+        self._names |= {name: names[name] for name in needed if name not in self._names}

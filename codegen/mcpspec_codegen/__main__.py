@@ -15,7 +15,7 @@ from mcpspec_codegen.bump import bump, find_differences
 from mcpspec_codegen.bundle import bundle
 from mcpspec_codegen.diff import InterfaceTables, describe_changes, read_interface
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.output import check_is_folder, compare, write
+from mcpspec_codegen.output import check_is_folder, check_links, compare, write
 from mcpspec_codegen.packages import (
     BACKENDS,
     PackageOptions,
@@ -157,7 +157,9 @@ def _check(options: argparse.Namespace) -> int:
 
 def _bundle(options: argparse.Namespace) -> int:
     check_is_folder(options.out)
-    for name, text in bundle(options.schema, options.schemas, options.extends, options.only).items():
+    files = bundle(options.schema, options.schemas, options.extends, options.only)
+    check_links(files, options.out)
+    for name, text in files.items():
         (options.out / name).parent.mkdir(parents=True, exist_ok=True)
         (options.out / name).write_bytes(text.encode())
         print(options.out / name)

@@ -182,23 +182,35 @@ TABLES = {
 }
 
 
+_RESERVED = {*TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID"}
+"""Constants that every `methods` module may have."""
+
+
 def check_constants(methods: list[MethodDefinition], codes: dict[str, int], file: str) -> None:
     """Raise `SchemaError` if two constants of a `methods` module would have the same name."""
-    taken = dict.fromkeys({*codes, *TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID"}, "another constant")
+    taken = dict.fromkeys({*codes, *_RESERVED}, "another constant")
     for method in methods:
         if (other := taken.setdefault(method.constant, repr(method.name))) != repr(method.name):
             reason = f"{method.name!r} and {other} would both be named `{method.constant}`"
             raise SchemaError(file, f"/$defs/{method.message}", reason)
 
 
-def read_error_codes(document: Schema, known: dict[str, int]) -> dict[str, int]:
-    """Collect JSON-RPC error codes by constant name: the known ones, and those in the schema."""
+def read_error_codes(document: Schema, known: dict[str, int], file: str) -> dict[str, int]:
+    """Collect JSON-RPC error codes by constant name: the known ones, and those in the schema.
+
+    Raises `SchemaError` for a code whose constant would have the name of another.
+    """
     codes = dict(known)
     for name, node in document["$defs"].items():
         code = node.get("properties", {}).get("code", {}).get("const")
         if isinstance(code, int) and code not in codes.values():
             owner = node["x"].get("origin", [name])[0]
-            codes[_code_name(owner)] = code
+            constant = _code_name(owner)
+            if constant in codes or constant in _RESERVED:
+                other = f"the code {codes[constant]}" if constant in codes else "another constant"
+                reason = f"the code {code} and {other} would both be named `{constant}`"
+                raise SchemaError(file, pointer_text(("$defs", owner)), reason)
+            codes[constant] = code
     return codes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from unicodedata import normalize
 
 from pydantic import BaseModel
 
@@ -23,7 +24,12 @@ _DICT_NAMES = frozenset(name for name in dir(dict) if not name.startswith("_"))
 
 def to_snake(text: str) -> str:
     """Convert to snake case: `CallToolRequest`, `callTool` → `call_tool_request`, `call_tool`."""
-    return re.sub(r"\W+", "_", _CAMEL.sub("_", text)).strip("_").lower()
+    return _as_parsed(re.sub(r"\W+", "_", _CAMEL.sub("_", _as_parsed(text))).strip("_").lower())
+
+
+def _as_parsed(text: str) -> str:
+    """Return a name in the form that Python gives it in source: `ﬁ` is the name `fi`."""
+    return normalize("NFKC", text)
 
 
 def to_pascal(text: str) -> str:
@@ -34,7 +40,7 @@ def to_pascal(text: str) -> str:
 
 def name_constant(text: str) -> str:
     """Name a constant: `tools/call`, `logging/setLevel` → `TOOLS_CALL`, `LOGGING_SET_LEVEL`."""
-    return to_snake(text).upper()
+    return _as_parsed(to_snake(text).upper())
 
 
 def name_attribute(wire: str, *, in_dict: bool = False) -> str:

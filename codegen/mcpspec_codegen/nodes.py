@@ -159,6 +159,10 @@ def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
         raise fail("`enum` must be a non-empty list", "enum")
     if any(isinstance(value, bool | float | list | dict) for value in cast("list[object]", enum)):
         raise fail("a constant must be a string, an integer or null", "enum" if "enum" in node else "const")
+    for value in cast("list[object]", enum):
+        if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+            text = f"the constant {value} is out of range; expected an integer of 64 bits"
+            raise fail(text, "enum" if "enum" in node else "const")
     for keyword in BOUNDS & node.keys():
         _check_bound(keyword, node, fail)
 

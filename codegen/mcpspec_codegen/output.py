@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mcpspec_codegen.errors import SchemaError
 
-__all__ = ["check_is_folder", "compare", "format_files", "write"]
+__all__ = ["check_is_folder", "check_links", "compare", "format_files", "write"]
 
 _RUFF = [sys.executable, "-m", "ruff"]
 _STYLE = ["--isolated", "--line-length", "120", "--target-version", "py311", "--quiet", "--no-cache"]
@@ -29,6 +29,7 @@ def format_files(files: dict[str, str]) -> dict[str, str]:
 def write(files: dict[str, str], folder: Path) -> None:
     """Write files, and delete all other files of the same packages. Other packages in the folder stay."""
     check_is_folder(folder)
+    check_links(files, folder)
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text.encode())
@@ -41,6 +42,15 @@ def check_is_folder(folder: Path) -> None:
     """Raise `SchemaError` if the path is a file. It may be missing."""
     if folder.exists() and not folder.is_dir():
         raise SchemaError(str(folder), "", "expected a folder, found a file")
+
+
+def check_links(paths: Iterable[str], folder: Path) -> None:
+    """Raise `SchemaError` for a path that a symbolic link leads out of the folder. The folder may be a link."""
+    root = folder.resolve()
+    for path in paths:
+        if not (target := (folder / path).resolve()).is_relative_to(root):
+            text = f"a symbolic link leads to {target}, outside of {folder}; remove the link"
+            raise SchemaError(str(folder / path), "", text)
 
 
 def _remove_empty(folder: Path, root: Path) -> None:

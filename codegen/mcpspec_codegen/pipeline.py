@@ -214,7 +214,7 @@ class _Compiler:
         known_codes = (
             {} if source.is_extension else self.supplement["error_codes"][self._stating("error_codes", source)]
         )
-        methods, codes = read_methods(flat, senders, source.file), read_error_codes(flat, known_codes)
+        methods, codes = read_methods(flat, senders, source.file), read_error_codes(flat, known_codes, source.file)
         check_constants(methods, codes, source.file)
         descriptions = self.descriptions.of_version(source.version)
         described = [replace(method, doc=descriptions.of_definition(method.message)) for method in methods]

@@ -88,6 +88,9 @@ def test_constant_name_is_the_snake_name_in_capitals(text: str, name: str) -> No
         ("modelConfig", "model_config_"),
         ("items", "items"),
         ("type", "type"),
+        ("\N{FEMININE ORDINAL INDICATOR}", "a"),
+        ("\N{LATIN SMALL LIGATURE FI}le", "file"),
+        ("\N{FULLWIDTH LATIN SMALL LETTER C}lass", "class_"),
     ],
 )
 def test_attribute_name_drops_the_namespace_and_avoids_keywords_and_methods(wire: str, attribute: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.output import compare, write
 from tests.codegen.helpers import (
     GENERATED,
@@ -174,6 +175,15 @@ def test_an_output_that_is_a_file_is_an_error_and_nothing_is_written(
     assert codegen(schema, output, *command) == 2
     assert f"error: {output}#: expected a folder, found a file" in capsys.readouterr().err
     assert snapshot(tmp_path) == before
+
+
+def test_write_refuses_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "output" / "mcpspec").mkdir(parents=True)
+    (tmp_path / "output" / "mcpspec" / "structs.py").symlink_to(tmp_path / "target.py")
+    with pytest.raises(SchemaError, match="a symbolic link leads to"):
+        write({"mcpspec/__init__.py": "", "mcpspec/structs.py": ""}, tmp_path / "output")
+    assert not (tmp_path / "target.py").exists()
+    assert not (tmp_path / "output" / "mcpspec" / "__init__.py").exists()
 
 
 def test_compare_with_a_missing_folder_lists_all_files(tmp_path: Path) -> None:

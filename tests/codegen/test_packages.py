@@ -316,6 +316,11 @@ def test_a_pattern_for_all_names_is_a_map(tmp_path: Path) -> None:
 
 _TEXT = {"type": "string"}
 
+
+def _error_code(code: int) -> Schema:
+    return _object({"code": {"const": code}})
+
+
 _REJECTED: list[tuple[Schema, str, str]] = [
     ({"Tool": _object({"name": {"type": "integer"}})}, "/Tool/properties/name", "has a member `name` of another type"),
     ({"Tool": _object({"name": _TEXT})}, "/Tool", "adds nothing"),
@@ -338,6 +343,12 @@ _REJECTED: list[tuple[Schema, str, str]] = [
     ({"A": {"type": "string", "const": 1}}, "/A", "is of type integer, not string"),
     ({"A": _object({'a"b': {}})}, "/A/properties", "has no Python name"),
     ({"a b": {}}, "/a b", "Pascal case"),
+    ({"A": {"const": 2**63}}, "/A/const", "the constant 9223372036854775808 is out of range"),
+    ({"A": _object({"a": {"enum": [0, -(2**63) - 1]}})}, "/A/properties/a/enum", "out of range"),
+    ({"FooBarError": _error_code(-5), "FooBar": _error_code(-6)}, "/FooBar", "-6 and the code -5 would both be named"),
+    ({"ClientRequestsError": _error_code(-5)}, "/ClientRequestsError", "would both be named `CLIENT_REQUESTS`"),
+    ({"HeaderMismatch": _error_code(-5)}, "/HeaderMismatch", "would both be named `HEADER_MISMATCH`"),
+    ({"A": _object({"\ufb01": {}, "fi": {}})}, "/A/properties", "would both be named `fi`"),
 ]
 
 
@@ -385,6 +396,8 @@ def test_a_bad_file_is_reported_and_nothing_is_written(
         (["--package", "acme.class"], "'class' is no Python name"),
         (["--package", "json"], "json is a package already"),
         (["--package", "mcpspec.mine"], "mcpspec is a package already"),
+        (["--package", "mcpspec_codegen"], "mcpspec_codegen is a package already"),
+        (["--package", "typedmcp"], "typedmcp is a package already"),
         (["--package", "acme", "--extends", "2020-01-01"], f"known: {', '.join(REVISIONS)}"),
     ],
 )
@@ -417,6 +430,42 @@ def test_files_of_others_are_never_replaced_or_deleted(tmp_path: Path, capsys: p
     assert main(["--schema", str(SCHEMA), "compile", *arguments]) == 2
     assert "methods.py#: was not generated" in capsys.readouterr().err
     assert snapshot(out) == before
+
+
+def test_an_empty_file_of_others_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "out" / "acme_mcp" / "__init__.py"
+    mine.parent.mkdir(parents=True)
+    mine.touch()
+    arguments = [str(_write(tmp_path, {"A": {}})), "--package", "acme_mcp", "--out", str(tmp_path / "out")]
+    assert main(["compile", *arguments]) == 2
+    assert "__init__.py#: was not generated" in capsys.readouterr().err
+    assert snapshot(tmp_path / "out") == {mine: b""}
+
+
+@pytest.mark.parametrize("link", ["acme_mcp", "acme_mcp/structs.py", "acme_mcp/py.typed"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_package_is_not_written_through_a_link_out_of_its_folder(
+    link: str, exists: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, target = tmp_path / "out", tmp_path / "target"
+    (out / link).parent.mkdir(parents=True)
+    (out / link).symlink_to(target)
+    if exists and link == "acme_mcp":
+        target.mkdir()
+    elif exists:
+        target.touch()
+    arguments = [str(_write(tmp_path, {"A": {}})), "--package", "acme_mcp", "--out", str(out)]
+    before = snapshot(tmp_path)
+    assert main(["compile", *arguments]) == 2
+    assert f"a symbolic link leads to {target}" in capsys.readouterr().err
+    assert snapshot(tmp_path) == before
+
+
+def test_the_output_folder_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "real")
+    _compile(tmp_path, _write(tmp_path, {"A": {}}), extends=None)
+    assert (tmp_path / "real" / "acme_mcp" / "structs.py").is_file()
 
 
 # The other commands

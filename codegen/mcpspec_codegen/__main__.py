@@ -124,9 +124,9 @@ def _add_official_commands(add: _Add) -> None:
 
 
 def _compile(options: argparse.Namespace) -> int:
-    files, corrections = compile_package(options.schema, _package_options(options))
+    files, notes = compile_package(options.schema, _package_options(options))
     write_package(files, options.out)
-    for line in corrections:
+    for line in notes:
         print(line)
     print(f"{len(files)} files in {options.out / options.package.replace('.', '/')}")
     return 0

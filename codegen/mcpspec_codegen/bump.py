@@ -20,6 +20,7 @@ from mcpspec_codegen.pipeline import compile_all, load_interface
 from mcpspec_codegen.source import (
     DRAFT,
     EXTENSION,
+    STAGED,
     Pinned,
     check_version,
     format_interface,
@@ -36,6 +37,7 @@ _UPSTREAM = re.compile(r"https://[^/]+/(?P<repository>[^/]+/[^/]+)/(?P<commit>[0
 _REFERENCE = "https://modelcontextprotocol.io/specification/{version}/schema#{{anchor}}"
 _TIMEOUT_SECONDS = 60
 _LIMIT_BYTES = 64 << 20
+_PINS = "PINNED.json"
 
 
 def bump(
@@ -48,6 +50,7 @@ def bump(
     be compiled; nothing is written then.
     """
     check_version(version, "VERSION")
+    _finish_import(folder)
     data = _read(origin)
     entry = load_pinned(folder).get(version, {})
     same = entry.get("upstream_sha256") == sha256(data)
@@ -129,10 +132,42 @@ def _remove_equal_draft(folder: Path) -> list[str]:
 
 
 def _replace(folder: Path, new: Path) -> None:
-    """Replace the schema folder by a new one. Only a schema that is no longer pinned is deleted."""
-    for version in load_pinned(folder).keys() - load_pinned(new).keys():
-        (folder / f"{version}.json").unlink()
-    shutil.copytree(new, folder, dirs_exist_ok=True)
+    """Replace the schema folder by a new one. Only a schema that is no longer pinned is deleted.
+
+    An interruption leaves either the old folder, or one that `_finish_import` completes to the new one.
+    """
+    part = folder / _UNFINISHED
+    part.mkdir()
+    for path in _list_files(new):
+        data, place = (new / path).read_bytes(), folder / path
+        if not place.is_file() or place.read_bytes() != data:
+            (part / path).parent.mkdir(parents=True, exist_ok=True)
+            (part / path).write_bytes(data)
+    part.rename(folder / STAGED)
+    _finish_import(folder)
+
+
+_UNFINISHED = STAGED + ".part"
+"""The folder of an import whose files are not all written."""
+
+
+def _finish_import(folder: Path) -> None:
+    """Move the files of an import to their places, also if an earlier run was interrupted. The pins come last."""
+    shutil.rmtree(folder / _UNFINISHED, ignore_errors=True)
+    staged = folder / STAGED
+    if not staged.is_dir():
+        return
+    if (staged / _PINS).is_file():
+        for version in load_pinned(folder).keys() - load_pinned(staged).keys():
+            (folder / f"{version}.json").unlink(missing_ok=True)
+    for path in sorted(_list_files(staged), key=lambda path: path.name == _PINS):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (staged / path).replace(folder / path)
+    shutil.rmtree(staged)
+
+
+def _list_files(folder: Path) -> list[Path]:
+    return [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
 def _with_origin(error: SchemaError, new: Path, version: str, origin: str, notes: list[str]) -> SchemaError:
@@ -179,7 +214,7 @@ def _write_pinned(folder: Path, pinned: Pinned) -> None:
     ordered = sorted(pinned, key=lambda version: (version.startswith(EXTENSION), version))
     keys = ("repository", "commit", "path", "upstream_sha256", "sha256", "reference")
     document = {version: {key: pinned[version][key] for key in keys} for version in ordered}
-    (folder / "PINNED.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    (folder / _PINS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def _report(version: str, before: Path, after: Path, notes: list[str]) -> str:

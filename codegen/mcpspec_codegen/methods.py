@@ -2,13 +2,14 @@
 
 Three rules: the unions `ClientRequest`, `ServerNotification`, … give the sender of a message; the message's
 `method` constant and `params` give name and parameters; the result of `XRequest` is that of `XResultResponse`,
-else `XResult`, else `EmptyResult`.
+else `XResult`, else `EmptyResult`. The last rule may be wrong, so `find_assumed_results` lists its results.
 """
 
 from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +27,15 @@ from mcpspec_codegen.messages import (
 from mcpspec_codegen.nodes import Schema, pointer_text, ref_name
 from mcpspec_codegen.unions import list_members
 
-__all__ = ["TABLES", "LookupTable", "MethodDefinition", "check_constants", "read_error_codes", "read_methods"]
+__all__ = [
+    "TABLES",
+    "LookupTable",
+    "MethodDefinition",
+    "check_constants",
+    "find_assumed_results",
+    "read_error_codes",
+    "read_methods",
+]
 
 _INPUT = "input"
 _METHOD = re.compile(r"[\w./:$-]+")
@@ -135,14 +144,40 @@ def _base(message: str) -> str:
 
 
 def _result(defs: dict[str, Schema], base: str, file: str) -> str:
-    response = defs.get(f"{base}ResultResponse", {}).get("properties", {}).get("result", {})
-    candidates = [name_alternatives(base), ref_name(response.get("$ref", "")), f"{base}Result", "EmptyResult"]
-    for name in candidates:
-        if name in defs:
-            return name
+    if name := _stated_result(defs, base):
+        return name
+    if _EMPTY_RESULT in defs:
+        return _EMPTY_RESULT
     raise SchemaError(
         file, f"/$defs/{base}{REQUEST}", f"no result: neither `{base}Result` nor `EmptyResult` is defined"
     )
+
+
+_EMPTY_RESULT = "EmptyResult"
+
+
+def _stated_result(defs: dict[str, Schema], base: str) -> str | None:
+    """Return the result that a schema states for a request, by the name or by the response."""
+    response = defs.get(f"{base}ResultResponse", {}).get("properties", {}).get("result", {})
+    candidates = [name_alternatives(base), ref_name(response.get("$ref", "")), f"{base}Result"]
+    return next((name for name in candidates if name in defs), None)
+
+
+def find_assumed_results(
+    document: Schema, methods: list[MethodDefinition], known: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Find the requests with `EmptyResult` for want of a stated result: method → a line about it.
+
+    `known` are the results before: method → definition. A request that had `EmptyResult` there is not listed.
+    """
+    lines: dict[str, str] = {}
+    for method in methods:
+        base, before = _base(method.message), known.get(method.name)
+        if method.result != _EMPTY_RESULT or before == _EMPTY_RESULT or _stated_result(document["$defs"], base):
+            continue
+        text = f"{method.name}: no {base}Result is defined, so its result is {_EMPTY_RESULT}"
+        lines[method.name] = f"{text}; before it was {before}" if before else text
+    return lines
 
 
 def _check_handlers(found: dict[str, MethodDefinition], file: str) -> None:

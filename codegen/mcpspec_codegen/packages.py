@@ -18,7 +18,7 @@ from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.extend import extend
 from mcpspec_codegen.interface import Interface, find_inherited
 from mcpspec_codegen.messages import INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER
-from mcpspec_codegen.methods import check_constants, read_error_codes, read_methods
+from mcpspec_codegen.methods import check_constants, find_assumed_results, read_error_codes, read_methods
 from mcpspec_codegen.models import MODELS, STRUCTS, Backend
 from mcpspec_codegen.nodes import Schema, pointer_text
 from mcpspec_codegen.normalise import normalise
@@ -66,7 +66,7 @@ class PackageOptions:
 def compile_package(folder: Path, options: PackageOptions) -> tuple[dict[str, str], list[str]]:
     """Compile schemas of one's own to the files of a package. `folder` has the schemas of the revisions.
 
-    Also describe the corrections of defects that the schemas have copied from MCP's.
+    Also describe the corrections of defects that the schemas have copied from MCP's, and results that are assumed.
     """
     _check_package(options.package)
     own = load_own(folder, options.schemas, options.extends)
@@ -75,7 +75,7 @@ def compile_package(folder: Path, options: PackageOptions) -> tuple[dict[str, st
     path = options.package.replace(".", "/")
     modules = render.modules(interface, options.backends)
     files = {f"{path}/py.typed": "", **{f"{path}/{name}.py": text for name, text in modules.items()}}
-    return format_files(files), own.corrections
+    return format_files(files), own.notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,8 @@ class OwnInterface:
     interface: Interface
     definitions: dict[str, Schema]
     """The definitions as plain JSON Schema."""
-    corrections: list[str]
+    notes: list[str]
+    """Lines about corrections of copied defects, and about results that the schemas do not state."""
 
 
 def load_own(folder: Path, schemas: Sequence[Path], extends: str | None) -> OwnInterface:
@@ -100,7 +101,9 @@ def load_own(folder: Path, schemas: Sequence[Path], extends: str | None) -> OwnI
         raise own.locate(error) from error
     except RecursionError as error:
         raise SchemaError(own.documents[0].file, "", "nested too deeply") from error
-    return OwnInterface(interface, definitions, corrections)
+    known = {} if base is None else {method.name: method.result for method in base.interface.methods}
+    assumed = find_assumed_results(interface.document, interface.methods, known)
+    return OwnInterface(interface, definitions, [*corrections, *assumed.values()])
 
 
 def _extended(base: Base, own: OwnSchemas, corrected: dict[str, Schema]) -> dict[str, Schema]:

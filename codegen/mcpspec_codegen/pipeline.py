@@ -13,7 +13,13 @@ from mcpspec_codegen.diff import InterfaceTables, read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.features import check_facts, features, find_log_level_gaps, find_name_param_gaps
 from mcpspec_codegen.interface import Interface
-from mcpspec_codegen.methods import MethodDefinition, check_constants, read_error_codes, read_methods
+from mcpspec_codegen.methods import (
+    MethodDefinition,
+    check_constants,
+    find_assumed_results,
+    read_error_codes,
+    read_methods,
+)
 from mcpspec_codegen.models import MODELS, STRUCTS, find_undocumented
 from mcpspec_codegen.nodes import Schema, definitions_key, pointer_text
 from mcpspec_codegen.normalise import normalise
@@ -86,6 +92,7 @@ def find_gaps(folder: Path) -> list[Gap]:
         texts += [f"docs.toml: no description of {fault}" for fault in find_contradictions(flat, descriptions, terms)]
         texts += errata.list_unreviewed(compiler.errata, source.version)
         texts += [] if source.is_extension else compiler.find_inherited_facts(source, flat)
+        texts += compiler.find_assumed_results(source, flat)
         gaps += [Gap(source.version, text) for text in texts]
     return gaps
 
@@ -158,6 +165,7 @@ class _Supplement(TypedDict):
 
     alternative_results: dict[str, dict[str, list[str]]]
     constructor_defaults: Defaults
+    empty_results: dict[str, list[str]]
     error_codes: dict[str, dict[str, int]]
     extension_ids: dict[str, str]
     features: dict[str, dict[str, bool]]
@@ -215,6 +223,10 @@ class _Compiler:
             {} if source.is_extension else self.supplement["error_codes"][self._stating("error_codes", source)]
         )
         methods, codes = read_methods(flat, senders, source.file), read_error_codes(flat, known_codes, source.file)
+        if not source.is_extension and not any(
+            method.is_sent_by("client") and method.kind == "request" for method in methods
+        ):
+            raise SchemaError(source.file, "", _NO_REVISION)
         check_constants(methods, codes, source.file)
         descriptions = self.descriptions.of_version(source.version)
         described = [replace(method, doc=descriptions.of_definition(method.message)) for method in methods]
@@ -249,6 +261,21 @@ class _Compiler:
         lines += find_name_param_gaps(flat, methods, self.supplement["name_params"]).values()
         return [f"supplement.json: {line}" for line in lines]
 
+    def find_assumed_results(self, source: Source, flat: Schema) -> list[str]:
+        """List the requests whose result nobody has stated, neither in the schema nor in the supplement."""
+        earlier = [other for other in self.sources if other.version < source.version and not other.is_extension]
+        if not earlier and not source.is_extension:
+            return []  # the results of the oldest revision are known from upstream's TypeScript
+        known: dict[str, str | None] = {}
+        if not source.is_extension:
+            known = {method.name: method.result for method in self.methods(earlier[-1], self.document(earlier[-1]))[0]}
+        methods, _ = self.methods(source, flat)
+        stated = self.supplement["empty_results"].get(source.version, [])
+        found = find_assumed_results(flat, methods, known)
+        return [
+            f"{line}; if that is right, add it to empty_results" for name, line in found.items() if name not in stated
+        ]
+
     def package(self, source: Source, flat: Schema) -> dict[str, str]:
         """Render the files of a revision or extension."""
         modules = render.modules(self.interface(source, flat), (STRUCTS, MODELS))
@@ -269,6 +296,10 @@ class _Compiler:
         )
 
 
+_NO_REVISION = (
+    "no request of the client: expected the schema of a revision, in which the union `ClientRequest` lists them; "
+    "a schema that adds to the protocol is imported as `ext/<name>`"
+)
 _DRAFT_NOTE = """\
 Upstream changes the draft without notice, so these types may change in every release. The draft is neither in
 `mcpspec.VERSIONS` nor `mcpspec.LATEST`."""

@@ -16,7 +16,7 @@ from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import ANNOTATIONS, Schema, check, map_children, pointer_text
 
 __all__ = [
-    "DRAFT", "EXTENSION", "DescriptionFile", "Descriptions", "Pin", "Pinned", "Source",
+    "DRAFT", "EXTENSION", "STAGED", "DescriptionFile", "Descriptions", "Pin", "Pinned", "Source",
     "check_version", "format_interface", "load", "load_descriptions", "load_pinned",
     "parse", "read_json", "read_text", "sha256", "strip",
 ]  # fmt: skip
@@ -29,6 +29,9 @@ EXTENSION = "ext/"
 
 DRAFT = "draft"
 """The version of upstream's draft. All other revisions are dates, and come before it in order."""
+
+STAGED = ".import"
+"""The folder, beside the schemas, with the files of an import that are not in their places yet."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EXTENSION_VERSION = re.compile(re.escape(EXTENSION) + r"[a-z][a-z0-9_]*")
@@ -166,6 +169,8 @@ def _check_prose(text: str, file: str, *at: str) -> None:
 
 def load(folder: Path) -> list[Source]:
     """Read every pinned schema and verify its hash. Revisions come first, oldest first, then draft and extensions."""
+    if (folder / STAGED).is_dir():
+        raise SchemaError(str(folder), "", "`make bump` was interrupted; run it again, which completes it")
     sources: list[Source] = []
     for version, entry in load_pinned(folder).items():
         path = folder / f"{version}.json"

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from mcpspec_codegen.bump import _entry  # pyright: ignore[reportPrivateUsage]
+from mcpspec_codegen.bump import _entry, _finish_import  # pyright: ignore[reportPrivateUsage]
 from mcpspec_codegen.diff import describe_changes
+from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.pipeline import find_gaps, load_interface
-from mcpspec_codegen.source import format_interface
+from mcpspec_codegen.source import STAGED, format_interface, load
 from tests.codegen.helpers import (
     NEWEST,
     PREVIOUS,
+    ROOT,
     SCHEMA,
     Change,
     Schema,
@@ -462,6 +465,139 @@ def test_bump_to_a_revision_that_cannot_be_compiled_writes_nothing(
     assert codegen(schema, output, "bump", _LATER, str(origin)) == 2
     assert "#/$defs/Tool: a definition may be recursive only if it describes any JSON value" in capsys.readouterr().err
     assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "definitions",
+    [
+        pytest.param({"A": {"type": "object"}}, id="no message"),
+        pytest.param({"A": {"type": "object"}, "ClientRequest": {"anyOf": []}}, id="an empty union"),
+    ],
+)
+@pytest.mark.parametrize("version", [_LATER, "draft"])
+def test_a_revision_has_requests_of_the_client(
+    definitions: Schema, version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = small_folder(tmp_path / "schema", small_schema())
+    origin = write_json(tmp_path / "upstream.json", {"$defs": definitions})
+    before = snapshot(tmp_path)
+    assert codegen(schema, tmp_path / "output", "bump", version, str(origin)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {origin}#")
+    assert "`ClientRequest`" in error or "`anyOf` is empty" in error
+    assert snapshot(tmp_path) == before
+
+
+def _rename_result(defs: Schema) -> None:
+    """Rename a request, but not its result."""
+    defs["FindRequest"] = defs.pop("ListToolsRequest")
+    defs["ClientRequest"] = {"anyOf": [{"$ref": "#/$defs/FindRequest"}]}
+
+
+def test_a_result_that_no_schema_states_is_a_gap_until_a_person_confirms_it(tmp_path: Path) -> None:
+    schema, origin = (
+        small_folder(tmp_path / "schema", small_schema()),
+        write_json(tmp_path / "upstream.json", small_schema(_rename_result)),
+    )
+    assert codegen(schema, tmp_path / "output", "bump", _LATER, str(origin)) == 0
+    line = "tools/list: no FindResult is defined, so its result is EmptyResult; before it was ListToolsResult"
+    assert [gap.text for gap in find_gaps(schema) if line in gap.text]
+    supplement = read_json(schema / "supplement.json")
+    write_json(schema / "supplement.json", {**supplement, "empty_results": {_LATER: ["tools/list"]}})
+    assert [gap.text for gap in find_gaps(schema) if "EmptyResult" in gap.text] == []
+
+
+# Interruptions
+
+
+_INTERRUPT = """
+import itertools, os, shutil, sys
+from pathlib import Path
+from mcpspec_codegen.bump import _replace
+
+old, new, folder = map(Path, sys.argv[1:])
+changes = {"os.rename", "os.remove", "os.mkdir", "os.rmdir"}
+
+def crash_before(number, work):
+    left = itertools.count(number - 1, -1)
+
+    def hook(event, arguments):
+        writes = event in changes or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR))
+        if writes and str(arguments[0]).startswith(str(work)) and next(left) == 0:
+            os._exit(9)
+
+    sys.addaudithook(hook)
+
+for number in itertools.count(1):
+    work = folder / str(number)
+    shutil.copytree(old, work)
+    if (child := os.fork()) == 0:
+        crash_before(number, work)
+        _replace(work, new)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(number, status)
+    if status != 9:
+        break
+"""
+
+
+def _relative(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): data for path, data in snapshot(folder).items()}
+
+
+def _is_complete(folder: Path) -> bool:
+    """Return whether the schemas can be loaded. If not, the error tells to bump again."""
+    if not (folder / STAGED).exists():
+        return bool(load(folder))
+    with pytest.raises(SchemaError, match="`make bump` was interrupted; run it again"):
+        load(folder)
+    return False
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the interrupted import runs in a fork")
+def test_an_import_that_is_interrupted_at_any_file_is_undone_or_completed_by_the_next(tmp_path: Path) -> None:
+    """A process ends before its first, second, … change in the folder. The import also removes a schema."""
+    old = schema_folder(tmp_path / "old", PREVIOUS, NEWEST)
+    pin(old, "draft", small_schema())
+    new = tmp_path / "new"
+    shutil.copytree(old, new)
+    pin(new, _LATER, small_schema(_mend_json_values))
+    pinned = read_json(new / "PINNED.json")
+    (new / "draft.json").unlink()
+    write_json(new / "PINNED.json", {version: entry for version, entry in pinned.items() if version != "draft"})
+    write_json(new / "errata.json", [])
+    (tmp_path / "work").mkdir()
+    told = python(ROOT / "codegen", _INTERRUPT, str(old), str(new), str(tmp_path / "work")).split("\n")
+    outcomes = [line.split() for line in told if line]
+    assert len(outcomes) > 8
+    assert [status for _, status in outcomes] == [*["9"] * (len(outcomes) - 1), "0"]
+    ends: set[str] = set()
+    for number, _ in outcomes:
+        work = tmp_path / "work" / number
+        is_complete = _is_complete(work)
+        _finish_import(work)
+        found = _relative(work)
+        assert found in (_relative(old), _relative(new))
+        ends.add(f"{'new' if found == _relative(new) else 'old'} {'complete' if is_complete else 'completed'}")
+        assert _is_complete(work)
+    assert ends == {"old complete", "new completed", "new complete"}
+
+
+def test_a_bump_after_an_interrupted_one_gives_what_one_bump_gives(tmp_path: Path) -> None:
+    origin = write_json(tmp_path / "upstream.json", small_schema(_mend_json_values))
+    for name in ("one", "two"):
+        schema = small_folder(tmp_path / name, small_schema())
+        if name == "two":  # interrupted before a file was moved to its place
+            (schema / STAGED).mkdir()
+            changed = [
+                path for path, data in _relative(tmp_path / "one").items() if data != _relative(schema).get(path)
+            ]
+            for path in changed:
+                shutil.copy(tmp_path / "one" / path, schema / STAGED / path)
+            assert {"PINNED.json", f"{_LATER}.json"} <= {*changed}
+        assert codegen(schema, tmp_path / "output", "bump", _LATER, str(origin)) == 0
+    assert _relative(tmp_path / "two") == _relative(tmp_path / "one")
 
 
 _HEX = "b0f60ba5409db7a6582440a7b473cc0398890f15"

@@ -207,6 +207,15 @@ def test_a_copy_of_the_protocols_schema_adds_nothing(version: str, tmp_path: Pat
     assert own.definitions == plain_definitions(load_base(SCHEMA, version).interface.document)
 
 
+def test_a_result_that_a_schema_does_not_state_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    searching = {name: ACME[name] for name in ("SearchRequest", "SearchRequestParams", "ClientRequest")}
+    _compile(tmp_path, _write(tmp_path, searching))
+    told = "acme/search: no SearchResult is defined, so its result is EmptyResult"
+    assert capsys.readouterr().out.splitlines()[0] == told
+    _compile(tmp_path, _write(tmp_path, ACME))
+    assert "EmptyResult" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("version", pinned_versions())
 def test_a_bundle_is_a_valid_schema_with_the_errata_applied(version: str, tmp_path: Path) -> None:
     assert main(["--schema", str(SCHEMA), "bundle", "--only", version, "--out", str(tmp_path)]) == 0

@@ -198,9 +198,13 @@ _ARGUMENTS = {
 def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | None = None) -> dict[str, str | None]:
     """Return the code around a type: `Annotated[` and the arguments for its keywords and its name on the wire.
 
-    `hint` replaces the type if msgspec needs the bounds of a number on each numeric type.
+    `hint` replaces the type if the library needs the bounds on each type of a scalar.
     """
     arguments = {name: node[key] for key, name in _ARGUMENTS.items() if key in node}
+    if backend is MODELS and arguments and _is_mixed(node):
+        named = f", Field(alias={alias!r})]" if alias else ""
+        hint = _bounded_scalar(node, annotated, backend)
+        return {"before": f"{annotated}[" if alias else "", "after": named, "hint": hint}
     if backend is MODELS:
         if "discriminator" in arguments:
             arguments["discriminator"] = arguments["discriminator"]["propertyName"]
@@ -214,15 +218,21 @@ def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | Non
     if not listed:
         return {"before": "", "after": "", "hint": None}
     if backend is STRUCTS and set(type_names(node)) - {"array", "object"}:
-        return {"before": "", "after": "", "hint": _bounded_scalar(node, annotated)}
+        return {"before": "", "after": "", "hint": _bounded_scalar(node, annotated, backend)}
     return {"before": before, "after": after, "hint": None}
 
 
 _LENGTHS = ("minLength", "maxLength")
 
 
-def _bounded_scalar(node: Schema, annotated: str) -> str:
-    """Write a scalar type for msgspec, which takes bounds on one type at a time, and integers as bounds of integers."""
+def _is_mixed(node: Schema) -> bool:
+    """Return whether a scalar is of types with different bounds, so that Pydantic needs them on each type."""
+    kinds = {"number" if name == "integer" else name for name in type_names(node)} - {"null"}
+    return len(kinds) > 1 and not kinds & {"array", "object"}
+
+
+def _bounded_scalar(node: Schema, annotated: str, backend: Backend) -> str:
+    """Write a scalar type with its bounds on each type, and integers as bounds of integers."""
     numbers = {name: node[key] for key, name in _ARGUMENTS.items() if key in node and key.lower().endswith("imum")}
     lengths = {_ARGUMENTS[key]: node[key] for key in _LENGTHS if key in node}
     names = [name for name in ("string", "integer", "number", "boolean", "null") if name in type_names(node)]
@@ -231,7 +241,7 @@ def _bounded_scalar(node: Schema, annotated: str) -> str:
         bounds = {"integer": _whole(numbers), "number": numbers, "string": lengths}.get(name, {})
         listed = ", ".join(f"{bound}={value!r}" for bound, value in bounds.items())
         python = _PYTHON[name]
-        hints.append(f"{annotated}[{python}, Meta({listed})]" if listed else python)
+        hints.append(f"{annotated}[{python}, {backend.annotation}({listed})]" if listed else python)
     return " | ".join(hints)
 
 

@@ -332,6 +332,32 @@ _CASES = [
         ],
     ),
     Case(
+        "scalars of several types with bounds on each",
+        {
+            "Size": _object(
+                {"inPixels": {"type": ["string", "number", "null"], "minLength": 2, "minimum": 1.5}}, "inPixels"
+            ),
+            "Level": {"type": ["string", "integer"], "maxLength": 2, "maximum": 9},
+        },
+        accepted=[
+            ("Size", {}),
+            ("Size", {"inPixels": None}),
+            ("Size", {"inPixels": "2x"}),
+            ("Size", {"inPixels": 1.5}),
+            ("Size", {"inPixels": 2}),
+            ("Level", "up"),
+            ("Level", 9),
+        ],
+        rejected=[
+            ("Size", {"inPixels": "2"}, "inPixels"),
+            ("Size", {"inPixels": 1.25}, "inPixels"),
+            ("Size", {"inPixels": 1}, "inPixels"),
+            ("Size", {"inPixels": True}, "inPixels"),
+            ("Level", "low", ""),
+            ("Level", 10, ""),
+        ],
+    ),
+    Case(
         "bounds within lists, maps, unions and definitions",
         {
             "Grade": {**_INTEGER, "minimum": 1},

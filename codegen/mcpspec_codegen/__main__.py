@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mcpspec-codegen",
         description="Compile schemas of the Model Context Protocol, or of your own, to Python types.",
-        epilog="Exit status: 0 for success, 1 for differences, 2 for input that cannot be compiled.",
+        epilog="Exit status: 0 for success, 1 for differences that a check finds, 2 for input that cannot be compiled.",
     )
     parser.add_argument("--schema", type=Path, default=_schema_folder(), help="the folder of MCP's schemas")
     parser.add_argument("--output", type=Path, default=Path("generated"), help="the folder of mcpspec")
@@ -53,13 +53,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+_INSTALLED_SCHEMA = Path(__file__).parent / "schema"
+
 _Add: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 
 def _schema_folder() -> Path:
     """Return the folder of MCP's schemas: that of a checkout, or that of the installed compiler."""
     own = Path("schema")
-    return own if (own / "PINNED.json").is_file() else Path(__file__).parent / "schema"
+    return own if (own / "PINNED.json").is_file() else _INSTALLED_SCHEMA
 
 
 def _add_own_commands(add: _Add) -> None:
@@ -152,7 +154,7 @@ def _check(options: argparse.Namespace) -> int:
         raise SchemaError("check", "", "schemas of your own need --package and --out, as for `compile`")
     package = _package_options(options)
     files, _ = compile_package(options.schema, package)
-    return _print_differences(compare_package(files, options.out), f"run `{package.command}`")
+    return _print_differences(compare_package(files, options.out), f"run `{package.command} --out {options.out}`")
 
 
 def _bundle(options: argparse.Namespace) -> int:
@@ -167,6 +169,10 @@ def _bundle(options: argparse.Namespace) -> int:
 
 
 def _bump(options: argparse.Namespace) -> int:
+    if options.schema == _INSTALLED_SCHEMA:
+        raise SchemaError(
+            "bump", "", "no folder `schema` with PINNED.json here; run it in a checkout, or give --schema"
+        )
     check_is_folder(options.output)
     files, report = bump(
         options.version,

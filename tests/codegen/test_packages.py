@@ -489,7 +489,7 @@ def test_check_compares_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(check) == 1
     output = capsys.readouterr().out
     assert "differs: acme_mcp/structs.py" in output
-    assert "run `mcpspec-codegen compile acme.json --package acme_mcp`" in output
+    assert "run `mcpspec-codegen compile acme.json --package acme_mcp --out " in output
 
 
 def test_diff_compares_a_schema_with_a_revision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,11 +68,13 @@ class _Addition:
         known = self.base.get("anyOf", [self.base])
         given = [self.own] if keyword == "$ref" else self.own[keyword]
         added = [member for member in map(canonicalise_node, given) if member not in known]
-        return {"anyOf": [*known, *self._some(added)]}
+        stated = {"type": self.own["type"]} if "type" in self.own else {}  # it has to be that of all members
+        return {**stated, "anyOf": [*known, *self._some(added)]}
 
     def _with_values(self) -> Schema:
         if not self.own.keys() & {"enum", "const"} or self.own.keys() - {"enum", "const", "type"} - _IGNORED:
             raise self.fail(f"`{self.name}` is an enumeration of the protocol; expected `enum` with the values to add")
+        self._check_type(self.own, ())
         known, given = ([*node.get("enum", [node.get("const")])] for node in (self.base, self.own))
         added = self._some([value for value in given if value not in known])
         return {**{key: value for key, value in self.base.items() if key != "const"}, "enum": [*known, *added]}
@@ -100,6 +102,7 @@ class _Addition:
         if unknown := part.keys() - _OBJECT - _IGNORED:
             text = f"`{min(unknown)}` adds nothing to the object `{self.name}` of the protocol; expected `properties`"
             raise self.fail(text, *at, min(unknown))
+        self._check_type(part, at)
         others = canonicalise_node(part).get("additionalProperties")
         if "additionalProperties" in part and others != self.base.get("additionalProperties"):
             raise self.fail(f"differs from the protocol's `{self.name}`", *at, "additionalProperties")
@@ -110,6 +113,10 @@ class _Addition:
                 raise self.fail(f"`{key}` is optional in the protocol's `{self.name}`", *at, "required")
             if key not in known["required"]:
                 known["required"].append(key)
+
+    def _check_type(self, part: Schema, at: tuple[str | int, ...]) -> None:
+        if "type" in part and part["type"] not in (self.base.get("type"), [self.base.get("type")]):
+            raise self.fail(f"`type` differs from that of the protocol's `{self.name}`", *at, "type")
 
     def _add_property(self, key: str, node: Any, at: tuple[str | int, ...], known: Schema) -> None:
         spellings = [types[key] for types in (known["properties"], self.spelled.get("properties", {})) if key in types]

@@ -54,14 +54,28 @@ class _Merger:
         merged = {**left, **right}
         for key in left.keys() & right.keys():
             merged[key] = self._keyword(key, left[key], right[key], place)
+        for part, other in ((left, right), (right, left)):
+            if part.get("additionalProperties", {}) != {}:
+                merged["additionalProperties"] = self._others(part, other, place)
         # The result is open only if every part with members is: a base type is open for the sake of its subtypes.
-        if any("properties" in part and "additionalProperties" not in part for part in (left, right)):
-            merged.pop("additionalProperties", None)
+        is_less_open = any("properties" in part and "additionalProperties" not in part for part in (left, right))
+        if is_less_open and merged.get("additionalProperties") == {}:
+            del merged["additionalProperties"]
         return merged
 
+    def _others(self, part: Schema, other: Schema, place: str) -> Any:
+        """Return the schema of a part for members it does not declare, if the other part declares none of them."""
+        excluded = [name for name in other.get("properties", {}) if name not in part.get("properties", {})]
+        if excluded:
+            text = f"`additionalProperties` of a part of `allOf` limits `{excluded[0]}`, which another part declares"
+            raise SchemaError(self.file, pointer_text(("$defs", place)), text)
+        return part["additionalProperties"]
+
     def _keyword(self, key: str, left: Any, right: Any, place: str) -> Any:
-        if left == right:
+        if left == right or (key == "additionalProperties" and right == {}):
             return left
+        if key == "additionalProperties" and left == {}:
+            return right
         if key == "properties":
             return {
                 **left,

@@ -18,13 +18,19 @@ _MODEL_NAMES = frozenset(name for name in dir(BaseModel) if not name.startswith(
 _TYPE_NAMES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 """Names that the annotations of later fields use."""
 
+_FUNCTION_NAMES = frozenset({"constant", "field", "member"})
+"""Functions that the generated classes call in their bodies."""
+
+_TAKEN = _MODEL_NAMES | _TYPE_NAMES | _FUNCTION_NAMES
+
 _DICT_NAMES = frozenset(name for name in dir(dict) if not name.startswith("_"))
 """Methods that a member of an open object (a `dict`) must not shadow."""
 
 
 def to_snake(text: str) -> str:
     """Convert to snake case: `CallToolRequest`, `callTool` → `call_tool_request`, `call_tool`."""
-    return _as_parsed(re.sub(r"\W+", "_", _CAMEL.sub("_", _as_parsed(text))).strip("_").lower())
+    words = _CAMEL.sub("_", _as_parsed(text)).lower()  # which may add marks that are no letters
+    return _as_parsed(re.sub(r"\W+", "_", words).strip("_"))
 
 
 def _as_parsed(text: str) -> str:
@@ -46,5 +52,5 @@ def name_constant(text: str) -> str:
 def name_attribute(wire: str, *, in_dict: bool = False) -> str:
     """Name an attribute: `mimeType`, `x.y/clientInfo`, `class` → `mime_type`, `client_info`, `class_`."""
     name = to_snake(wire.rpartition("/")[2])
-    taken = keyword.iskeyword(name) or name in _MODEL_NAMES | _TYPE_NAMES or (in_dict and name in _DICT_NAMES)
-    return name + "_" if taken else name
+    taken = _TAKEN | _DICT_NAMES if in_dict else _TAKEN
+    return name + "_" if keyword.iskeyword(name) or name in taken else name

@@ -22,11 +22,13 @@ __all__ = [
     "check",
     "children",
     "definitions_key",
+    "find_misplaced_constant",
     "is_schema",
     "map_children",
     "pointer_text",
     "ref_name",
     "type_names",
+    "types_of_constants",
 ]
 
 Schema: TypeAlias = dict[str, Any]
@@ -57,6 +59,27 @@ def type_names(node: Schema) -> list[str]:
     """List the types that a schema names: none, one or several."""
     types: str | list[str] = node.get("type", [])
     return [types] if isinstance(types, str) else types
+
+
+def types_of_constants(node: Schema) -> set[str]:
+    """Return the types of the constants that a schema lists in `const` or `enum`."""
+    return {_CONSTANT_TYPES[type(value)] for value in _constants(node)}
+
+
+def find_misplaced_constant(node: Schema) -> str | None:
+    """Describe a constant that is not of the type beside it: no value would fit both."""
+    types = {"integer" if kind == "number" else kind for kind in type_names(node)}
+    for value in _constants(node) if types else []:
+        if (kind := _CONSTANT_TYPES[type(value)]) not in types:
+            return f"the constant {value!r} is of type {kind}, not {' or '.join(sorted(types))}"
+    return None
+
+
+def _constants(node: Schema) -> list[Any]:
+    return [*node.get("enum", []), *([node["const"]] if "const" in node else [])]
+
+
+_CONSTANT_TYPES = {str: "string", int: "integer", type(None): "null"}
 
 
 def children(node: Schema) -> Iterator[tuple[Pointer, Any]]:
@@ -151,9 +174,20 @@ def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
     types: object = node.get("type", "string")
     if not _are_names([types] if isinstance(types, str) else types) or any(t not in _TYPES for t in type_names(node)):
         raise fail(f"unknown type {types!r}", "type")
+    if types == []:
+        raise fail("`type` is empty; expected at least one type", "type")
     required: object = node.get("required", [])
     if not _are_names(required):
         raise fail("`required` must be a list of names", "required")
+    _check_constants(node, fail)
+    for keyword in BOUNDS & node.keys():
+        _check_bound(keyword, node, fail)
+
+
+def _check_constants(node: Schema, fail: Fail) -> None:
+    """Raise an error for constants that no type can have, or that do not fit the type beside them."""
+    if "const" in node and "enum" in node:
+        raise fail("`const` beside `enum` is not supported; leave the values that fit both", "enum")
     enum: object = node.get("enum", [node.get("const")])
     if not (isinstance(enum, list) and enum):
         raise fail("`enum` must be a non-empty list", "enum")
@@ -163,8 +197,8 @@ def _check_values(node: Schema, names: set[str], key: str, fail: Fail) -> None:
         if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
             text = f"the constant {value} is out of range; expected an integer of 64 bits"
             raise fail(text, "enum" if "enum" in node else "const")
-    for keyword in BOUNDS & node.keys():
-        _check_bound(keyword, node, fail)
+    if reason := find_misplaced_constant(node):
+        raise fail(reason)
 
 
 def _check_bound(keyword: str, node: Schema, fail: Fail) -> None:
@@ -206,6 +240,8 @@ def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
             raise fail(f"`{min(beside)}` beside `{union}` is not supported", union)
     if "patternProperties" in keywords:
         _check_patterns(node, fail)
+    if "propertyNames" in keywords:
+        _check_names(node["propertyNames"], fail)
     if "not" in keywords and at[-1:] != ("additionalProperties",):
         raise fail("`not` is supported as `additionalProperties: {not: {}}` only", "not")
     if unknown := [name for name in node.get("required", []) if name not in node.get("properties", {})]:
@@ -214,6 +250,15 @@ def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
     others = {key: value for key, value in others.items() if key not in _IGNORED} if is_schema(others) else others
     if node.get("properties") and others not in (True, False, {}, {"not": {}}):
         raise fail("a type for `additionalProperties` beside `properties` is not supported", "additionalProperties")
+
+
+def _check_names(names: Any, fail: Fail) -> None:
+    """Raise an error unless the names of members are any text, or some constants."""
+    keywords = names.keys() - _IGNORED if is_schema(names) else {"not"}
+    if not keywords <= {"type", "enum"} or names.get("type", "string") != "string":
+        raise fail("the names of members can be limited by `enum` only", "propertyNames")
+    if not _are_names(names.get("enum", [])):
+        raise fail("expected the names of members", "propertyNames", "enum")
 
 
 _ANY_NAME = frozenset({"", ".*", "^.*$", "^(.*)$"})

@@ -19,6 +19,7 @@ import re
 from typing import Any
 
 from mcpspec_codegen import names
+from mcpspec_codegen.consistency import check_consistency, remove_implied_types
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.exclusive import replace_one_of
 from mcpspec_codegen.inline import hoist_objects
@@ -29,6 +30,7 @@ from mcpspec_codegen.nodes import (
     Schema,
     children,
     definitions_key,
+    is_schema,
     map_children,
     pointer_text,
     ref_name,
@@ -53,7 +55,7 @@ def normalise(
     """
     defs = merge_definitions(schema, file)
     defs = add_alternatives(defs, alternatives or {})
-    check_constants(defs, file)
+    check_consistency(defs, file)
     defs = defs if order is None else order_members(defs, order)
     defs = reference_single_members(defs)
     defs = inherit_envelope(defs)
@@ -68,6 +70,7 @@ def normalise(
 def merge_definitions(schema: Schema, file: str) -> dict[str, Schema]:
     """Return the definitions of a schema in one spelling, each with all of its members."""
     defs = canonicalise({"$defs": replace_one_of(schema[definitions_key(schema)], file)})
+    defs = remove_implied_types(defs, file)
     return merge_all_of(replace_json_values(defs, file), file)
 
 
@@ -107,20 +110,56 @@ def canonicalise_node(node: Any) -> Any:
     node = map_children({key: value for key, value in node.items() if key not in _DROPPED}, canonicalise_node)
     if "$ref" in node:
         return {"$ref": "#/$defs/" + ref_name(node["$ref"])}
-    if node.get("additionalProperties") == {"not": {}}:
-        node["additionalProperties"] = False
-    if node.get("propertyNames", {}) in ({"type": "string"}, {}):
-        node.pop("propertyNames", None)
-    if pattern := node.pop("patternProperties", None):
-        node["additionalProperties"] = next(iter(pattern.values()))
+    node = _canonicalise_members(node)
     if "anyOf" in node and all("const" in member for member in node["anyOf"]):
         node["enum"] = [member["const"] for member in node.pop("anyOf")]
+    if len(variants := _split_types(node)) > 1:
+        return canonicalise_node({"anyOf": variants})
     if "anyOf" in node and (plain := _nullable(node["anyOf"])) is not None:
         node = plain
     if node.get("properties") == {}:
         del node["properties"]
     if node.get("type") == "object" and not node.keys() & {"properties", "additionalProperties", "allOf", "anyOf"}:
         node["additionalProperties"] = {}
+    return node
+
+
+_NUMERIC = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+_OF_TYPE = {
+    "object": {"properties", "required", "additionalProperties", "propertyNames"},
+    "array": {"items", "minItems", "maxItems"},
+    "string": {"minLength", "maxLength"},
+    "integer": _NUMERIC,
+    "number": _NUMERIC,
+}
+"""The keywords that limit values of one type. They do not apply to the values of other types."""
+
+
+def _split_types(node: Schema) -> list[Schema]:
+    """Split a schema of several types into one for each, if a keyword limits values of some of them only."""
+    types = type_names(node)
+    keywords = set[str]().union(*_OF_TYPE.values())
+    if len(types) < 2 or "allOf" in node or node.keys() & {"anyOf", "const", "enum"}:
+        return [node]
+    is_scalar = not {"object", "array"} & set(types)
+    if is_scalar and (len({*types} - {"null"}) < 2 or not node.keys() & keywords):
+        return [node]
+    return [
+        {key: value for key, value in {**node, "type": kind}.items() if key not in keywords - _OF_TYPE.get(kind, set())}
+        for kind in dict.fromkeys(types)
+        if kind != "integer" or "number" not in types
+    ]
+
+
+def _canonicalise_members(node: Schema) -> Schema:
+    """Spell the keywords for names and undeclared members of an object in one way."""
+    node = dict(node)
+    if node.get("additionalProperties") == {"not": {}}:
+        node["additionalProperties"] = False
+    if node.get("propertyNames", {}) in ({"type": "string"}, {}):
+        node.pop("propertyNames", None)
+    if pattern := node.pop("patternProperties", None):
+        node["additionalProperties"] = next(iter(pattern.values()))
     return node
 
 
@@ -143,29 +182,61 @@ def replace_json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]
 
     Raises `SchemaError` for any other recursion, which has no exact type in msgspec.
     """
-    defs = dict(defs)
-    for name in list(defs):
-        if name not in (cycle := _reachable(defs, name)):
-            continue
-        if any("properties" in node for member in cycle for node in _nodes(defs[member])):
-            raise SchemaError(
-                file, f"/$defs/{name}", "a definition may be recursive only if it describes any JSON value"
-            )
-        defs[name] = _any_json(defs[name], name, file)
-    return defs
+    recursive = {name for name in defs if name in _reachable(defs, name)}
+    anything = _find_anything(defs, recursive)
+    replaced = {
+        name: {} if name in anything else _replace_refs(node, anything) if name in recursive else node
+        for name, node in defs.items()
+    }
+    for name in defs:
+        if name in (cycle := _reachable(replaced, name)):
+            is_object = any("properties" in node for member in cycle for node in _nodes(replaced[member]))
+            text = _RECURSIVE_OBJECT if is_object else _RECURSIVE_VALUE
+            raise SchemaError(file, pointer_text(("$defs", name)), text)
+    return replaced
 
 
-def _any_json(node: Schema, name: str, file: str) -> Schema:
-    if node.get("type") == "object":
-        return {"type": "object", "additionalProperties": {}}
-    if node.get("type") == "array":
-        return {"type": "array", "items": {}}
-    scalars = {kind for member in node.get("anyOf", []) for kind in type_names(member)}
-    if not {"string", "boolean", "number", "null"} <= scalars:
-        raise SchemaError(
-            file, f"/$defs/{name}", "a recursive definition that excludes some JSON values is not supported"
-        )
-    return {}
+_RECURSIVE_OBJECT = "a definition may be recursive only if it describes any JSON value"
+_RECURSIVE_VALUE = "a recursive definition that excludes some JSON values is not supported"
+_JSON_TYPES = frozenset({"string", "number", "boolean", "null", "array", "object"})
+
+
+def _find_anything(defs: dict[str, Schema], recursive: set[str]) -> set[str]:
+    """Find the recursive definitions that accept any JSON value: all that are so, given that the others are."""
+    found = recursive
+    while wrong := {name for name in found if not _is_anything(defs[name], found, defs, {name})}:
+        found = found - wrong
+    return found
+
+
+def _is_anything(node: Any, anything: set[str], defs: dict[str, Schema], seen: set[str]) -> bool:
+    return is_schema(node) and (not node or _whole_types(node, anything, defs, seen) >= _JSON_TYPES)
+
+
+def _whole_types(node: Schema, anything: set[str], defs: dict[str, Schema], seen: set[str]) -> set[str]:
+    """Return the types of which a schema accepts every value."""
+
+    def is_anything(below: Any) -> bool:
+        if is_schema(below) and ref_name(below.get("$ref", "")) in anything:
+            return True
+        return _is_anything(below, anything, defs, seen)
+
+    if "$ref" in node:
+        name = ref_name(node["$ref"])
+        return set() if name in seen else _whole_types(defs[name], anything, defs, {*seen, name})
+    if node.keys() == {"anyOf"}:
+        return set[str]().union(*(_whole_types(member, anything, defs, seen) for member in node["anyOf"]))
+    if node.keys() == {"type"} or not node:
+        return set(type_names(node) or _JSON_TYPES)
+    below = {"array": "items", "object": "additionalProperties"}.get(str(node.get("type")))
+    return {node["type"]} if below and node.keys() == {"type", below} and is_anything(node[below]) else set()
+
+
+def _replace_refs(node: Any, names: set[str]) -> Any:
+    """Replace the references to some definitions by the schema of any value."""
+    if not is_schema(node) or ref_name(node.get("$ref", "")) in names:
+        return {} if is_schema(node) else node
+    return map_children(node, lambda child: _replace_refs(child, names))
 
 
 def _nodes(node: Any) -> list[Schema]:
@@ -187,20 +258,6 @@ def _reachable(defs: dict[str, Schema], start: str) -> set[str]:
             seen.add(name)
             todo += _refs(defs[name])
     return seen
-
-
-def check_constants(defs: dict[str, Schema], file: str) -> None:
-    """Raise `SchemaError` for a constant that is not of the type beside it: no value would fit both."""
-    for name, node in defs.items():
-        for below in _nodes(node):
-            types = {"integer" if kind == "number" else kind for kind in type_names(below)}
-            for value in below.get("enum", [below["const"]] if "const" in below else []):
-                if types and (kind := _CONSTANT_TYPES[type(value)]) not in types:
-                    reason = f"the constant {value!r} is of type {kind}, not {' or '.join(sorted(types))}"
-                    raise SchemaError(file, pointer_text(("$defs", name)), reason)
-
-
-_CONSTANT_TYPES = {str: "string", int: "integer", type(None): "null"}
 
 
 def mark_kinds(defs: dict[str, Schema]) -> dict[str, Schema]:

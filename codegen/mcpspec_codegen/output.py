@@ -21,8 +21,10 @@ def format_files(files: dict[str, str]) -> dict[str, str]:
     """Format Python files with ruff: lines wrapped, imports sorted, unused imports removed."""
     with tempfile.TemporaryDirectory() as folder:
         write(files, Path(folder))
-        subprocess.run([*_RUFF, "check", "--fix", "--select", "I,F401", *_STYLE, folder], check=True)  # noqa: S603  # our own arguments
-        subprocess.run([*_RUFF, "format", *_STYLE, folder], check=True)  # noqa: S603  # our own arguments
+        for command in (["check", "--fix", "--select", "I,F401"], ["format"]):
+            done = subprocess.run([*_RUFF, *command, *_STYLE, folder], capture_output=True, text=True, check=False)  # noqa: S603  # our own arguments
+            if done.returncode:
+                raise SchemaError(next(iter(files)), "", f"ruff cannot format what was generated: {done.stderr}")
         return {path: (Path(folder) / path).read_text(encoding="utf-8") for path in files}
 
 

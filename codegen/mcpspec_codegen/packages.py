@@ -73,7 +73,10 @@ def compile_package(folder: Path, options: PackageOptions) -> tuple[dict[str, st
     extended = f", which extends MCP {options.extends}" if options.extends else ""
     interface = replace(own.interface, title=f"`{options.package}`{extended}", command=options.command)
     path = options.package.replace(".", "/")
-    modules = render.modules(interface, options.backends)
+    file = ", ".join(map(str, options.schemas))
+    if not interface.own_definitions:
+        raise SchemaError(file, "", f"adds nothing to MCP {options.extends}; use the package `mcpspec`")
+    modules = render.modules(interface, options.backends, file)
     files = {f"{path}/py.typed": "", **{f"{path}/{name}.py": text for name, text in modules.items()}}
     return format_files(files), own.notes
 
@@ -93,9 +96,9 @@ def load_own(folder: Path, schemas: Sequence[Path], extends: str | None) -> OwnI
     """Read schemas of one's own. Raises `SchemaError` for what cannot be compiled."""
     base = None if extends is None else load_base(folder, extends)
     own = read_own(schemas, () if base is None else base.names)
-    corrected, corrections = correct_copies(folder, own.definitions)
-    definitions = corrected if base is None else _extended(base, own, corrected)
     try:
+        corrected, corrections = correct_copies(folder, own.definitions)
+        definitions = corrected if base is None else _extended(base, own, corrected)
         interface = _interface(base, own, definitions)
     except SchemaError as error:
         raise own.locate(error) from error

@@ -213,7 +213,11 @@ class _Compiler:
     def document(self, source: Source) -> Schema:
         """Apply the errata of a source, and normalise it."""
         alternatives = self.supplement["alternative_results"].get(source.version, {})
-        flat = normalise(self.corrected(source), source.file, alternatives, find_order(self.orders, source.version))
+        order = find_order(self.orders, source.version)
+        try:
+            flat = normalise(self.corrected(source), source.file, alternatives, order)
+        except RecursionError as error:
+            raise SchemaError(source.file, "", "nested too deeply") from error
         return add_defaults(flat, self.supplement["constructor_defaults"])
 
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:
@@ -278,7 +282,7 @@ class _Compiler:
 
     def package(self, source: Source, flat: Schema) -> dict[str, str]:
         """Render the files of a revision or extension."""
-        modules = render.modules(self.interface(source, flat), (STRUCTS, MODELS))
+        modules = render.modules(self.interface(source, flat), (STRUCTS, MODELS), source.file)
         return {f"mcpspec/{source.package}/{name}.py": text for name, text in modules.items()}
 
     def interface(self, source: Source, flat: Schema) -> Interface:

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mcpspec_codegen import names
+from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import TABLES, MethodDefinition
 from mcpspec_codegen.models import Backend, generate_classes
@@ -43,8 +44,17 @@ def _render(template: str, **context: Any) -> str:
     return _environment.get_template(template).render(**context)
 
 
-def modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str]:
-    """Render the modules of a package: name → text."""
+def modules(interface: Interface, backends: Sequence[Backend], file: str) -> dict[str, str]:
+    """Render the modules of a package: name → text. Raises `SchemaError`, with the schema's file, if that fails."""
+    try:
+        return _modules(interface, backends)
+    except RecursionError as error:
+        raise SchemaError(file, "", "nested too deeply") from error
+    except Exception as error:  # the generator of classes documents none of its errors
+        raise SchemaError(file, "", f"no Python could be generated: {type(error).__name__}: {error}") from error
+
+
+def _modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str]:
     found: dict[str, str] = {}
     for backend in backends:
         found |= {

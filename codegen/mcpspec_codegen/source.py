@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import date
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
 
@@ -116,6 +117,8 @@ def read_json(path: Path, type: TypeForm[T]) -> T:
 def check_version(version: str, file: str) -> None:
     """Raise `SchemaError` for a version that is neither a date nor the draft nor the name of an extension."""
     if version == DRAFT or _EXTENSION_VERSION.fullmatch(version):
+        if iskeyword(name := version.removeprefix(EXTENSION)):
+            raise SchemaError(file, "", f"{version!r} would be a package named `{name}`, which is a keyword of Python")
         return
     try:
         if not _DATE.fullmatch(version):

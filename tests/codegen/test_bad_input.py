@@ -82,6 +82,10 @@ def _recursion_over_two(defs: Schema) -> None:
     defs["Icon"]["properties"]["tools"] = {"items": {"$ref": "#/$defs/Tool"}, "type": "array"}
 
 
+def _nested(depth: int) -> Schema:
+    return {"type": "array", "items": _nested(depth - 1)} if depth else {"type": "string"}
+
+
 _TEXT = {"type": "string"}
 _NOVEL = "/$defs/Tool/properties/novel"
 
@@ -90,6 +94,7 @@ _NOT_SCHEMAS = [
     Bad("not JSON", json.dumps(small_schema()).encode()[:-1], "", "not JSON"),
     Bad("not UTF-8", b'{"$defs": {"Thing": {"type": "string", "const": "\xff"}}}', "", "not JSON"),
     Bad("too deep", b'{"$defs": ' + b'{"a": ' * 100_000, "", "nested too deeply"),
+    _changed("lists of lists of lists", _field(_nested(150)), "", "nested too deeply"),
     Bad("a list", json.dumps([small_schema()]).encode(), "", "expected a JSON object"),
     Bad("a string", b'"schema"', "", "expected a JSON object"),
     Bad("no definitions", json.dumps({"type": "object"}).encode(), "", "expected a schema with `$defs`"),
@@ -132,6 +137,141 @@ _BAD_NODES = [
     _changed("true for required", _field({**_TEXT, "required": True}), f"{_NOVEL}/required", "list of names"),
 ]
 
+_OBJECT_A: Schema = {"type": "object", "properties": {"a": _TEXT}}
+_OBJECT_B: Schema = {"type": "object", "properties": {"b": _TEXT}}
+_CLOSED: Schema = {**_OBJECT_A, "additionalProperties": False}
+_SCALARS = [{"type": kind} for kind in ("number", "boolean", "null")]
+_J = {"$ref": "#/$defs/J"}
+_LIMITED = "the names of members can be limited by `enum` only"
+_EXCLUDED = "`additionalProperties` of a part of `allOf` limits `b`, which another part declares"
+_NOT_ANYTHING = "a recursive definition that excludes some JSON values is not supported"
+_WRONG_TYPE = "`type` beside `anyOf` excludes values of a member"
+_BOTH_CONSTANTS = "`const` beside `enum` is not supported"
+
+_IGNORED: list[tuple[str, Schema, str, str]] = [
+    ("a closed part", {"A": {"allOf": [_CLOSED, _OBJECT_B]}}, "/$defs/A", _EXCLUDED),
+    (
+        "a reference to a closed part",
+        {"C": _CLOSED, "A": {"allOf": [{"$ref": "#/$defs/C"}, _OBJECT_B]}},
+        "/$defs/A",
+        _EXCLUDED,
+    ),
+    (
+        "a map as a part",
+        {"A": {"allOf": [{"type": "object", "additionalProperties": {"type": "integer"}}, _OBJECT_B]}},
+        "/$defs/A",
+        _EXCLUDED,
+    ),
+    (
+        "an empty object as a part",
+        {"A": {"allOf": [_OBJECT_B, {"type": "object", "additionalProperties": False}]}},
+        "/$defs/A",
+        _EXCLUDED,
+    ),
+    ("lists of lists", {"J": {"type": "array", "items": _J}}, "/$defs/J", _NOT_ANYTHING),
+    ("maps of maps", {"J": {"type": "object", "additionalProperties": _J}}, "/$defs/J", _NOT_ANYTHING),
+    ("short lists of lists", {"J": {"type": "array", "items": _J, "maxItems": 1}}, "/$defs/J", _NOT_ANYTHING),
+    (
+        "any value but objects",
+        {"J": {"anyOf": [_TEXT, *_SCALARS, {"type": "array", "items": _J}]}},
+        "/$defs/J",
+        _NOT_ANYTHING,
+    ),
+    (
+        "any value but short texts",
+        {
+            "J": {
+                "anyOf": [
+                    {**_TEXT, "minLength": 2},
+                    *_SCALARS,
+                    {"type": "array", "items": _J},
+                    {"type": "object", "additionalProperties": _J},
+                ]
+            }
+        },
+        "/$defs/J",
+        _NOT_ANYTHING,
+    ),
+    (
+        "any value with short lists",
+        {
+            "J": {
+                "anyOf": [
+                    _TEXT,
+                    *_SCALARS,
+                    {"type": "array", "items": _J, "maxItems": 1},
+                    {"type": "object", "additionalProperties": _J},
+                ]
+            }
+        },
+        "/$defs/J",
+        _NOT_ANYTHING,
+    ),
+    ("a definition that is itself", {"J": {"anyOf": [_J]}}, "/$defs/J", _NOT_ANYTHING),
+    (
+        "a type that excludes a scalar member",
+        {"A": {"type": "string", "anyOf": [_TEXT, {"type": "integer"}]}},
+        "/$defs/A/type",
+        _WRONG_TYPE,
+    ),
+    (
+        "a type that excludes a member by reference",
+        {"B": {"type": "integer"}, "A": {"type": "object", "anyOf": [_OBJECT_A, {"$ref": "#/$defs/B"}]}},
+        "/$defs/A/type",
+        _WRONG_TYPE,
+    ),
+    ("a type beside any member", {"A": {"type": "object", "anyOf": [_OBJECT_A, {}]}}, "/$defs/A/type", _WRONG_TYPE),
+    (
+        "a bound of names",
+        {"A": {"type": "object", "propertyNames": {**_TEXT, "minLength": 2}}},
+        "/$defs/A/propertyNames",
+        _LIMITED,
+    ),
+    (
+        "names that are integers",
+        {"A": {"type": "object", "propertyNames": {"type": "integer"}}},
+        "/$defs/A/propertyNames",
+        _LIMITED,
+    ),
+    (
+        "names beside properties",
+        {"A": {**_OBJECT_A, "propertyNames": {"enum": ["a", "b"]}}},
+        "/$defs/A",
+        "`propertyNames` beside `properties`",
+    ),
+    ("properties of a string", {"A": {**_OBJECT_A, "type": "string"}}, "/$defs/A", "`properties` limits values"),
+    (
+        "properties of a string by parts",
+        {"A": {"allOf": [_TEXT, {"properties": {"a": _TEXT}}]}},
+        "/$defs/A",
+        "`properties` limits values of the type object only",
+    ),
+    ("properties of any value", {"A": {"properties": {"a": _TEXT}}}, "/$defs/A", "expected `type: object`"),
+    ("required of any value", {"A": {"properties": {"a": {}}, "required": ["a"]}}, "/$defs/A", "`type: object`"),
+    ("members of any value", {"A": {"additionalProperties": _TEXT}}, "/$defs/A", "`additionalProperties` limits"),
+    ("items of any value", {"A": {"items": _TEXT}}, "/$defs/A", "expected `type: array`"),
+    ("members of a list", {"A": {"type": "array", "additionalProperties": False}}, "/$defs/A", "`type: object`"),
+    ("a constant beside others", {"A": {"const": "a", "enum": ["b", "c"]}}, "/$defs/A/enum", _BOTH_CONSTANTS),
+    ("a boolean beside constants", {"A": {"const": True, "enum": ["b"]}}, "/$defs/A/enum", _BOTH_CONSTANTS),
+    ("two constants by parts", {"A": {"allOf": [{"const": "a"}, {"enum": ["b"]}]}}, "/$defs/A", _BOTH_CONSTANTS),
+    (
+        "a constant beside a bound",
+        {"A": {**_TEXT, "enum": ["a", "bc"], "minLength": 2}},
+        "/$defs/A",
+        "`minLength` beside constants",
+    ),
+    (
+        "a constant of another type in a union",
+        {"A": {"anyOf": [{"const": "a"}, {"const": "b", "type": "integer"}]}},
+        "/$defs/A/anyOf/1",
+        "is of type string, not integer",
+    ),
+    ("no type", {"A": {"type": []}}, "/$defs/A/type", "`type` is empty"),
+]
+"""Keywords that the types would ignore, or apply to more values than the schema."""
+
+_IGNORED_KEYWORDS = [_changed(name, _defs(**defs), pointer, cause) for name, defs, pointer, cause in _IGNORED]
+
 _BAD_WHOLES = [
     _changed(
         "two properties of one name",
@@ -141,7 +281,7 @@ _BAD_WHOLES = [
     ),
     _changed(
         "two properties of one name but for their namespaces",
-        _field({"properties": {"a.org/size": _TEXT, "b.org/size": _TEXT}}),
+        _field({"type": "object", "properties": {"a.org/size": _TEXT, "b.org/size": _TEXT}}),
         "/$defs/ToolNovel/properties",
         "`a.org/size` and `b.org/size` would both be named `size`",
     ),
@@ -219,7 +359,7 @@ _BAD_WHOLES = [
     ),
 ]
 
-_CASES = [*_NOT_SCHEMAS, *_BAD_NODES, *_BAD_WHOLES]
+_CASES = [*_NOT_SCHEMAS, *_BAD_NODES, *_IGNORED_KEYWORDS, *_BAD_WHOLES]
 
 _ONE_OF_EACH_KIND = {
     "not JSON", "a list", "no definitions", "a reference to nothing", "an unknown keyword", "an unknown type",

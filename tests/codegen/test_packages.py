@@ -339,6 +339,15 @@ _REJECTED: list[tuple[Schema, str, str]] = [
     ({"Tool": _object({"a": {}}, additionalProperties=False)}, "/Tool/additionalProperties", "differs"),
     ({"ContentBlock": _object({"a": {}})}, "/ContentBlock", "is a union of the protocol"),
     ({"ContentBlock": {"anyOf": [_ref("TextContent")]}}, "/ContentBlock", "adds nothing"),
+    ({"Tool": {**_object({"a": _TEXT}), "type": "string"}}, "/Tool/type", "`type` differs"),
+    ({"Tool": {**_object({"a": _TEXT}), "type": ["object", "null"]}}, "/Tool/type", "`type` differs"),
+    ({"Tool": {"allOf": [_ref("Tool"), _object({"a": _TEXT})], "type": "string"}}, "/Tool/type", "`type` differs"),
+    ({"LoggingLevel": {"type": "integer", "enum": [1]}}, "/LoggingLevel/type", "`type` differs"),
+    (
+        {"V": _object({"type": {"const": "v"}}, "type"), "ContentBlock": {"type": "string", "anyOf": [_ref("V")]}},
+        "/ContentBlock/type",
+        "`type` beside `anyOf` excludes values of a member",
+    ),
     ({"LoggingLevel": {"enum": ["debug"]}}, "/LoggingLevel", "adds nothing"),
     ({"LoggingLevel": _TEXT}, "/LoggingLevel", "is an enumeration of the protocol"),
     ({"Cursor": {"type": "integer"}}, "/Cursor", "is a type of the protocol, to which nothing can be added"),
@@ -407,13 +416,14 @@ def test_a_bad_file_is_reported_and_nothing_is_written(
         (["--package", "mcpspec.mine"], "mcpspec is a package already"),
         (["--package", "mcpspec_codegen"], "mcpspec_codegen is a package already"),
         (["--package", "typedmcp"], "typedmcp is a package already"),
+        (["--package", "acme", "--extends", NEWEST], f"adds nothing to MCP {NEWEST}"),
         (["--package", "acme", "--extends", "2020-01-01"], f"known: {', '.join(REVISIONS)}"),
     ],
 )
 def test_a_bad_argument_names_the_cause(
     arguments: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = _write(tmp_path, {"A": _object({})})
+    path = _write(tmp_path, {"Cursor": {"type": "string"}})
     assert main(["compile", str(path), "--out", str(tmp_path / "out"), *arguments]) == 2
     assert reason in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -545,7 +555,7 @@ def test_packages_of_any_definitions_import_and_type_check(tmp_path: Path) -> No
         except SchemaError:
             continue
         names.append(f"p{seed}")
-        modules = render.modules(interface, [*BACKENDS.values()])
+        modules = render.modules(interface, [*BACKENDS.values()], "")
         files |= {f"p{seed}/{name}.py": text for name, text in modules.items()}
     for path, text in format_files(files).items():
         (tmp_path / path).parent.mkdir(exist_ok=True)

@@ -86,6 +86,7 @@ def _add_limits(defs: Schema) -> None:
 
 
 _CIRCLE, _SQUARE = {"kind": "circle", "radius": 2}, {"kind": "square", "side": 3}
+_FUNCTIONS = {"field": _STRING, "constant": _STRING, "member": _STRING, "fooBar": _STRING}
 
 _CASES = [
     Case(
@@ -306,6 +307,111 @@ _CASES = [
         {"Warmth": _object({"at": {"type": "number", "minimum": 0.5, "maximum": 2.5}})},
         accepted=[("Warmth", {"at": 0.5}), ("Warmth", {"at": 1}), ("Warmth", {"at": 2.5})],
         rejected=[("Warmth", {"at": 0.4}, "at"), ("Warmth", {"at": 0}, "at"), ("Warmth", {"at": 3}, "at")],
+    ),
+    Case(
+        "an object, or nothing",
+        {
+            "Maybe1": {**_object({"a": _STRING}), "type": ["object", "null"]},
+            "Maybe2": _object({"a": {"type": ["object", "null"], "additionalProperties": _INTEGER}}),
+            "Maybe3": _object({"a": {**_object({"b": _STRING}, "b"), "type": ["string", "object"]}}),
+        },
+        accepted=[
+            ("Maybe1", None),
+            ("Maybe1", {"a": "x"}),
+            ("Maybe2", {"a": None}),
+            ("Maybe2", {"a": {"b": 1}}),
+            ("Maybe3", {"a": "x"}),
+            ("Maybe3", {"a": {"b": "x"}}),
+        ],
+        rejected=[
+            ("Maybe1", {}, "a"),
+            ("Maybe1", "a", ""),
+            ("Maybe2", {"a": {"b": "1"}}, "a.b"),
+            ("Maybe3", {"a": 1}, "a"),
+            ("Maybe3", {"a": {"b": 1}}, "a.b"),
+        ],
+    ),
+    Case(
+        "a list, or nothing, or a text",
+        {
+            "List1": {**_list(_STRING, minItems=1), "type": ["array", "null"]},
+            "List2": _object({"a": {**_list(_STRING, minItems=1), "type": ["array", "null"]}}),
+            "List3": _object({"a": {**_list(_STRING), "type": ["string", "array"], "minLength": 2}}),
+        },
+        accepted=[
+            ("List1", None),
+            ("List1", ["a"]),
+            ("List2", {"a": None}),
+            ("List2", {"a": ["a"]}),
+            ("List3", {"a": "ab"}),
+            ("List3", {"a": []}),
+        ],
+        rejected=[
+            ("List1", [], ""),
+            ("List2", {"a": []}, "a"),
+            ("List2", {"a": [1]}, "a[0]"),
+            ("List3", {"a": "a"}, "a"),
+            ("List3", {"a": None}, "a"),
+        ],
+    ),
+    Case(
+        "a bound of one of several types",
+        {"Short": _object({"a": {"type": ["string", "integer", "null"], "minLength": 2, "minimum": 1}})},
+        accepted=[("Short", {"a": "ab"}), ("Short", {"a": 1}), ("Short", {"a": None})],
+        rejected=[("Short", {"a": "a"}, "a"), ("Short", {"a": 0}, "a")],
+    ),
+    Case(
+        "a type that all members of a union have",
+        {"Whole": {"type": ["object", "string"], "anyOf": [_object({"a": _STRING}), _STRING]}},
+        accepted=[("Whole", {"a": "x"}), ("Whole", "x")],
+        rejected=[("Whole", {"a": 1}, "a"), ("Whole", 1, "")],
+    ),
+    Case(
+        "a closed part of an object, and one with some of its members",
+        {
+            "Part": _object({"a": _STRING, "b": _STRING}, "a", "b", additionalProperties=False),
+            "Parts": {"allOf": [_ref("Part"), _object({"b": _STRING})]},
+            "OpenPart": {"allOf": [{"type": "object"}, _ref("Part")]},
+        },
+        accepted=[("Parts", {"b": "x"}), ("Parts", {"a": "x", "b": "x"}), ("OpenPart", {})],
+        rejected=[("Parts", {"a": "x"}, "b"), ("Parts", {"b": "x", "c": 1}, "c"), ("OpenPart", {"c": 1}, "c")],
+    ),
+    Case(
+        "names of members that are listed",
+        {"Named": {**_map(_INTEGER), "propertyNames": {"enum": ["a", "b"]}}},
+        accepted=[("Named", {}), ("Named", {"a": 1, "b": 2})],
+        rejected=[("Named", {"c": 1}, "")],
+    ),
+    Case(
+        "recursion that describes any JSON value",
+        {
+            "AnyValue": _either({"type": ["string", "number", "boolean", "null"]}, _ref("AnyValues"), _ref("AnyMap")),
+            "AnyValues": _list(_ref("AnyValue")),
+            "AnyMap": _map(_ref("AnyValue")),
+        },
+        accepted=[("AnyValue", [None, {"a": [1.5]}]), ("AnyValues", [[True]]), ("AnyMap", {"a": "b"})],
+        rejected=[("AnyValues", {}, ""), ("AnyMap", [], "")],
+    ),
+    Case(
+        "members named like functions that classes call",
+        {
+            "Fields": _object({**_FUNCTIONS, "kind": _const("k")}, *_FUNCTIONS),
+            "OpenFields": _object({**_FUNCTIONS, "kind": _const("k")}, *_FUNCTIONS, additionalProperties={}),
+        },
+        accepted=[
+            (name, {"field": "a", "constant": "b", "member": "c", "fooBar": "d", "kind": "k"})
+            for name in ("Fields", "OpenFields")
+        ],
+        rejected=[
+            *((name, {"field": 1, "kind": "k"}, "field") for name in ("Fields", "OpenFields")),
+            *((name, {"constant": 1, "kind": "k"}, "constant") for name in ("Fields", "OpenFields")),
+        ],
+    ),
+    Case(
+        "members named with letters that change",
+        {"Letters": _object({"Field": _STRING, "\u0130": _STRING})},
+        accepted=[("Letters", {"Field": "a", "\u0130": "b"})],
+        rejected=[("Letters", {"Field": "a"}, '["\u0130"]'), ("Letters", {"Field": 1, "\u0130": "b"}, "Field")],
     ),
     Case(
         "bounds of what may be null",

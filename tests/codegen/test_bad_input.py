@@ -424,6 +424,7 @@ def test_generated_files_stay_if_a_later_schema_cannot_be_compiled(
         pytest.param("PINNED.json", "[]", "Expected `object`, got `array`", id="a list of pins"),
         pytest.param("PINNED.json", '{"2026-07-28": {"sha256": 1}}', "Expected `str`, got `int`", id="no text"),
         pytest.param("PINNED.json", '{"../x": %s}', "is not a version", id="a version that is a path"),
+        pytest.param("PINNED.json", '{"ext/class": %s}', "is a keyword of Python", id="a version that is a keyword"),
         pytest.param("errata.json", "{}", "Expected `array`, got `object`", id="no list of patches"),
         pytest.param("errata.json", "[{}]", "missing required field", id="a patch of nothing"),
         pytest.param("supplement.json", "{}", "missing required field", id="an empty supplement"),

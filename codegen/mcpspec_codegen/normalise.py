@@ -191,8 +191,10 @@ def replace_json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]
     for name in defs:
         if name in (cycle := _reachable(replaced, name)):
             is_object = any("properties" in node for member in cycle for node in _nodes(replaced[member]))
-            text = _RECURSIVE_OBJECT if is_object else _RECURSIVE_VALUE
-            raise SchemaError(file, pointer_text(("$defs", name)), text)
+            if is_object:
+                raise SchemaError(file, pointer_text(("$defs", name)), _RECURSIVE_OBJECT)
+            union = next((member for member in defs if member in cycle and "anyOf" in defs[member]), name)
+            raise SchemaError(file, pointer_text(("$defs", union)), _RECURSIVE_VALUE)
     return replaced
 
 

@@ -91,7 +91,9 @@ def is_array(value: object) -> TypeIs[list[Any]]:
 def spread_union(hint: Any) -> list[Any]:
     """List the members of a union type, and of the unions and aliases in it."""
     if get_origin(hint) is Annotated:
-        return spread_union(get_args(hint)[0]) if get_origin(get_args(hint)[0]) in (Union, UnionType) else [hint]
+        base, *marks = get_args(hint)
+        is_bounded = any(getattr(mark, "metadata", None) for mark in marks)  # a union with bounds is one type
+        return spread_union(base) if get_origin(base) in (Union, UnionType) and not is_bounded else [hint]
     if (spread := getattr(hint, "__union__", None)) is not None:  # an untagged union of structs
         return spread_union(spread())
     if (alias := getattr(hint, "__value__", None)) is not None:  # a TypeAliasType

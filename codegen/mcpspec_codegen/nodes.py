@@ -134,10 +134,16 @@ def check(document: Any, file: str, others: Iterable[str] = ()) -> None:
     _check_node(document, (), {*definitions, *others}, definitions_key(document), file)
 
 
+_MAX_DEPTH = 128
+"""Longest pointer to a schema, in parts. What Python can recurse into depends on its version."""
+
+
 def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) -> None:
     def fail(reason: str, *below: str | int) -> SchemaError:
         return SchemaError(file, pointer_text((*at, *below)), reason)
 
+    if len(at) > _MAX_DEPTH:
+        raise SchemaError(file, "", "nested too deeply")
     if isinstance(node, bool):
         if at[-1:] == ("additionalProperties",):
             return

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from mcpspec_codegen import errata, render
 from mcpspec_codegen.defaults import Defaults, add_defaults, check_defaults
@@ -25,6 +26,7 @@ from mcpspec_codegen.nodes import Schema, definitions_key, pointer_text
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.order import find_order, load_orders
 from mcpspec_codegen.output import format_files
+from mcpspec_codegen.own import to_2020_12
 from mcpspec_codegen.prose import OfficialProse
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
 from mcpspec_codegen.wording import find_contradictions, list_terms
@@ -39,6 +41,7 @@ __all__ = [
     "load_base",
     "load_interface",
     "plain_definitions",
+    "plain_schema",
 ]
 
 _SUPPORT = Path(__file__).parent / "support"
@@ -58,6 +61,9 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
     documents = [(source, compiler.document(source)) for source in compiler.sources]
     for source, flat in documents:
         files |= compiler.package(source, flat)
+        if not source.is_extension:
+            corrected = compiler.corrected(source)
+            files[f"mcpspec/schemas/{source.version}.json"] = plain_schema(corrected[definitions_key(corrected)])
     revisions = [(source, flat) for source, flat in documents if not source.is_extension]
     if not only:  # a fact may be one of another version
         compiler.check_facts(revisions)
@@ -152,6 +158,15 @@ def correct_copies(folder: Path, definitions: dict[str, Schema]) -> tuple[dict[s
 
 _COPY = "copy"
 """The version of errata for schemas of others."""
+
+
+def plain_schema(definitions: Mapping[str, Any]) -> str:
+    """Return definitions as the text of a JSON Schema 2020-12."""
+    bundled: Schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {name: to_2020_12(node) for name, node in definitions.items()},
+    }
+    return json.dumps(bundled, indent=2, ensure_ascii=False) + "\n"
 
 
 def correct_schemas(folder: Path, only: Sequence[str] = ()) -> dict[str, Schema]:

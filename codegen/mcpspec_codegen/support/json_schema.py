@@ -1,0 +1,65 @@
+"""The corrected official schemas, as data of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from mcpspec.support.objects import is_array, is_object
+
+__all__ = ["load_json_schema"]
+
+_PREFIX = "#/$defs/"
+
+
+def load_json_schema(name: str, version: str, versions: Sequence[str]) -> dict[str, Any]:
+    """Return a definition of a version with all definitions that it refers to.
+
+    Raises `LookupError` for an unknown name or version.
+    """
+    if version not in versions:
+        raise LookupError(f"unknown revision {version!r}; known: {', '.join(versions)}")
+    text = _read(version)
+    schema: dict[str, Any] = msgspec.json.decode(text)  # anew each time, since the caller may change it
+    definitions = schema["$defs"]
+    if name not in definitions:
+        raise LookupError(f"{version} defines no {name!r}; known: {', '.join(sorted(definitions))}")
+    needed = _find_references(name, definitions)
+    return {
+        "$schema": schema["$schema"],
+        "$ref": _PREFIX + name,
+        "$defs": {key: node for key, node in definitions.items() if key in needed},
+    }
+
+
+@cache
+def _read(version: str) -> bytes:
+    return files("mcpspec").joinpath("schemas", f"{version}.json").read_bytes()
+
+
+def _find_references(name: str, definitions: dict[str, Any]) -> set[str]:
+    """Return the names of a definition and of all definitions that it refers to."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += _list_references(definitions[name])
+    return found
+
+
+def _list_references(node: object) -> Iterator[str]:
+    if is_object(node):
+        reference = node.get("$ref")
+        if isinstance(reference, str) and reference.startswith(_PREFIX):
+            yield reference.removeprefix(_PREFIX)
+        for inner in node.values():
+            yield from _list_references(inner)
+    elif is_array(node):
+        for inner in node:
+            yield from _list_references(inner)

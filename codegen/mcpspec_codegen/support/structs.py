@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
-    "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "from_builtins",
-    "may_contain_non_finite", "member", "reject_non_finite", "to_builtins", "untagged",
+    "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "fits",
+    "from_builtins",
+    "may_contain_non_finite", "member", "reject_non_finite", "shape_of", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -244,7 +245,7 @@ def _has_hook(hint: Any, seen: set[Any]) -> bool:
     if get_origin(hint) is Literal or hint in seen:
         return False
     seen.add(hint)
-    parts = [*get_args(hint), *(member.hint for member in getattr(_shape(hint), "members", ()))]
+    parts = [*get_args(hint), *(member.hint for member in getattr(shape_of(hint), "members", ()))]
     if (alias := getattr(hint, "__value__", None)) is not None:
         parts.append(alias)
     return hasattr(hint, "__decoder__") or any(_has_hook(part, seen) for part in parts)
@@ -265,8 +266,8 @@ class _UntaggedMeta(type):
     def __decoder__(cls) -> Callable[[Any], Any]:
         """Return the function that converts parsed JSON to the best fitting member of the union."""
         found = spread_union(cls)
-        others = [leaf for leaf in found if _shape(leaf) is None]
-        in_order = UnionOptions([*filter(_shape, found)], _shape).rank
+        others = [leaf for leaf in found if shape_of(leaf) is None]
+        in_order = UnionOptions([*filter(shape_of, found)], shape_of).rank
 
         def decode(value: Any) -> Any:
             error: Exception | None = None
@@ -319,7 +320,7 @@ def dec_hook(kind: Any, value: Any) -> Any:
 
 
 @cache
-def _shape(kind: Any) -> Shape | None:
+def shape_of(kind: Any) -> Shape | None:
     """Return the members of a Struct or an open object; None for other types."""
     if not isinstance(kind, type):
         return None
@@ -400,7 +401,8 @@ _encode = msgspec.json.Encoder().encode
 _FAILURES = (MsgspecError, ValueError, RecursionError)
 
 
-def _fits(value: object, kind: Any) -> bool:
+def fits(value: object, kind: Any) -> bool:
+    """Return whether parsed JSON fits a type."""
     try:
         _converter(kind)(value)
     except _FAILURES:
@@ -408,7 +410,7 @@ def _fits(value: object, kind: Any) -> bool:
     return True
 
 
-_types = TypeAccess(_shape, _fits)
+_types = TypeAccess(shape_of, fits)
 
 
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:

@@ -1,0 +1,74 @@
+"""Members that a type does not declare, and that Structs drop, are found by their paths."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mcpspec
+from mcpspec.support.errors import DecodeError
+from mcpspec.support.objects import is_array, is_object
+from mcpspec.support.unknown import unknown_members
+from mcpspec.v2025_11_25 import structs
+
+TOOL = {"name": "a", "inputSchema": {"type": "object", "color": 1}, "_meta": {"x": 1}}
+TEXT = {"type": "text", "text": "hi"}
+
+CASES: list[tuple[Any, Any, list[str]]] = [
+    (TOOL, structs.Tool, []),
+    (TOOL | {"color": 1}, structs.Tool, ["color"]),
+    (TOOL | {"annotations": {"title": "t", "a.b": 1}}, structs.Tool, ['annotations["a.b"]']),
+    ({"tools": [TOOL, TOOL | {"color": {"name": 1}}]}, structs.ListToolsResult, ["tools[1].color"]),
+    ({"content": [TEXT | {"lang": "en"}], "more": 1}, structs.CallToolResult, ["content[0].lang", "more"]),
+    (TEXT | {"uri": "x"}, structs.ContentBlock, ["uri"]),
+    ({"type": "resource", "resource": {"uri": "a:b", "text": "t", "size": 1}}, structs.ContentBlock, ["resource.size"]),
+    ({"jsonrpc": "2.0", "id": 1, "method": "ping", "trace": 1}, structs.ClientRequest, ["trace"]),
+    ({"content": [], "structuredContent": {"anything": {"goes": 1}}}, structs.CallToolResult, []),
+]
+
+
+@pytest.mark.parametrize(("value", "kind", "paths"), CASES)
+def test_undeclared_members_are_listed_with_their_paths(value: Any, kind: Any, paths: list[str]) -> None:
+    assert sorted(unknown_members(json.dumps(value), kind)) == paths
+
+
+def test_text_that_does_not_fit_is_rejected() -> None:
+    with pytest.raises(DecodeError, match="inputSchema: required, but missing"):
+        unknown_members(b'{"name": "a"}', structs.Tool)
+
+
+RESULT: dict[str, Any] = {
+    "content": [TEXT, {"type": "resource", "resource": {"uri": "a:b", "blob": ""}, "annotations": {"priority": 1}}],
+    "isError": False,
+    "_meta": {"a/b": {"c": []}},
+}
+
+
+def list_objects(value: Any) -> list[dict[str, Any]]:
+    if is_object(value):
+        return [value, *(each for part in value.values() for each in list_objects(part))]
+    return [each for part in value for each in list_objects(part)] if is_array(value) else []
+
+
+@pytest.mark.parametrize("version", [v for v in mcpspec.VERSIONS if mcpspec.revision(v).methods.METHODS.get("ping")])
+@given(st.data())
+def test_decoding_drops_exactly_the_members_that_are_listed(version: str, data: st.DataObject) -> None:
+    types = mcpspec.revision(version).structs
+    value = json.loads(json.dumps(RESULT))
+    for place in list_objects(value):
+        place |= data.draw(
+            st.dictionaries(st.sampled_from(["zz", "a b", "0"]), st.integers() | st.lists(st.integers()))
+        )
+    text = json.dumps(value)
+    listed = unknown_members(text, types.CallToolResult)
+    kept = json.loads(types.encode(types.decode(text, types.CallToolResult)))
+    assert len(listed) == count_members(value) - count_members(kept)
+    assert unknown_members(json.dumps(kept), types.CallToolResult) == []
+
+
+def count_members(value: Any) -> int:
+    return sum(len(each) for each in list_objects(value))

@@ -112,6 +112,20 @@ class Model(_Base):
             ser_json_inf_nan="constants",
         )
 
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Reject undeclared attributes, which would be encoded. Undeclared members are set in `model_extra`."""
+            cls = type(self)
+            if not (
+                name in cls.__pydantic_fields__
+                or name.startswith("_")
+                or hasattr(cls, name)
+                or name in (self.__pydantic_extra__ or ())
+            ):
+                raise AttributeError(f"{cls.__name__} declares no member {name!r}; set it in model_extra")
+            super().__setattr__(name, value)
+
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Yield the members that are present."""
         return ((name, value) for name, value in super().__repr_args__() if value is not MISSING)

@@ -62,8 +62,7 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
     for source, flat in documents:
         files |= compiler.package(source, flat)
         if not source.is_extension:
-            corrected = compiler.corrected(source)
-            files[f"mcpspec/schemas/{source.version}.json"] = plain_schema(corrected[definitions_key(corrected)])
+            files[f"mcpspec/schemas/{source.version}.json"] = plain_schema(compiler.definitions(source))
     revisions = [(source, flat) for source, flat in documents if not source.is_extension]
     if not only:  # a fact may be one of another version
         compiler.check_facts(revisions)
@@ -134,10 +133,9 @@ def load_base(folder: Path, version: str) -> Base:
     compiler = _Compiler(folder)
     source = compiler.source(version)
     interface = compiler.interface(source, compiler.document(source))
-    spelled = compiler.corrected(source)
     package = "mcpspec." + source.package.replace("/", ".")
     defaults = compiler.supplement["constructor_defaults"]
-    return Base(version, package, interface, spelled[definitions_key(spelled)], defaults)
+    return Base(version, package, interface, compiler.definitions(source), defaults)
 
 
 def plain_definitions(document: Schema) -> dict[str, Schema]:
@@ -224,6 +222,12 @@ class _Compiler:
     def corrected(self, source: Source) -> Schema:
         """Apply the errata of a source."""
         return errata.apply(source.schema, self.errata, source.version, source.file)
+
+    def definitions(self, source: Source) -> dict[str, Schema]:
+        """Return the corrected definitions of a source, as the schema spells them."""
+        corrected = self.corrected(source)
+        definitions: dict[str, Schema] = corrected[definitions_key(corrected)]
+        return definitions
 
     def document(self, source: Source) -> Schema:
         """Apply the errata of a source, and normalise it."""

@@ -41,6 +41,12 @@ def test_text_that_does_not_fit_is_rejected() -> None:
         unknown_members(b'{"name": "a"}', structs.Tool)
 
 
+def test_values_of_any_depth_are_not_searched_where_nothing_is_declared() -> None:
+    deep = "[" * 300 + "]" * 300
+    text = f'{{"content": [], "structuredContent": {{"a": {deep}}}, "more": 1}}'
+    assert unknown_members(text, structs.CallToolResult) == ["more"]
+
+
 RESULT: dict[str, Any] = {
     "content": [TEXT, {"type": "resource", "resource": {"uri": "a:b", "blob": ""}, "annotations": {"priority": 1}}],
     "isError": False,

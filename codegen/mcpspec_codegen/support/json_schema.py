@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from mcpspec.support.lazy import check_version
 from mcpspec.support.objects import is_array, is_object
 
 __all__ = ["load_json_schema"]
@@ -21,10 +22,8 @@ def load_json_schema(name: str, version: str, versions: Sequence[str]) -> dict[s
 
     Raises `LookupError` for an unknown name or version.
     """
-    if version not in versions:
-        raise LookupError(f"unknown revision {version!r}; known: {', '.join(versions)}")
-    text = _read(version)
-    schema: dict[str, Any] = msgspec.json.decode(text)  # anew each time, since the caller may change it
+    check_version(version, versions)
+    schema: dict[str, Any] = msgspec.json.decode(_read(version))  # anew each time, since the caller may change it
     definitions = schema["$defs"]
     if name not in definitions:
         raise LookupError(f"{version} defines no {name!r}; known: {', '.join(sorted(definitions))}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["lazy_modules", "load_revision"]
+__all__ = ["check_version", "lazy_modules", "load_revision"]
 
 
 def lazy_modules(
@@ -38,8 +38,13 @@ def _import(name: str) -> ModuleType:
         raise ModuleNotFoundError(text, name=error.name) from error
 
 
-def load_revision(version: str, versions: Sequence[str]) -> ModuleType:
-    """Import the package of a revision. Raises `LookupError` for an unknown one."""
+def check_version(version: str, versions: Sequence[str]) -> None:
+    """Raise `LookupError` for an unknown revision."""
     if version not in versions:
         raise LookupError(f"unknown revision {version!r}; known: {', '.join(versions)}")
+
+
+def load_revision(version: str, versions: Sequence[str]) -> ModuleType:
+    """Import the package of a revision. Raises `LookupError` for an unknown one."""
+    check_version(version, versions)
     return import_module("mcpspec." + ("v" + version.replace("-", "_") if version[0].isdigit() else version))

@@ -10,9 +10,9 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from datamodel_code_generator import InputFileType, LiteralType, PythonVersion, generate
 from datamodel_code_generator.config import GenerateConfig
@@ -23,14 +23,27 @@ from mcpspec_codegen.nodes import Schema, children, is_schema, map_children, ref
 from mcpspec_codegen.prose import Prose
 from mcpspec_codegen.source import Descriptions
 
-__all__ = ["MODELS", "STRUCTS", "Backend", "find_undocumented", "generate_classes", "list_owners"]
+__all__ = [
+    "MODELS",
+    "PLAIN_MODELS",
+    "PLAIN_STRUCTS",
+    "STRUCTS",
+    "Backend",
+    "find_undocumented",
+    "generate_classes",
+    "list_owners",
+]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
+Face: TypeAlias = Literal["exact", "plain"]
+"""How types show what may be absent: exactly as the schema says, or as None and defaults."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A model library: msgspec or Pydantic."""
+    """A model library, msgspec or Pydantic, and the face of the types."""
 
     module: str
     """The module of a revision that contains its types: `structs` or `models`."""
@@ -40,11 +53,29 @@ class Backend:
     annotation: str
     """The function that takes the constraints in `Annotated`."""
     imports: tuple[str, ...]
+    absent: str
+    """The value of an optional member that is absent, as code."""
+    face: Face = "exact"
+
+    @property
+    def is_msgspec(self) -> bool:
+        """Whether the types are msgspec Structs."""
+        return self.output is DataModelType.MsgspecStruct
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether absence is None, or a default."""
+        return self.face == "plain"
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The names for absent values that its modules export."""
+        return {"UNSET": ("UNSET", "UnsetType"), "MISSING": ("MISSING",), "None": ("NULL",)}[self.absent]
 
     @property
     def prefix(self) -> str:
         """Prefix of the names of the modules that use these types."""
-        return "" if self is STRUCTS else self.module + "_"
+        return "" if self.is_msgspec else self.module + "_"
 
 
 _COMMON_IMPORTS = (
@@ -69,6 +100,7 @@ STRUCTS = Backend(
         *("msgspec." + name for name in ("UNSET", "Meta", "UnsetType", "field")),
         *("mcpspec.support.structs." + name for name in (*_COMMON_IMPORTS, "ConstantStruct", "OpenObject", "member")),
     ),
+    absent="UNSET",
 )
 MODELS = Backend(
     module="models",
@@ -83,8 +115,22 @@ MODELS = Backend(
         "mcpspec.support.definitions.lazy_definitions",
         *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel")),
     ),
+    absent="MISSING",
 )
 """Ruff removes the imports that a module does not use."""
+
+
+def _plain(backend: Backend) -> Backend:
+    """Return the plain face of a library, whose bases are in a module of their own."""
+    exact, plain = f"mcpspec.support.{backend.module}.", f"mcpspec.support.plain_{backend.module}."
+    imports = (*(name.replace(exact, plain) for name in backend.imports), "mcpspec.support.null.NULL")
+    if not backend.is_msgspec:
+        imports += ("mcpspec.support.plain_models.Nullable", "mcpspec.support.plain_models.null_means")
+    return replace(backend, base=backend.base.replace(exact, plain), imports=imports, absent="None", face="plain")
+
+
+PLAIN_STRUCTS = _plain(STRUCTS)
+PLAIN_MODELS = _plain(MODELS)
 
 
 def generate_classes(interface: Interface, backend: Backend) -> str:
@@ -150,12 +196,12 @@ def _config(
         field_constraints=True,
         use_union_operator=True,
         use_standard_collections=True,
-        use_missing_sentinel=backend is MODELS,
-        keyword_only=backend is STRUCTS,
+        use_missing_sentinel=backend.absent == "MISSING",
+        keyword_only=backend.is_msgspec,
         keep_model_order=True,
         disable_timestamp=True,
         # Pydantic reads annotations when it makes a class, msgspec only when it first decodes.
-        disable_future_imports=backend is MODELS,
+        disable_future_imports=not backend.is_msgspec,
         formatters=[],
     )
 
@@ -163,17 +209,17 @@ def _config(
 def _without_template_data(node: Schema, backend: Backend) -> Schema:
     """Return a definition without the parts that the templates write themselves."""
     extra = node["x"]
-    node = _exact_numbers(_plain({key: value for key, value in node.items() if key != "x"}))
+    node = _exact_numbers(_without_arguments({key: value for key, value in node.items() if key != "x"}))
     if "const" in node:
         node["enum"] = [node.pop("const")]
     if extra["kind"] in ("record", "open"):
         node.pop("additionalProperties", None)
-        tag = extra["tag"][0] if backend is STRUCTS and "tag" in extra else None
-        node["properties"] = {key: _plain(child) for key, child in node["properties"].items() if key != tag}
+        tag = extra["tag"][0] if backend.is_msgspec and "tag" in extra else None
+        node["properties"] = {key: _without_arguments(child) for key, child in node["properties"].items() if key != tag}
     return node
 
 
-def _plain(node: Schema) -> Schema:
+def _without_arguments(node: Schema) -> Schema:
     return {key: value for key, value in node.items() if key not in _ARGUMENTS}
 
 
@@ -201,11 +247,11 @@ def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | Non
     `hint` replaces the type if the library needs the bounds on each type of a scalar.
     """
     arguments = {name: node[key] for key, name in _ARGUMENTS.items() if key in node}
-    if backend is MODELS and arguments and _is_mixed(node):
+    if not backend.is_msgspec and arguments and _is_mixed(node):
         named = f", Field(alias={alias!r})]" if alias else ""
         hint = _bounded_scalar(node, annotated, backend)
         return {"before": f"{annotated}[" if alias else "", "after": named, "hint": hint}
-    if backend is MODELS:
+    if not backend.is_msgspec:
         if "discriminator" in arguments:
             arguments["discriminator"] = arguments["discriminator"]["propertyName"]
         if "integer" in (types := type_names(node)) and "number" not in types:
@@ -217,7 +263,7 @@ def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | Non
     before, after = f"{annotated}[", f", {backend.annotation}({listed})]"
     if not listed:
         return {"before": "", "after": "", "hint": None}
-    if backend is STRUCTS and set(type_names(node)) - {"array", "object"}:
+    if backend.is_msgspec and set(type_names(node)) - {"array", "object"}:
         return {"before": "", "after": "", "hint": _bounded_scalar(node, annotated, backend)}
     return {"before": before, "after": after, "hint": None}
 
@@ -262,6 +308,11 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
     doc = prose.of_definition(name) or (prose.of_property(owners, extra["origin"][1]) if "origin" in extra else None)
     tag, tags = _tag(extra), extra.get("tag", [])[:1]
     constants = {**extra.get("defaults", {}), **extra.get("constants", {})}
+    absent: dict[str, Any] = {}
+    if backend.is_plain:  # an optional constant is what its absence means
+        required = node.get("required", [])
+        absent = {wire: value for wire, value in constants.items() if wire not in required} | extra.get("absent", {})
+        constants = {wire: value for wire, value in constants.items() if wire not in absent}
     annotated = _CLASHING if "Annotated" in defs else "Annotated"
     return {
         "name": name,
@@ -269,6 +320,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
         "closed": extra.get("closed", False),
         "tag": tag,
         "constants": [wire for wire in constants if tag is None or wire != tag["wire"]],
+        "is_plain": backend.is_plain,
         "annotated": annotated,
         "doc": doc,
         "references": sorted(_references(node)),
@@ -281,6 +333,8 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
                 "doc": prose.of_property(owners, wire),
                 "required": wire in node.get("required", []),
                 "constant": repr(constants[wire]) if wire in constants else None,
+                "absent": repr(absent[wire]) if wire in absent else backend.absent,
+                "has_default": wire in absent,
                 **_annotation(node["properties"][wire], backend, annotated, wire if wire != attribute else None),
             }
             # msgspec encodes the tag first, so both backends have it there.

@@ -21,12 +21,13 @@ from mcpspec_codegen.methods import (
     read_error_codes,
     read_methods,
 )
-from mcpspec_codegen.models import MODELS, STRUCTS, find_undocumented
+from mcpspec_codegen.models import find_undocumented
 from mcpspec_codegen.nodes import Schema, definitions_key, pointer_text
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.order import find_order, load_orders
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.own import to_2020_12
+from mcpspec_codegen.plain import ProtocolDefaults, check_protocol_defaults
 from mcpspec_codegen.prose import OfficialProse
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
 from mcpspec_codegen.wording import find_contradictions, list_terms
@@ -64,12 +65,12 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
         if not source.is_extension:
             files[f"mcpspec/schemas/{source.version}.json"] = plain_schema(compiler.definitions(source))
     revisions = [(source, flat) for source, flat in documents if not source.is_extension]
+    supplement = compiler.supplement
     if not only:  # a fact may be one of another version
         compiler.check_facts(revisions)
-        check_defaults(
-            [flat for _, flat in documents], compiler.supplement["constructor_defaults"], compiler.supplement_file
-        )
-    supplement = compiler.supplement
+        known = [flat for _, flat in documents]
+        check_defaults(known, supplement["constructor_defaults"], compiler.supplement_file)
+        check_protocol_defaults(known, supplement["protocol_defaults"], compiler.supplement_file)
     files["mcpspec/features.py"] = render.features_module(
         {source.version: compiler.features(source, flat) for source, flat in revisions},
         supplement["name_params"],
@@ -121,6 +122,7 @@ class Base:
     spelled: dict[str, Schema]
     """The corrected definitions as the schema spells them."""
     defaults: Defaults
+    protocol_defaults: ProtocolDefaults
 
     @property
     def names(self) -> frozenset[str]:
@@ -134,8 +136,11 @@ def load_base(folder: Path, version: str) -> Base:
     source = compiler.source(version)
     interface = compiler.interface(source, compiler.document(source))
     package = "mcpspec." + source.package.replace("/", ".")
-    defaults = compiler.supplement["constructor_defaults"]
-    return Base(version, package, interface, compiler.definitions(source), defaults)
+    supplement = compiler.supplement
+    return Base(
+        version, package, interface, compiler.definitions(source),
+        supplement["constructor_defaults"], supplement["protocol_defaults"],
+    )  # fmt: skip
 
 
 def plain_definitions(document: Schema) -> dict[str, Schema]:
@@ -184,6 +189,7 @@ class _Supplement(TypedDict):
     features: dict[str, dict[str, bool]]
     log_levels: list[str]
     name_params: dict[str, str]
+    protocol_defaults: ProtocolDefaults
     senders: dict[str, dict[str, list[str]]]
 
 
@@ -301,7 +307,8 @@ class _Compiler:
 
     def package(self, source: Source, flat: Schema) -> dict[str, str]:
         """Render the files of a revision or extension."""
-        modules = render.modules(self.interface(source, flat), (STRUCTS, MODELS), source.file)
+        interface = self.interface(source, flat)
+        modules = render.modules(interface, render.BACKENDS, self.supplement["protocol_defaults"], source.file)
         return {f"mcpspec/{source.package}/{name}.py": text for name, text in modules.items()}
 
     def interface(self, source: Source, flat: Schema) -> Interface:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -14,11 +15,13 @@ from mcpspec_codegen import names
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import TABLES, MethodDefinition
-from mcpspec_codegen.models import Backend, generate_classes
+from mcpspec_codegen.models import MODELS, PLAIN_MODELS, PLAIN_STRUCTS, STRUCTS, Backend, generate_classes
 from mcpspec_codegen.nodes import Schema, ref_name
+from mcpspec_codegen.plain import ProtocolDefaults, simplify
 from mcpspec_codegen.source import DRAFT, Source
 
 __all__ = [
+    "BACKENDS",
     "distribution",
     "extensions",
     "features_module",
@@ -44,17 +47,34 @@ def _render(template: str, **context: Any) -> str:
     return _environment.get_template(template).render(**context)
 
 
-def modules(interface: Interface, backends: Sequence[Backend], file: str) -> dict[str, str]:
-    """Render the modules of a package: name → text. Raises `SchemaError`, with the schema's file, if that fails."""
+BACKENDS = (STRUCTS, MODELS)
+"""The exact types of both libraries, each of which also has a plain face."""
+_PLAIN = {STRUCTS.module: PLAIN_STRUCTS, MODELS.module: PLAIN_MODELS}
+
+
+def modules(interface: Interface, backends: Sequence[Backend], defaults: ProtocolDefaults, file: str) -> dict[str, str]:
+    """Render the modules of a package: path → text. The plain types are in its sub-package `plain`.
+
+    Raises `SchemaError`, with the schema's file, if that fails.
+    """
+    inherited = interface.inherited
+    plain = replace(
+        interface,
+        title=f"{interface.title}, plain",
+        document=simplify(interface.document, defaults),
+        inherited=replace(inherited, package=f"{inherited.package}.plain"),
+    )
     try:
-        return _modules(interface, backends)
+        exact_modules = _modules(interface, backends, ("plain",))
+        plain_modules = _modules(plain, [_PLAIN[backend.module] for backend in backends])
     except RecursionError as error:
         raise SchemaError(file, "", "nested too deeply") from error
     except Exception as error:  # the generator of classes documents none of its errors
         raise SchemaError(file, "", f"no Python could be generated: {type(error).__name__}: {error}") from error
+    return exact_modules | {f"plain/{name}": text for name, text in plain_modules.items()}
 
 
-def _modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str]:
+def _modules(interface: Interface, backends: Sequence[Backend], packages: Sequence[str] = ()) -> dict[str, str]:
     found: dict[str, str] = {}
     for backend in backends:
         found |= {
@@ -63,7 +83,7 @@ def _modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str
         }
         if interface.methods:
             found[backend.prefix + "handlers"] = _handlers_module(interface, backend)
-    init = _package(interface.title, [*found], interface.command, interface.note)
+    init = _package(interface.title, [*found, *packages], interface.command, interface.note)
     return {"__init__": init, **found}
 
 
@@ -76,7 +96,7 @@ def _types_module(interface: Interface, backend: Backend) -> str:
         definitions=guard + definitions,
         is_lazy=bool(guard),
         names=list(interface.document["$defs"]),
-        backend=backend,
+        extra_names=list(backend.exports),
     )
 
 

@@ -555,10 +555,10 @@ def test_packages_of_any_definitions_import_and_type_check(tmp_path: Path) -> No
         except SchemaError:
             continue
         names.append(f"p{seed}")
-        modules = render.modules(interface, [*BACKENDS.values()], "")
+        modules = render.modules(interface, [*BACKENDS.values()], {}, "")
         files |= {f"p{seed}/{name}.py": text for name, text in modules.items()}
     for path, text in format_files(files).items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
     assert len(names) > 60
     python(tmp_path, f"import importlib\nfor n in {names}:\n for m in importlib.import_module(n).__all__:\n  "

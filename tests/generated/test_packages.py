@@ -167,7 +167,13 @@ def test_an_extension_is_reached_by_attributes() -> None:
 MODULES = [
     "mcpspec",
     *PACKAGES.values(),
-    *(f"{package}.{module}" for package in PACKAGES.values() for module in (*STRUCT_MODULES, *MODEL_MODULES)),
+    *(f"{package}.plain" for package in PACKAGES.values()),
+    *(
+        f"{package}{face}.{module}"
+        for package in PACKAGES.values()
+        for face in ("", ".plain")
+        for module in (*STRUCT_MODULES, *MODEL_MODULES)
+    ),
 ]
 
 
@@ -186,14 +192,15 @@ def test_every_public_name_can_be_imported_with_a_star(module: str) -> None:
 
 
 @pytest.mark.parametrize("version", PACKAGES)
-def test_a_package_offers_its_six_modules(version: str) -> None:
-    package = import_module(PACKAGES[version])
-    assert sorted(package.__all__) == sorted((*STRUCT_MODULES, *MODEL_MODULES))
+@pytest.mark.parametrize(("face", "more"), [("", ["plain"]), (".plain", [])], ids=["exact", "plain"])
+def test_a_package_offers_its_six_modules(version: str, face: str, more: list[str]) -> None:
+    package = import_module(PACKAGES[version] + face)
+    assert sorted(package.__all__) == sorted((*STRUCT_MODULES, *MODEL_MODULES, *more))
     assert all(isinstance(getattr(package, name), ModuleType) for name in package.__all__)
 
 
 @pytest.mark.parametrize("version", PACKAGES)
-@pytest.mark.parametrize("backend", ["structs", "models"])
+@pytest.mark.parametrize("backend", ["structs", "models", "plain.structs", "plain.models"])
 def test_every_definition_of_the_schema_is_a_public_type(version: str, backend: str) -> None:
     schema = json.loads((ROOT / "schema" / f"{version}.json").read_text(encoding="utf-8"))
     definitions = schema.get("$defs") or schema["definitions"]
@@ -203,7 +210,14 @@ def test_every_definition_of_the_schema_is_a_public_type(version: str, backend: 
 
 @pytest.mark.parametrize("version", PACKAGES)
 @pytest.mark.parametrize(
-    ("backend", "absent"), [("structs", ("UNSET", "UnsetType")), ("models", ("MISSING",))], ids=["structs", "models"]
+    ("backend", "absent"),
+    [
+        ("structs", ("UNSET", "UnsetType")),
+        ("models", ("MISSING",)),
+        ("plain.structs", ("NULL",)),
+        ("plain.models", ("NULL",)),
+    ],
+    ids=["structs", "models", "plain.structs", "plain.models"],
 )
 def test_a_module_of_types_has_its_functions_and_its_marker_of_absence(
     version: str, backend: str, absent: tuple[str, ...]

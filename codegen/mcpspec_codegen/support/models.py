@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClosedModel", "DecodeError", "Model",
-    "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "to_builtins", "untagged",
+    "TypingAnnotated", "complete", "constant", "decode", "encode", "encode_with", "from_builtins", "serialize_with",
+    "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -84,11 +85,12 @@ else:
 @cache
 def _wire_names(cls: type[BaseModel]) -> dict[str, str]:
     """Map attributes to names on the wire, if they differ."""
-    _complete(cls)
+    complete(cls)
     return {name: field.alias for name, field in cls.model_fields.items() if field.alias is not None}
 
 
-def _complete(cls: type[BaseModel]) -> None:
+def complete(cls: type[BaseModel]) -> None:
+    """Build the validator and serializer of a class, if that has not been done."""
     if not cls.__pydantic_complete__:
         cls.model_rebuild()
 
@@ -174,7 +176,7 @@ def _shape(kind: Any) -> Shape | None:
     """Return the members of a model; None for other types."""
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return None
-    _complete(kind)
+    complete(kind)
     members = [
         Member(field.alias or name, _hint(field.annotation, field.metadata), field.is_required())
         for name, field in kind.model_fields.items()
@@ -245,7 +247,12 @@ def encode(value: object) -> bytes:
 
     Raises `ValueError` for NaN and infinity, which JSON does not have.
     """
-    text = _serialize(value, lambda: to_json(value, by_alias=True, inf_nan_mode="constants"))
+    return encode_with(value, lambda: to_json(value, by_alias=True, inf_nan_mode="constants"))
+
+
+def encode_with(value: object, write: Callable[[], bytes]) -> bytes:
+    """Encode a value with a function of Pydantic. Raises `ValueError` for NaN and infinity."""
+    text = serialize_with(value, write)
     try:
         if not (len(text) > LARGE_TEXT and is_surely_finite(value, len(text), _parts)):
             _reject_non_finite(text)
@@ -254,7 +261,8 @@ def encode(value: object) -> bytes:
     return text
 
 
-def _serialize(value: object, write: Callable[[], T]) -> T:
+def serialize_with(value: object, write: Callable[[], T]) -> T:
+    """Return what a function of Pydantic makes of a value, whose classes are built first if necessary."""
     try:
         return write()
     except (PydanticSerializationError, TypeError):
@@ -274,7 +282,7 @@ def _complete_classes(value: object) -> None:
             continue
         done.add(id(found))
         if isinstance(found, BaseModel):
-            _complete(type(found))
+            complete(type(found))
         if isinstance(found, (list, tuple)):
             pending += cast("list[object]", found)
         else:
@@ -300,4 +308,4 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
-    return _serialize(value, lambda: to_jsonable_python(value, by_alias=True))
+    return serialize_with(value, lambda: to_jsonable_python(value, by_alias=True))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 __all__ = [
-    "ConstantStruct", "DecodeError", "OpenObject", "Struct",
+    "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct",
     "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "fits",
     "from_builtins",
     "may_contain_non_finite", "member", "reject_non_finite", "shape_of", "to_builtins", "untagged",
@@ -99,8 +99,10 @@ else:
         """Base of objects with members that constructors fill in."""
 
 
-class _Descriptor:
+class Descriptor:
     """A declared member of an open object, as an attribute."""
+
+    absent: ClassVar[Any] = UNSET
 
     def __init__(self, wire: str, required: bool) -> None:
         self.wire = wire
@@ -111,10 +113,10 @@ class _Descriptor:
             return self
         if self.required and self.wire not in owner:
             raise AttributeError(f"{kind.__name__} lacks its required member {self.wire!r}")
-        return owner.get(self.wire, UNSET)
+        return owner.get(self.wire, self.absent)
 
     def __set__(self, owner: OpenObject, value: Any) -> None:
-        if value is UNSET:
+        if value is self.absent:
             owner.pop(self.wire, None)
         else:
             owner[self.wire] = value
@@ -122,7 +124,7 @@ class _Descriptor:
 
 def member(*, name: str, default: Any = ...) -> Any:
     """Declare a member of an open object, by its name on the wire."""
-    return _Descriptor(name, default is ...)
+    return Descriptor(name, default is ...)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(member,))
@@ -134,7 +136,8 @@ class OpenObject(dict[str, Any]):
 
     __slots__ = ()
 
-    __attributes__: ClassVar[dict[str, _Descriptor]] = {}
+    __attributes__: ClassVar[dict[str, Descriptor]] = {}
+    __descriptor__: ClassVar[type[Descriptor]] = Descriptor
     __constants__: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -145,9 +148,9 @@ class OpenObject(dict[str, Any]):
         for name, value in list(vars(cls).items()):
             if isinstance(value, Constant):
                 cls.__constants__[name] = value.value
-                value = _Descriptor(value.name or name, not value.optional)
+                value = cls.__descriptor__(value.name or name, not value.optional)
                 setattr(cls, name, value)
-            if isinstance(value, _Descriptor):
+            if isinstance(value, Descriptor):
                 cls.__attributes__[name] = value
 
     if not TYPE_CHECKING:

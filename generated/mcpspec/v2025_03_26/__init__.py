@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from . import models as models
     from . import models_handlers as models_handlers
     from . import models_methods as models_methods
+    from . import plain as plain
     from . import structs as structs
 else:
     __getattr__, __dir__ = lazy_modules(
-        __name__, globals(), ["structs", "methods", "handlers", "models", "models_methods", "models_handlers"]
+        __name__, globals(), ["structs", "methods", "handlers", "models", "models_methods", "models_handlers", "plain"]
     )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "models",
     "models_methods",
     "models_handlers",
+    "plain",
 ]

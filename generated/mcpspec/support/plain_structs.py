@@ -1,0 +1,257 @@
+"""The msgspec side of the plain types: absent members are None, and constructors accept what people write."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cache
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Annotated as TypingAnnotated
+
+import msgspec
+
+from mcpspec.support import structs as exact
+from mcpspec.support.errors import DecodeError
+from mcpspec.support.null import NULL
+from mcpspec.support.objects import Shape, spread_union
+from mcpspec.support.structs import constant, constructor, dec_hook, encode, shape_of, to_builtins, untagged
+from mcpspec.support.walk import format_path, walk_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from typing_extensions import TypeForm
+
+__all__ = [
+    "NULL",
+    "ConstantStruct", "DecodeError", "OpenObject", "Struct",
+    "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "find_null_members",
+    "from_builtins", "member", "to_builtins", "untagged",
+]  # fmt: skip
+
+T = TypeVar("T")
+
+
+class Struct(exact.Struct, kw_only=True, omit_defaults=True):
+    """Base of all objects. Absent members are None or the protocol's default, and are not encoded."""
+
+
+if TYPE_CHECKING:
+
+    class ConstantStruct(Struct, kw_only=True):
+        """Base of objects with members that constructors fill in."""
+
+else:
+
+    class _PlainMeta(type(exact.ConstantStruct)):
+        """Metaclass whose constructors fill constants in, and accept the tag, such as `type="text"`."""
+
+        def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+            tag_field = config.get("tag_field")
+            if tag_field is not None:  # a class attribute for msgspec, and a member with a default for type checkers
+                hints = namespace.get("__annotations__", {})
+                namespace["__tag_name__"] = tag = next((n for n in hints if _is_same(n, tag_field)), tag_field)
+                hints.pop(tag, None)
+            return super().__new__(mcs, name, bases, namespace, **config)
+
+        def __call__(cls, *args: Any, **members: Any) -> Any:
+            try:
+                return _construct(cls, *args, **(cls.__constants__ | members))
+            except TypeError:
+                given = _without_tag(cls, members)
+                if given is members:
+                    raise
+            return _construct(cls, *args, **(cls.__constants__ | given))
+
+    class ConstantStruct(Struct, kw_only=True, metaclass=_PlainMeta):
+        """Base of objects with members that constructors fill in."""
+
+
+_construct = type(msgspec.Struct).__call__
+
+
+def _is_same(name: str, wire: str) -> bool:
+    return name.replace("_", "").lower() == wire.replace("_", "").lower()
+
+
+def _without_tag(cls: Any, members: dict[str, Any]) -> dict[str, Any]:
+    """Return members without the tag. Raises `TypeError` for another tag than that of the class."""
+    name = getattr(cls, "__tag_name__", None)
+    if name is None or name not in members:
+        return members
+    expected = cls.__struct_config__.tag
+    if members[name] != expected:
+        raise TypeError(f"{cls.__name__}: {name} is always {expected!r}, got {members[name]!r}")
+    return {key: value for key, value in members.items() if key != name}
+
+
+class _PlainDescriptor(exact.Descriptor):
+    """A declared member of an open object, which is None if it is absent."""
+
+    absent = None
+
+
+def member(*, name: str, default: Any = ...) -> Any:
+    """Declare a member of an open object, by its name on the wire."""
+    return _PlainDescriptor(name, default is ...)
+
+
+class OpenObject(exact.OpenObject):
+    """Base of objects that keep undeclared members: a `dict` with attributes for the declared ones, None if absent."""
+
+    __slots__ = ()
+
+    __descriptor__ = _PlainDescriptor
+
+    @classmethod
+    def __decoder__(cls) -> Callable[[Any], Any]:
+        """Return the function that converts parsed JSON to the object, without declared members that are null."""
+        decode_exactly = super().__decoder__()
+        optional = [each.wire for each in cls.__attributes__.values() if not each.required]
+
+        def decode_leniently(value: Any) -> Any:
+            made = decode_exactly(value)
+            for wire in optional:
+                if made.get(wire, NULL) is None:
+                    del made[wire]
+            return made
+
+        return decode_leniently
+
+
+def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
+    """Decode JSON text as a type of this module: a class, or one of its unions.
+
+    A member that may be absent may also be `null`, which is read as absence. Raises `DecodeError`, which names the
+    place and the cause.
+    """
+    try:
+        decoded = exact.decode(buf, type)
+    except DecodeError as error:
+        if not error.is_json or not _contains_null(buf):
+            raise
+        return _without_nulls(lambda: msgspec.json.decode(buf), type, error)
+    if _keeps_null(type) and _contains_null(buf):
+        return _restore_nulls(decoded, msgspec.json.decode(buf), type)
+    return decoded
+
+
+def from_builtins(value: object, type: TypeForm[T]) -> T:
+    """Convert parsed JSON (dicts, lists, strings, numbers, booleans, None) to a type of this module.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    try:
+        made = exact.from_builtins(value, type)
+    except DecodeError as error:
+        return _without_nulls(lambda: deepcopy(value), type, error)
+    return _restore_nulls(made, value, type) if _keeps_null(type) else made
+
+
+def find_null_members(buf: bytes | bytearray | memoryview | str, type: TypeForm[Any]) -> list[str]:
+    """Return the paths of members that are `null` where the protocol allows only absence.
+
+    Raises `DecodeError` if the text does not fit the type.
+    """
+    decode(buf, type)
+    if not _contains_null(buf):
+        return []
+    return [
+        format_path((*found.path, each.wire))
+        for found in walk_objects(msgspec.json.decode(buf), type)
+        for each in found.shape.members
+        if not each.required and each.hint is not Any and found.value.get(each.wire, NULL) is None
+    ]
+
+
+def _without_nulls(copy: Callable[[], Any], kind: TypeForm[T], error: DecodeError) -> T:
+    """Return a value that did not fit its type, with null as the default of members. Raises the error otherwise."""
+    try:
+        value = copy()
+        nulls = [*_find_misplaced_nulls(value, kind)]
+    except RecursionError:
+        raise error from None
+    if not nulls:
+        raise error
+    for found, wire in nulls:
+        del found[wire]
+    return from_builtins(value, kind)
+
+
+def _find_misplaced_nulls(value: Any, kind: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    for found in walk_objects(value, kind):
+        for each in found.shape.members:
+            if not each.required and found.value.get(each.wire, NULL) is None and not _accepts_null(each.hint):
+                yield found.value, each.wire
+
+
+def _accepts_null(hint: Any) -> bool:
+    return any(option in (Any, NoneType) for option in spread_union(hint))
+
+
+def _contains_null(buf: bytes | bytearray | memoryview | str) -> bool:
+    if isinstance(buf, str):
+        return buf.rfind("null") >= 0
+    return (bytes(buf) if isinstance(buf, memoryview) else buf).rfind(b"null") >= 0  # twice as fast as from the front
+
+
+def _nullable_members(shape: Shape) -> list[str]:
+    """List the members that may be absent, or any JSON value."""
+    return [each.wire for each in shape.members if not each.required and each.hint is Any]
+
+
+def _restore_nulls(decoded: T, value: Any, kind: Any) -> T:
+    """Set the members to `NULL` that are present and null in the value that was decoded."""
+    for found in walk_objects(value, kind):
+        for wire in _nullable_members(found.shape):
+            if found.value.get(wire, NULL) is None:
+                _set_null(decoded, (*found.path, wire))
+    return decoded
+
+
+def _set_null(decoded: Any, path: tuple[str | int, ...]) -> None:
+    for part in path[:-1]:
+        decoded = (
+            getattr(decoded, _attributes(decoded.__class__)[part]) if isinstance(decoded, Struct) else decoded[part]
+        )
+    setattr(decoded, _attributes(decoded.__class__)[path[-1]], NULL)
+
+
+@cache
+def _attributes(kind: type[msgspec.Struct]) -> Mapping[str | int, str]:
+    """Return the attributes of a struct by their names on the wire."""
+    return {each.encode_name: each.name for each in msgspec.structs.fields(kind)}
+
+
+def _keeps_null(kind: Any) -> bool:
+    """Return whether a value of a type may have a member for which null differs from absence."""
+    try:
+        return _null_keepers[id(kind)][0]
+    except KeyError:
+        if len(_null_keepers) >= _MAX_KEEPERS:
+            _null_keepers.clear()
+        found = _reaches_nullable(kind)
+        _null_keepers[id(kind)] = found, kind
+        return found
+
+
+_null_keepers: dict[int, tuple[bool, Any]] = {}
+"""Whether a type keeps nulls, by the identity of the type, whose hash takes long for a union. The types are held."""
+_MAX_KEEPERS = 1024
+
+
+def _reaches_nullable(kind: Any) -> bool:
+    pending, seen = [kind], set[Any]()
+    while pending:
+        for option in spread_union(pending.pop()):
+            if option in seen:
+                continue
+            seen.add(option)
+            shape = shape_of(option)
+            if shape is None:
+                pending += get_args(option)
+                continue
+            if _nullable_members(shape):
+                return True
+            pending += (each.hint for each in shape.members)
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 from typing import Annotated as TypingAnnotated
 
 import msgspec
@@ -101,7 +101,7 @@ class OpenObject(exact.OpenObject):
 
     __slots__ = ()
 
-    __descriptor__ = _PlainDescriptor
+    __descriptor__: ClassVar[type[exact.Descriptor]] = _PlainDescriptor
 
     @classmethod
     def __decoder__(cls) -> Callable[[Any], Any]:

@@ -10,7 +10,7 @@ import typedmcp
 from typedmcp.dialect import structs
 
 COMMAND = [sys.executable, __file__, "serve"]
-TOOL = structs.Tool(name="greet", input_schema=structs.ToolInputSchema())
+TOOL = structs.Tool(name="greet", input_schema={"type": "object"})
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 

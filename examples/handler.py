@@ -5,27 +5,26 @@ A runtime would call it with typed parameters and a context; here `main` does.
 
 import asyncio
 
-from mcpspec.v2026_07_28 import handlers, structs
+from mcpspec.v2026_07_28.plain import handlers, structs
 
 
 class Weather(handlers.ServerStub[None]):
     """Implements two methods. The others raise "method not found"."""
 
     async def list_tools(self, params: structs.PaginatedRequestParams, ctx: None) -> structs.ListToolsResult:
-        schema = structs.ToolInputSchema()
-        schema["properties"] = {"city": {"type": "string"}}
+        schema = {"type": "object", "properties": {"city": {"type": "string"}}}
         tool = structs.Tool(name="get_weather", input_schema=schema)
         return structs.ListToolsResult(tools=[tool], ttl_ms=60_000, cache_scope="public")
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: None) -> structs.CallToolResult:
-        city = params.arguments["city"] if params.arguments is not structs.UNSET else "nowhere"
+        city = (params.arguments or {}).get("city", "nowhere")
         text = structs.TextContent(text=f"12 degrees in {city}")
         return structs.CallToolResult(content=[text])
 
 
 async def main() -> None:
-    capabilities = structs.ClientCapabilities()
-    meta = structs.RequestMetaObject(protocol_version="2026-07-28", client_capabilities=capabilities)
+    prefix = "io.modelcontextprotocol/"
+    meta: dict[str, object] = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientCapabilities": {}}
     params = structs.CallToolRequestParams(meta=meta, name="get_weather", arguments={"city": "Oslo"})
     print(structs.encode(await Weather().call_tool(params, None)).decode())
 

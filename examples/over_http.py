@@ -8,7 +8,7 @@ import typedmcp
 from typedmcp.dialect import structs
 
 PORT = int(os.environ.get("PORT", "8000"))
-TOOL = structs.Tool(name="greet", input_schema=structs.ToolInputSchema())
+TOOL = structs.Tool(name="greet", input_schema={"type": "object"})
 
 
 class Greeter:

@@ -24,7 +24,7 @@ class Order(BaseModel):
 ORDER = models.Tool(
     name="order",
     description="Order something.",
-    input_schema=models.ToolInputSchema.model_validate(Order.model_json_schema()),
+    input_schema=Order.model_json_schema(),
 )
 
 

@@ -4,7 +4,7 @@ from typedmcp import Context, serve
 from typedmcp.dialect import handlers, structs
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-GREET = structs.Tool(name="greet", input_schema=structs.from_builtins(SCHEMA, structs.ToolInputSchema))
+GREET = structs.Tool(name="greet", input_schema=SCHEMA)
 
 
 class Greeter(handlers.ServerStub[Context]):

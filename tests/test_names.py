@@ -64,5 +64,6 @@ def test_a_server_loads_the_types_of_an_older_revision_when_a_client_first_uses_
     handler = "type('Handler', (), {'call_tool': lambda self, params, ctx: None})()"
     loaded = _modules_after(f"typedmcp.ServerConfig({handler})")
     assert [name for name in loaded if name.endswith(".structs") and "mcpspec.v" in name] == [
-        "mcpspec.v2026_07_28.structs"
+        "mcpspec.v2026_07_28.plain.structs",
+        "mcpspec.v2026_07_28.structs",
     ]

@@ -18,7 +18,7 @@ from statistics import median, quantiles
 from typing import TypeAlias
 
 FOLDERS = ("runtime", "codegen", "bench", "tools")
-CORE = ("dialect.py", "errors.py", "limits.py", "protocol", "revisions", "server/*.py", "transports")
+CORE = ("dialect", "errors.py", "limits.py", "protocol", "revisions", "server/*.py", "transports")
 RELATIVE_CLAUSES = {
     "Who", "What", "Whether", "How", "Where", "Which", "Something", "Somebody", "Nobody", "Whoever",
 }  # fmt: skip

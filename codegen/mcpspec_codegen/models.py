@@ -38,7 +38,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 Face: TypeAlias = Literal["exact", "plain"]
-"""How types show what may be absent: exactly as the schema says, or as None and defaults."""
+"""Way in which types show what may be absent: exactly as the schema says, or as None and defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Backend:
 
     @property
     def is_msgspec(self) -> bool:
-        """Whether the types are msgspec Structs."""
+        """True if the types are msgspec Structs."""
         return self.output is DataModelType.MsgspecStruct
 
     @property
     def is_plain(self) -> bool:
-        """Whether absence is None, or a default."""
+        """True if absence is None, or a default."""
         return self.face == "plain"
 
     @property

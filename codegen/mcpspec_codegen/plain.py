@@ -37,7 +37,8 @@ def simplify(document: Schema, defaults: ProtocolDefaults) -> Schema:
 
 def _is_schema(node: Schema) -> bool:
     """Return whether the values of a definition are JSON Schemas."""
-    return node["x"]["kind"] == "open" and "const" in node["properties"].get("type", {})
+    members = node.get("properties", {})
+    return node["x"]["kind"] == "open" and ("const" in members.get("type", {}) or "$schema" in members)
 
 
 def _as_dict(node: Schema) -> Schema:

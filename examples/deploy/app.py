@@ -6,7 +6,7 @@ import os
 import typedmcp
 from typedmcp.dialect import structs
 
-TOOL = structs.Tool(name="count", description="Count to five, twice a second", input_schema=structs.ToolInputSchema())
+TOOL = structs.Tool(name="count", description="Count to five, twice a second", input_schema={"type": "object"})
 
 
 class Clock:

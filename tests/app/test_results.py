@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 import pytest
 from annotated_types import MinLen
-from msgspec import UNSET
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -214,17 +213,17 @@ class Movie(TypedDict):
 @pytest.mark.parametrize(
     ("hint", "value", "content", "structured"),
     [
-        (str, "text", ["text"], UNSET),
-        (str, {"a": 1}, ['{"a":1}'], UNSET),
-        (str, Point(1), ['{"x":1,"y":0}'], UNSET),
-        (None, None, [], UNSET),
-        (None, 5, [], UNSET),
-        (None, "text", [], UNSET),
-        (None, {"a": 1}, [], UNSET),
-        (None, object(), [], UNSET),
+        (str, "text", ["text"], None),
+        (str, {"a": 1}, ['{"a":1}'], None),
+        (str, Point(1), ['{"x":1,"y":0}'], None),
+        (None, None, [], None),
+        (None, 5, [], None),
+        (None, "text", [], None),
+        (None, {"a": 1}, [], None),
+        (None, object(), [], None),
         (Any, {"a": 1}, ['{"a":1}'], {"a": 1}),
         (object, Address(street="a"), ['{"street":"a","number":1}'], {"street": "a", "number": 1}),
-        (Any, [1], ["[1]"], UNSET),
+        (Any, [1], ["[1]"], None),
         (Mapping[str, Any], {"a": 1}, ['{"a":1}'], {"a": 1}),
         (Movie, {"title": "a"}, ['{"title":"a"}'], {"title": "a"}),
         (Circle, Circle(1), ['{"radius":1}'], {"radius": 1}),

@@ -83,8 +83,8 @@ def test_return_values_become_content_and_structured_content() -> None:
         async with typedmcp.connect(server) as client:
             for name, (_, _, content, structured) in given.items():
                 result = await client.call_tool(name.replace(" ", "_"))
-                found = None if result.structured_content is msgspec.UNSET else result.structured_content
-                assert (texts(result), found, result.is_error) == (content, structured, msgspec.UNSET), name
+                found = result.structured_content
+                assert (texts(result), found, result.is_error) == (content, structured, False), name
 
     run(main())
 
@@ -117,7 +117,7 @@ def test_a_tool_has_an_output_schema_if_the_annotation_determines_it() -> None:
             tools = {tool.name: tool.output_schema async for tool in client.tools()}
             assert tools["forecast"]["properties"]["degrees"] == {"type": "number"}  # type: ignore[index]
             assert tools["count"]["required"] == ["result"]  # type: ignore[index]
-            assert tools["text"] is tools["unsaid"] is msgspec.UNSET
+            assert tools["text"] is tools["unsaid"] is None
             assert tools["said"]["properties"] == {"result": {"type": "string"}}  # type: ignore[index]
             assert (await client.call_tool("said")).structured_content == {"result": "so"}
 
@@ -218,7 +218,7 @@ def test_a_newtype_of_str_returns_text() -> None:
         return City("Oslo")
 
     result = run(call_one_tool(server, "city"))
-    assert (texts(result), result.structured_content) == (["Oslo"], msgspec.UNSET)
+    assert (texts(result), result.structured_content) == (["Oslo"], None)
 
 
 def test_long_results_and_unicode_arrive_unchanged() -> None:
@@ -1121,7 +1121,7 @@ def test_a_complete_result_is_not_changed_to_fit_a_given_schema() -> None:
         "whole failed: its result does not fit its schema: ReturnTypeError: structuredContent: "
         "required by the output schema, but missing"
     ]
-    assert kept.structured_content is msgspec.UNSET
+    assert kept.structured_content is None
 
 
 def test_given_schemas_are_enforced_and_invalid_ones_rejected() -> None:

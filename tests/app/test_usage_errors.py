@@ -13,7 +13,7 @@ from typing import Annotated, Any, Never, TypedDict, TypeVar, Unpack, cast
 
 import annotated_types as at
 import pytest
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 from pydantic import BaseModel, Field
 
 import typedmcp
@@ -313,7 +313,7 @@ def test_bound_methods_and_functions_with_a_parameter_self_are_accepted() -> Non
 
     server.add_tool(Methods().plain)
     server.add_tool(Methods.of_class)
-    assert server.capabilities.tools is not UNSET
+    assert server.capabilities.tools is not None
 
 
 def test_a_method_is_rejected_in_the_body_of_its_class() -> None:
@@ -345,7 +345,7 @@ def test_a_rejected_tool_is_not_registered() -> None:
     server = Server()
     with pytest.raises(UsageError):
         server.add_tool(with_positional_rest)
-    assert server.capabilities.tools is UNSET
+    assert server.capabilities.tools is None
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 CORE = {
     "": "dialect errors limits protocol revisions server transports",
-    "protocol": "backends codec diagnostics framing meta notifications option_checks pending",
+    "dialect": "handlers methods structs",
+    "protocol": "backends codec diagnostics framing meta notifications nulls option_checks pending",
     "revisions": "capabilities convert features input_requests notifications rules",
     "server": "batches changes config connection context dispatcher handlers handshake input_requests lifespan "
     "metadata run state_token subscriptions",

@@ -64,7 +64,7 @@ def test_a_client_knows_name_revision_and_capabilities_of_its_server(revision: s
             assert client.revision == revision
             assert client.server.info is not None
             assert client.server.info.name == "Everything"
-            assert client.server.capabilities.tools is not structs.UNSET
+            assert client.server.capabilities.tools is not None
             await client.ping()
 
     run(main)

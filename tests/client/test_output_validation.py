@@ -20,20 +20,21 @@ WEATHER = {
     "properties": {"degrees": {"type": "number"}, "unit": {"enum": ["C", "F"]}, "days": {"items": {"type": "string"}}},
     "required": ["degrees"],
 }
-UNSET = object()
 
 
-def tool(schema: Any = UNSET) -> structs.Tool:
-    members: dict[str, Any] = {} if schema is UNSET else {"outputSchema": schema}
+def tool(schema: Any = ...) -> structs.Tool:
+    members: dict[str, Any] = {} if schema is ... else {"outputSchema": schema}
     return structs.from_builtins({"name": "t", "inputSchema": {"type": "object"}, **members}, structs.Tool)
 
 
-def result(value: Any = UNSET, **members: Any) -> structs.CallToolResult:
-    content: dict[str, Any] = {} if value is UNSET else {"structured_content": value}
-    return structs.CallToolResult(content=[], result_type="complete", **content, **members)
+def result(value: Any = ..., **members: Any) -> structs.CallToolResult:
+    content: dict[str, Any] = {} if value is ... else {"structuredContent": value}
+    return structs.from_builtins(
+        {"content": [], "resultType": "complete", **content, **members}, structs.CallToolResult
+    )
 
 
-def check(schema: Any, value: Any = UNSET, **members: Any) -> str | None:
+def check(schema: Any, value: Any = ..., **members: Any) -> str | None:
     return OutputValidator().find_fault(tool(schema), result(value, **members))
 
 
@@ -110,9 +111,9 @@ def test_errors_and_tools_without_a_schema_are_not_validated() -> None:
     checker = OutputValidator()
     assert checker.find_fault(tool(), result()) is None
     assert checker.find_fault(tool(), result({"degrees": "warm"})) is None
-    assert checker.find_fault(tool(WEATHER), result(is_error=True)) is None
-    assert checker.find_fault(tool(WEATHER), result({"degrees": "warm"}, is_error=True)) is None
-    assert checker.find_fault(tool({"type": "objekt"}), result(is_error=True)) is None
+    assert checker.find_fault(tool(WEATHER), result(isError=True)) is None
+    assert checker.find_fault(tool(WEATHER), result({"degrees": "warm"}, isError=True)) is None
+    assert checker.find_fault(tool({"type": "objekt"}), result(isError=True)) is None
 
 
 # Invalid results
@@ -124,7 +125,7 @@ INVALID: list[tuple[Any, Any, str]] = [
     (WEATHER, {"degrees": 1, "unit": "K"}, 'structuredContent.unit: "K" is not one of "C" or "F"'),
     (WEATHER, {"degrees": 1, "days": ["a", 2]}, 'structuredContent.days[1]: 2 is not of type "string"'),
     (WEATHER, None, 'structuredContent: null is not of type "object"'),
-    (WEATHER, UNSET, "structuredContent: required by the tool's outputSchema, but missing"),
+    (WEATHER, ..., "structuredContent: required by the tool's outputSchema, but missing"),
     ({"properties": {"a b\n": False}}, {"a b\n": 1}, 'structuredContent["a b\\n"]: False schema does not allow 1'),
     (DRAFT_4, 3, "structuredContent: 3 is greater than or equal to the maximum of 3"),
     ({"maxLength": 1}, "\u2028\n\x1b", 'structuredContent: "\\u2028\\n\\u001b" is longer than 1 character'),

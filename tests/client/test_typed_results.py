@@ -17,6 +17,7 @@ from tests.server.scripted import MODERN_REVISION, SUPPORTED, run
 from typedmcp import sync
 from typedmcp.client import Client, connect
 from typedmcp.dialect import structs
+from typedmcp.protocol.nulls import to_null
 
 each_revision = pytest.mark.parametrize("revision", SUPPORTED)
 TEXT_ONLY = ["2025-03-26", "2024-11-05"]
@@ -232,7 +233,11 @@ RETURNED: dict[str, tuple[Any, Any, Any]] = {
 def test_a_value_is_found_whether_it_is_wrapped_or_not(content: Any, kind: Any, value: Any, as_text: bool) -> None:
     async def main() -> None:
         text = msgspec.json.encode(content).decode()
-        async with returning(text, PICTURE) if as_text else returning("it rains", structured_content=content) as client:
+        async with (
+            returning(text, PICTURE)
+            if as_text
+            else returning("it rains", structured_content=to_null(content)) as client
+        ):
             assert await client.call_tool("x", result_type=kind) == value
 
     run(main)
@@ -269,7 +274,7 @@ BAD_TEXTS: dict[str, tuple[list[Any], Any, str]] = {
 
 @pytest.mark.parametrize(("content", "kind", "fault"), MISFITS.values(), ids=MISFITS)
 def test_structured_content_that_does_not_fit_names_call_and_place(content: Any, kind: Any, fault: str) -> None:
-    run(lambda: check_rejected(returning(structured_content=content), kind, f"structuredContent{fault}"))
+    run(lambda: check_rejected(returning(structured_content=to_null(content)), kind, f"structuredContent{fault}"))
 
 
 @pytest.mark.parametrize(("content", "kind", "fault"), BAD_TEXTS.values(), ids=BAD_TEXTS)

@@ -201,11 +201,11 @@ def test_a_draft_is_beside_the_revisions_and_a_release_does_not_wait_for_it(chec
 
 def test_the_runtime_speaks_the_draft_if_its_dialect_is_the_draft(checkout: Path) -> None:
     _bump(checkout, "draft", _add_optional_member)
-    module = checkout / "runtime" / "typedmcp" / "dialect.py"
-    text = module.read_text(encoding="utf-8")
-    line = "from mcpspec import v" + DIALECT.replace("-", "_")
-    assert text.count(line) == 1
-    module.write_text(text.replace(line, "from mcpspec import draft"), encoding="utf-8")
+    for module in (checkout / "runtime" / "typedmcp" / "dialect").glob("*.py"):
+        text = module.read_text(encoding="utf-8")
+        package = "v" + DIALECT.replace("-", "_")
+        assert text.count(package) == 1
+        module.write_text(text.replace(package, "draft"), encoding="utf-8")
     assert _spoken(checkout) == ["draft", *reversed(VERSIONS)]
 
 

@@ -25,8 +25,8 @@ from __future__ import annotations
 import sys
 
 import typedmcp
-from acme_mcp import handlers, methods
-from acme_mcp import structs as s
+from acme_mcp.plain import handlers, methods
+from acme_mcp.plain import structs as s
 from typedmcp import Context
 
 
@@ -35,7 +35,7 @@ class Acme(handlers.ServerStub[Context]):
         self.seen_counts: list[int] = []
 
     def list_tools(self, params: s.PaginatedRequestParams, ctx: Context) -> s.ListToolsResult:
-        tool = s.Tool(name="find", input_schema=s.ToolInputSchema(), owner="search team")
+        tool = s.Tool(name="find", input_schema={"type": "object"}, owner="search team")
         return s.ListToolsResult(tools=[tool])
 
     async def search(self, params: s.SearchRequestParams, ctx: Context) -> s.SearchResult:
@@ -135,10 +135,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _on_models(server: str) -> str:
     """Return the server on Pydantic models."""
     modules = server.replace("import handlers, methods", "import models_handlers as handlers\n"
-        "from acme_mcp import models_methods as methods").replace("import structs", "import models")  # fmt: skip
-    return modules.replace("methods=methods", 'methods=methods, codec="pydantic"').replace(
-        "s.ToolInputSchema()", 's.ToolInputSchema(type="object")'
-    )
+        "from acme_mcp.plain import models_methods as methods").replace("import structs", "import models")  # fmt: skip
+    return modules.replace("methods=methods", 'methods=methods, codec="pydantic"')
 
 
 def _run(folder: Path, *command: str) -> str:

@@ -18,8 +18,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from msgspec import UNSET
-
 import typedmcp
 from typedmcp.dialect import handlers, structs
 
@@ -78,7 +76,7 @@ def question(message: str, schema: Schema) -> structs.ElicitRequest:
 
 def filled_in(answer: structs.ElicitResult) -> dict[str, Any]:
     """Return the content of a form, empty if it was declined."""
-    return {} if answer.content is UNSET else dict(answer.content)
+    return dict(answer.content or {})
 
 
 def described(answer: structs.ElicitResult) -> str:
@@ -128,7 +126,7 @@ def tool(
     """Register a function as a tool. Without a schema it takes no arguments; `more` are members of `structs.Tool`."""
 
     def added(function: ToolFunction) -> ToolFunction:
-        input_schema = structs.from_builtins(schema or {"type": "object"}, structs.ToolInputSchema)
+        input_schema = schema or {"type": "object"}
         TOOLS[name] = structs.Tool(name=name, description=description, input_schema=input_schema, **more), function
         return function
 
@@ -398,7 +396,7 @@ async def streaming_elicitation(call: Call) -> Content:
 
 @tool("test_missing_capability", "Refuses a client that has no model")
 async def missing_capability(call: Call) -> Content:
-    if call.ctx.client_capabilities.sampling is UNSET:
+    if call.ctx.client_capabilities.sampling is None:
         raise typedmcp.MissingCapabilityError({"sampling": {}})
     return text("The client has declared sampling.")
 

@@ -392,19 +392,19 @@ async def _(code: str) -> None:
 async def _(code: str) -> None:
     server = await served("@server.tool", code)
     assert (await called(server)).structured_content == {"x": 1}
-    assert (await tools_of(server))["f"].output_schema is not structs.UNSET
+    assert (await tools_of(server))["f"].output_schema is not None
 
 
 @row("`-> str`")
 async def _(code: str) -> None:
-    for decorator, expected in (("@server.tool", structs.UNSET), (code, {"result": "x"})):
+    for decorator, expected in (("@server.tool", None), (code, {"result": "x"})):
         assert (await called(await served(decorator, "def f() -> str: return 'x'"))).structured_content == expected
 
 
 @row("no structured content")
 async def _(code: str) -> None:
     result = await called(await served(code))
-    assert (result.structured_content, text_of(result)) == (structs.UNSET, "1")
+    assert (result.structured_content, text_of(result)) == (None, "1")
 
 
 @row("custom output schema")
@@ -423,7 +423,7 @@ async def _(code: str) -> None:
 @row("`_meta` of a result")
 async def _(code: str) -> None:
     meta = (await called(await inside(code))).meta
-    assert meta is not structs.UNSET
+    assert meta is not None
     assert meta["a"] == 1
 
 
@@ -527,7 +527,7 @@ async def _(code: str) -> None:
     async with connect(await served(code, "def f(): return 'x'")) as client:
         (found,) = [resource async for resource in client.resources()]
         assert (found.title, found.meta) == ("A", {"a": 1})
-        assert (await client.read_resource("data://a")).contents[0].meta is structs.UNSET
+        assert (await client.read_resource("data://a")).contents[0].meta is None
 
 
 @row("binary resource")
@@ -588,7 +588,7 @@ async def _(code: str) -> None:
     assert text_of(await _prompt(server, x="1")) == "1"
     async with connect(server) as client:
         (prompt,) = [prompt async for prompt in client.prompts()]
-        assert prompt.title == ("Ask" if "title" in code else structs.UNSET)
+        assert prompt.title == ("Ask" if "title" in code else None)
 
 
 @row("messages")
@@ -606,7 +606,7 @@ async def _(code: str) -> None:
 @row("`_meta` of a prompt result")
 async def _(code: str) -> None:
     meta = (await _prompt(await inside(code, "@server.prompt"))).meta
-    assert meta is not structs.UNSET
+    assert meta is not None
     assert meta["a"] == 1
 
 
@@ -709,7 +709,7 @@ async def _(code: str) -> None:
 async def _(code: str) -> None:
     server = await served(
         "@server.tool",
-        f"async def f(ctx: Context):\n    if ctx.params.request_state is structs.UNSET:\n        {code}\n"
+        f"async def f(ctx: Context):\n    if ctx.params.request_state is None:\n        {code}\n"
         "    return ctx.params.request_state",
     )
     for revision in ("2026-07-28", "2025-11-25"):
@@ -885,7 +885,7 @@ async def _by_client(code: str, **names: Any) -> Any:
 @row("call in tests")
 async def _(code: str) -> None:
     result = await _by_client(code)
-    assert (text_of(result), result.structured_content, result.is_error) == ("1", {"result": 1}, structs.UNSET)
+    assert (text_of(result), result.structured_content, result.is_error) == ("1", {"result": 1}, False)
 
 
 @row("typed result")

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from typedmcp.dialect import structs
+from typedmcp.dialect import exact
 from typedmcp.protocol import meta
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        (meta.VERSION, structs.RequestMetaObject),
-        (meta.CLIENT_INFO, structs.RequestMetaObject),
-        (meta.CAPABILITIES, structs.RequestMetaObject),
-        (meta.LOG_LEVEL, structs.RequestMetaObject),
-        (meta.SERVER_INFO, structs.ResultMetaObject),
-        (meta.SUBSCRIPTION, structs.NotificationMetaObject),
+        (meta.VERSION, exact.RequestMetaObject),
+        (meta.CLIENT_INFO, exact.RequestMetaObject),
+        (meta.CAPABILITIES, exact.RequestMetaObject),
+        (meta.LOG_LEVEL, exact.RequestMetaObject),
+        (meta.SERVER_INFO, exact.ResultMetaObject),
+        (meta.SUBSCRIPTION, exact.NotificationMetaObject),
     ],
 )
 def test_the_schema_declares_the_name(name: str, kind: Any) -> None:

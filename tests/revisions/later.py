@@ -106,7 +106,10 @@ def _package(version: str) -> str:
     return f"v{version.replace('-', '_')}"
 
 
-DIALECT = Edit("dialect.py", f"import {_package(NEWEST)} as _revision", f"import {_package(LATER)} as _revision")
+DIALECT = tuple(
+    Edit(f"dialect/{path.name}", _package(NEWEST), _package(LATER))
+    for path in sorted((ROOT / "runtime" / "typedmcp" / "dialect").glob("*.py"))
+)
 RULES = (
     Edit(
         "revisions/rules.py",
@@ -142,7 +145,7 @@ FEATURES = (
     Edit("client/client.py", "        tools: bool = False,\n", "        tools: bool = False, recipes: bool = False,\n"),
     Edit("client/client.py", '{"tools": tools, ', '{"tools": tools, "recipes": recipes, '),
 )  # fmt: skip
-EDITS = (DIALECT, *RULES, CHECKED, *FEATURES)
+EDITS = (*DIALECT, *RULES, CHECKED, *FEATURES)
 """Everything that moving the dialect to the later revision takes."""
 
 

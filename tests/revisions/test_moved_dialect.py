@@ -69,7 +69,7 @@ def _gaps(folder: Path, code: str = "import typedmcp; typedmcp.Server") -> dict[
 def test_every_gap_is_reported_by_name_before_anything_is_served_or_called(
     later_folder: Path, tmp_path: Path, entry: str
 ) -> None:
-    moved = _edited(later_folder, tmp_path, later.DIALECT)
+    moved = _edited(later_folder, tmp_path, *later.DIALECT)
     assert _gaps(moved, f"import typedmcp; {entry}; print('never printed')") == GAPS
 
 
@@ -81,11 +81,11 @@ def test_every_gap_is_reported_by_name_before_anything_is_served_or_called(
 def test_a_rule_closes_the_gaps_that_it_is_for(
     later_folder: Path, tmp_path: Path, rule: Edit, closed: set[str]
 ) -> None:
-    assert _gaps(_edited(later_folder, tmp_path, later.DIALECT, rule)).keys() == GAPS.keys() - closed
+    assert _gaps(_edited(later_folder, tmp_path, *later.DIALECT, rule)).keys() == GAPS.keys() - closed
 
 
 def test_with_all_rules_the_runtime_starts(later_folder: Path, tmp_path: Path) -> None:
-    assert _gaps(_edited(later_folder, tmp_path, later.DIALECT, *later.RULES)) == {}
+    assert _gaps(_edited(later_folder, tmp_path, *later.DIALECT, *later.RULES)) == {}
 
 
 def test_a_revision_later_than_the_dialect_is_never_spoken(later_folder: Path, tmp_path: Path) -> None:

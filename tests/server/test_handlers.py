@@ -207,7 +207,7 @@ def test_nan_is_never_sent_as_null(result: Any, revision: str) -> None:
 def test_null_in_a_result_is_sent(revision: str) -> None:
     async def main() -> None:
         block = structs.TextContent(text="x", meta={"a": None})
-        result = structs.CallToolResult(content=[block], meta={"n": None}, result_type="complete")  # type: ignore[arg-type]
+        result = structs.CallToolResult(content=[block], meta={"n": None}, result_type="complete")
         async with served(Returns(result)) as client:
             await client.open(revision)
             assert (await client.call("x"))["_meta"]["n"] is None
@@ -429,7 +429,7 @@ def test_methods_that_cannot_request_input_raise(revision: str) -> None:
 class Models:
     async def call_tool(self, params: models.CallToolRequestParams, ctx: Context) -> Any:
         assert type(params) is models.CallToolRequestParams
-        assert params.meta.protocol_version == ctx.revision
+        assert params.meta["io.modelcontextprotocol/protocolVersion"] == ctx.revision
         if params.name == "ask":
             answer = await ctx.elicit("who?", {"type": "object", "properties": {"n": {"type": "string"}}})
             return models.CallToolResult(content=[models.TextContent(text=str(answer.content))], result_type="complete")
@@ -437,7 +437,7 @@ class Models:
         return models.CallToolResult(content=content, result_type="complete")
 
     async def list_tools(self, params: models.PaginatedRequestParams, ctx: Context) -> models.ListToolsResult:
-        tool = models.Tool(name="t", title="T", input_schema=models.ToolInputSchema())
+        tool = models.Tool(name="t", title="T", input_schema={"type": "object"})
         return models.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="public", result_type="complete")
 
 

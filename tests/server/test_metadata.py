@@ -9,7 +9,7 @@ from tests.spoken import MODERN_REVISION
 from typedmcp.errors import DecodeError, UnsupportedVersionError
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION
 from typedmcp.revisions.features import FEATURES
-from typedmcp.server.metadata import MetadataCache, RequestMetadata, copy_meta
+from typedmcp.server.metadata import MetadataCache, RequestMetadata
 
 MODERN = {VERSION: MODERN_REVISION, CAPABILITIES: {}, CLIENT_INFO: {"name": "c", "version": "1"}}
 
@@ -56,17 +56,10 @@ def test_wrong_metadata_is_a_decode_error() -> None:
 
 def test_the_metadata_of_a_session_is_merged_with_that_of_its_requests() -> None:
     cache = MetadataCache(check_version)
-    session = RequestMetadata("2025-06-18", cache.get(encoded()).meta)
+    session = RequestMetadata("2025-06-18", cache.get(encoded()).members)
     cache.open_session(session)
     cache.set_log_level("debug")
     merged = cache.get(b'{"traceparent":"00-1"}')
     assert (merged.revision, merged.log_level) == ("2025-06-18", "debug")
-    assert merged.meta["traceparent"] == "00-1"
+    assert merged.members["traceparent"] == "00-1"
     assert cache.get(encoded()).revision == MODERN_REVISION
-
-
-def test_a_copy_of_the_metadata_can_be_changed() -> None:
-    metadata = MetadataCache(check_version).get(encoded())
-    copy = copy_meta(metadata)
-    copy["extra"] = 1
-    assert "extra" not in metadata.meta

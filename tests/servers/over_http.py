@@ -21,7 +21,7 @@ from typedmcp.dialect import handlers, structs
 from typedmcp.errors import MissingCapabilityError
 
 PROPERTIES = {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}}
-SCHEMA = structs.from_builtins({"type": "object", "properties": PROPERTIES}, structs.ToolInputSchema)
+SCHEMA = {"type": "object", "properties": PROPERTIES}
 
 
 TOOLS = ("echo", "other", "many", "large", "asks", "fails")

@@ -19,7 +19,7 @@ def text(value: str) -> structs.CallToolResult:
 
 class Talkative(handlers.ServerStub[typedmcp.Context]):
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
-        arguments: dict[str, Any] = params.arguments if params.arguments is not structs.UNSET else {}
+        arguments: dict[str, Any] = params.arguments or {}
         return text(await getattr(self, f"do_{params.name}")(ctx, **arguments))
 
     async def do_echo(self, ctx: typedmcp.Context, value: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from functools import cache
-from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 from typing import Annotated as TypingAnnotated
 
@@ -15,10 +14,10 @@ from mcpspec.support.errors import DecodeError
 from mcpspec.support.null import NULL
 from mcpspec.support.objects import Shape, spread_union
 from mcpspec.support.structs import constant, constructor, dec_hook, encode, shape_of, to_builtins, untagged
-from mcpspec.support.walk import format_path, walk_objects
+from mcpspec.support.walk import find_misplaced_nulls, format_path, walk_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from typing_extensions import TypeForm
 
@@ -156,37 +155,21 @@ def find_null_members(buf: bytes | bytearray | memoryview | str, type: TypeForm[
     decode(buf, type)
     if not _contains_null(buf):
         return []
-    return [
-        format_path((*found.path, each.wire))
-        for found in walk_objects(msgspec.json.decode(buf), type)
-        for each in found.shape.members
-        if not each.required and each.hint is not Any and found.value.get(each.wire, NULL) is None
-    ]
+    return [format_path((*found.path, wire)) for found, wire in find_misplaced_nulls(msgspec.json.decode(buf), type)]
 
 
 def _without_nulls(copy: Callable[[], Any], kind: TypeForm[T], error: DecodeError) -> T:
     """Return a value that did not fit its type, with null as the default of members. Raises the error otherwise."""
     try:
         value = copy()
-        nulls = [*_find_misplaced_nulls(value, kind)]
+        nulls = [*find_misplaced_nulls(value, kind)]
     except RecursionError:
         raise error from None
     if not nulls:
         raise error
     for found, wire in nulls:
-        del found[wire]
+        del found.value[wire]
     return from_builtins(value, kind)
-
-
-def _find_misplaced_nulls(value: Any, kind: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    for found in walk_objects(value, kind):
-        for each in found.shape.members:
-            if not each.required and found.value.get(each.wire, NULL) is None and not _accepts_null(each.hint):
-                yield found.value, each.wire
-
-
-def _accepts_null(hint: Any) -> bool:
-    return any(option in (Any, NoneType) for option in spread_union(hint))
 
 
 def _contains_null(buf: bytes | bytearray | memoryview | str) -> bool:
@@ -236,7 +219,7 @@ def _keeps_null(kind: Any) -> bool:
 
 
 _null_keepers: dict[int, tuple[bool, Any]] = {}
-"""Whether a type keeps nulls, by the identity of the type, whose hash takes long for a union. The types are held."""
+"""True for types that keep nulls, by the identity of the type: the hash of a union takes long. It holds the types."""
 _MAX_KEEPERS = 1024
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct",
-    "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "fits",
+    "TypingAnnotated", "constant", "constructor", "dec_hook", "declared_struct", "decode", "encode", "fits",
     "from_builtins",
     "may_contain_non_finite", "member", "reject_non_finite", "shape_of", "to_builtins", "untagged",
 ]  # fmt: skip
@@ -224,6 +224,11 @@ def _rebuild(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
     self = cls.__new__(cls)
     self.update(members)
     return self
+
+
+def declared_struct(cls: type[OpenObject]) -> type[msgspec.Struct]:
+    """Return a Struct of the members that an open object declares, which checks an object without converting it."""
+    return _declared(cls)[0]
 
 
 @cache

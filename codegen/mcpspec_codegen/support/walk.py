@@ -10,7 +10,7 @@ from mcpspec.support.error_text import format_path_part
 from mcpspec.support.objects import Shape, UnionOptions, is_array, is_object, spread_union
 from mcpspec.support.structs import OpenObject, fits, shape_of
 
-__all__ = ["FoundObject", "format_path", "walk_objects"]
+__all__ = ["FoundObject", "find_misplaced_nulls", "format_path", "walk_objects"]
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -57,6 +57,14 @@ def _walk_object(value: dict[str, Any], options: list[Any], path: Path) -> Itera
     for name, each in value.items():
         if name in declared:
             yield from walk_objects(each, declared[name], (*path, name))
+
+
+def find_misplaced_nulls(value: Any, hint: Any) -> Iterator[tuple[FoundObject, str]]:
+    """Yield the members that are `null` where the protocol allows only absence, as the object and the member's name."""
+    for found in walk_objects(value, hint):
+        for each in found.shape.members:
+            if not each.required and each.hint is not Any and found.value.get(each.wire, found) is None:
+                yield found, each.wire
 
 
 def _strip_bounds(hint: Any) -> Any:

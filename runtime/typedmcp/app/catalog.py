@@ -7,7 +7,6 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar,
 from weakref import WeakSet, ref
 
 import msgspec
-from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.app.prompts import Prompt
@@ -103,7 +102,7 @@ class Catalog(Generic[OwnerT]):
         for feature in _FEATURES:
             if catalog.items(feature):
                 self.publish_change(feature)
-        if catalog.capabilities.completions is not UNSET:
+        if catalog.capabilities.completions is not None:
             self.declare_completions()
 
     def mounted_servers(self) -> Iterator[OwnerT]:

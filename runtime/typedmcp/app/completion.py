@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from msgspec import UNSET
-
 from typedmcp import dialect
 from typedmcp.app.calls import is_async
 from typedmcp.app.signatures import hints_of, is_context_parameter
@@ -56,16 +54,13 @@ class Completions:
         argument = params.argument
         suggest = self._functions.get((name, argument.name))
         if suggest is not None:
-            known: dict[str, str] = {}
-            if params.context is not UNSET and params.context.arguments is not UNSET:
-                known = params.context.arguments
+            known = (params.context.arguments if params.context is not None else None) or {}
             return await suggest([argument.value, known], ctx)
         if argument.name in choices:
             return choices[argument.name]
         if self._fallback is None:
             return []
-        context = None if params.context is UNSET else params.context
-        return await self._fallback([params.ref, argument, context], ctx)
+        return await self._fallback([params.ref, argument, params.context], ctx)
 
 
 def _compile(function: Callable[..., Any], what: str, value_names: tuple[str, ...]) -> Suggest:

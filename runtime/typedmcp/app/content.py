@@ -233,7 +233,7 @@ def to_block_of(value: object, name: str) -> ContentBlock:
         return value.content()
     if isinstance(value, BYTES_TYPES):
         return to_block(bytes(cast("bytes", value)), name)
-    if _is_protocol_model(value):
+    if _is_other_form(value):
         return cast("ContentBlock", to_struct(value))
     return D.TextContent(text=encode_text(value))
 
@@ -245,12 +245,13 @@ def contains_blocks(value: object) -> bool:
 
 
 def _is_block(value: object) -> bool:
-    return isinstance(value, (*BLOCK_TYPES, MediaFile, *BYTES_TYPES)) or _is_protocol_model(value)
+    return isinstance(value, (*BLOCK_TYPES, MediaFile, *BYTES_TYPES)) or _is_other_form(value)
 
 
-def _is_protocol_model(value: object) -> bool:
-    """Return whether a value is a Pydantic model of one of the protocol's types."""
-    return type(value).__module__.startswith("mcpspec.") and hasattr(value, "model_dump")
+def _is_other_form(value: object) -> bool:
+    """Return whether a value is of one of the protocol's types, as a Pydantic model or an exact type."""
+    module = type(value).__module__
+    return module == dialect.exact.__name__ or (module.startswith("mcpspec.") and hasattr(value, "model_dump"))
 
 
 def encode_text(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NewType, TypeAlias, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, NewType, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET
@@ -31,6 +31,7 @@ from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.pydantic_types import pydantic_output
 from typedmcp.jsonschema.values import ConversionError, UnsupportedTypeError, convert, to_builtins
 from typedmcp.protocol.backends import to_struct
+from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp.server.input_requests import is_input_required
 
 __all__ = ["ReturnTypeError", "ToolOutput", "ToolResult", "describe_exception", "error_result", "error_result_of"]
@@ -75,6 +76,11 @@ class ToolOutput:
         self._hint: Any = UNSET
         self._pydantic: Any = None
         """The type that encodes results with Pydantic, if the annotation contains one of its types."""
+        content_hint = _structured_hint(hint)
+        self._is_complete: bool = content_hint is not None
+        """True for `Annotated[CallToolResult, Model]`: functions return whole results, with this structured content."""
+        if content_hint is not None:
+            hint, structured = content_hint, structured is not False
         if structured is False or (structured is None and (hint is inspect.Parameter.empty or _is_content(hint))):
             return
         hint = Any if hint is inspect.Parameter.empty else hint
@@ -89,6 +95,8 @@ class ToolOutput:
             return
         self._hint = adapted
         self.is_wrapped = resolve_root(schema).get("type") != "object"
+        if self.is_wrapped and self._is_complete:
+            raise UsageError(f"{what}: Annotated[CallToolResult, {hint}]: its structured content must be an object")
         self.schema = _wrap_schema(schema) if self.is_wrapped else {"type": "object", **schema}
 
     def to_result(self, value: object, name: str) -> ToolResult:
@@ -98,19 +106,42 @@ class ToolOutput:
         """
         if type(value) is str and self._hint is UNSET and not self.is_nothing:
             return D.CallToolResult(content=[D.TextContent(text=value)])
-        if isinstance(value, _RESULT_TYPES) or is_input_required(value):
-            return cast("ToolResult", value)
-        if type(value).__name__ == "CallToolResult":  # the Pydantic model
-            return cast("ToolResult", to_struct(value))
+        if not isinstance(value, _RESULT_TYPES):
+            is_result = type(value).__name__ == "CallToolResult" or is_input_required(
+                value
+            )  # a model, or an exact type
+            value = to_struct(value) if is_result else value
+        if isinstance(value, D.InputRequiredResult):
+            return value
+        if isinstance(value, D.CallToolResult):
+            return self._check_complete(value)
+        if self._is_complete:
+            raise ReturnTypeError(f"expected CallToolResult, got {type(value).__name__}")
         if self._pydantic is not None and not contains_blocks(value):
             return self._pydantic_result(value)
         content, has_blocks = to_content(None if self.is_nothing else value, name)
         made = D.CallToolResult(content=content)
         if self._hint is not UNSET:
-            made.structured_content = self._structured_content(content if has_blocks else value)
+            made.structured_content = to_null(self._structured_content(content if has_blocks else value))
         elif self._depends_on_value and _is_json_object(value):
             made.structured_content = to_builtins(value)
         return made
+
+    def _check_complete(self, result: D.CallToolResult) -> D.CallToolResult:
+        """Check the structured content of a result that a function returns itself, if its annotation has a type."""
+        if self._hint is UNSET or not self._is_complete or result.is_error:
+            return result
+        if result.structured_content is None:
+            raise ReturnTypeError("structuredContent: required by the return annotation, but missing")
+        content = from_null(result.structured_content)
+        if self._pydantic is None:
+            result.structured_content = self._structured_content(content)
+            return result
+        try:
+            result.structured_content = self._pydantic.decode(content)
+        except (ConversionError, RecursionError) as error:
+            raise ReturnTypeError(explain(error)) from error
+        return result
 
     def _structured_content(self, value: object) -> Any:
         built = to_builtins(value)
@@ -128,10 +159,17 @@ class ToolOutput:
             raise ReturnTypeError(explain(error)) from error
         texts = [] if value is None else [value if isinstance(value, str) else encode_text(built)]
         content: list[Any] = [D.TextContent(text=text) for text in texts]
-        return D.CallToolResult(content=content, structured_content=self._wrap(built))
+        return D.CallToolResult(content=content, structured_content=to_null(self._wrap(built)))
 
     def _wrap(self, built: object) -> Any:
         return {_WRAPPER: built} if self.is_wrapped else built
+
+
+def _structured_hint(hint: Any) -> Any:
+    """Return the type of the structured content in `Annotated[CallToolResult, Model]`, or None for other hints."""
+    if get_origin(hint) is not Annotated or getattr(get_args(hint)[0], "__name__", None) != "CallToolResult":
+        return None
+    return next((each for each in get_args(hint)[1:] if isinstance(each, type) or get_origin(each) is not None), None)
 
 
 def _is_content(hint: Any) -> bool:
@@ -153,7 +191,7 @@ def _is_content(hint: Any) -> bool:
 def _is_content_type(hint: object) -> bool:
     if get_origin(hint) in (Union, UnionType):
         return any(_is_content_type(option) for option in get_args(hint))
-    return hint in _CONTENT_TYPES
+    return hint in _CONTENT_TYPES or getattr(hint, "__module__", None) == dialect.exact.__name__
 
 
 def _wrap_schema(schema: JsonSchema) -> JsonSchema:

@@ -337,7 +337,13 @@ class Server:
         """Handle `tools/call`."""
         if self._middleware:
             return self._handle_within_middleware(self._call_tool, params, ctx)
-        tool = self._tools.get(params.name)  # the fast path: `_call_tool` looks for mounted tools as well
+        try:
+            tool = self._tools.get(params.name)  # the fast path: `_call_tool` looks for mounted tools as well
+        except AttributeError:
+            raise UsageError(
+                "Server.call_tool handles a request of a client; to call a tool yourself, use "
+                '`async with typedmcp.connect(server) as client: await client.call_tool("name", {…})`'
+            ) from None
         return self._call_tool(params, ctx) if tool is None else tool.call(params.arguments, ctx)
 
     def _call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> MaybeAwaitable[ToolResult]:

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import msgspec
-from msgspec import UNSET
 
 from mcpspec.support.handlers import MaybeAwaitable
+from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
 from typedmcp.app.calls import call_function, is_async, is_generator, is_pending, resolve
 from typedmcp.app.options import ToolOptions, check_errors, convert_metadata
@@ -25,6 +25,7 @@ from typedmcp.app.results import (
 from typedmcp.app.signatures import ArgumentError, Signature, name_of
 from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError
 from typedmcp.jsonschema.values import to_builtins
+from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
@@ -34,12 +35,15 @@ if TYPE_CHECKING:
 __all__ = ["Tool"]
 
 D = dialect.structs
+X = dialect.exact
 
 # Names of the module are looked up faster than attributes: see `Tool._call_fast`.
-_Result, _Text = D.CallToolResult, D.TextContent
+_Result = D.CallToolResult
 _blank_result: Any = _Result(content=[])
 _copy_result: Callable[[], D.CallToolResult] = _blank_result.__copy__
-"""Copying a result is far faster than constructing one, whose class fills in members."""
+_blank_text: Any = D.TextContent(text="")
+_copy_text: Callable[[], D.TextContent] = _blank_text.__copy__
+"""Copying a result and its text is far faster than constructing them: their classes check and fill in members."""
 _convert, _members = msgspec.convert, msgspec.structs.astuple
 
 
@@ -85,7 +89,7 @@ class Tool:
         self._output_validator = None if given_output is None else _compile(given_output, f"{what}: output_schema")
         if given_input is not None and given_input.get("type") != "object":
             raise UsageError(f'{what}: input_schema must be the schema of an object: {{"type": "object", …}}')
-        self._given_input = None if given_input is None else D.from_builtins(dict(given_input), D.ToolInputSchema)
+        self._given_input = None if given_input is None else _checked(given_input, X.ToolInputSchema)
         self._output_schema = self.output.schema if given_output is None else given_output
 
     def _init_calls(self, function: Callable[..., Any], *, thread: bool) -> None:
@@ -105,12 +109,12 @@ class Tool:
     @cached_property
     def spec(self) -> D.Tool:
         """The tool in lists. Made on first use, so that servers with many tools start fast."""
-        schema = self._given_input or D.from_builtins(self.signature.schema(), D.ToolInputSchema)
+        schema = self._given_input or _checked(self.signature.schema(), X.ToolInputSchema)
         made = D.Tool(name=self.name, input_schema=schema, **self._metadata)
         if text := self.signature.docstring.text if self._description is None else self._description:
             made.description = text
         if self._output_schema is not None:
-            made.output_schema = D.from_builtins(dict(self._output_schema), D.ToolOutputSchema)
+            made.output_schema = _checked(self._output_schema, X.ToolOutputSchema)
         return made
 
     def call(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:
@@ -132,8 +136,9 @@ class Tool:
         except Exception as error:
             return self._failed(error, ctx)
         if value.__class__ is str and self._returns_text:
-            made = _copy_result()
-            made.content = [_Text(text=value)]
+            made, text = _copy_result(), _copy_text()
+            text.text = value
+            made.content = [text]
             return made
         return self._to_result(value, ctx)
 
@@ -175,11 +180,11 @@ class Tool:
 
     def _check_output(self, validator: SchemaValidator, made: D.CallToolResult, value: object) -> None:
         """Check structured content against the given `output_schema`."""
-        if made.structured_content is UNSET:
+        if made.structured_content is None:
             if made is value:
                 raise ReturnTypeError("structuredContent: required by the output schema, but missing")
-            made.structured_content = to_builtins(value)
-        wrong = validator.find_error(made.structured_content, "")
+            made.structured_content = to_null(to_builtins(value))
+        wrong = validator.find_error(from_null(made.structured_content), "")
         if wrong is not None:
             raise ReturnTypeError(wrong)
 
@@ -196,6 +201,11 @@ class Tool:
         ctx.report(f"tool {self.name!r} failed: {description}", error)
         reason = ": its result does not fit its schema" if isinstance(error, ReturnTypeError) else ""
         return error_result(f"{self.name} failed{reason}" + (f": {description}" if self._debug else ""))
+
+
+def _checked(schema: Mapping[str, Any], kind: type[OpenObject]) -> dict[str, Any]:
+    """Return a schema as a dict. Raises `DecodeError` if tools cannot have it."""
+    return dict(X.from_builtins(dict(schema), kind))
 
 
 def _compile(schema: object, what: str) -> SchemaValidator:

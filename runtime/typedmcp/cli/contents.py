@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from msgspec import UNSET, UnsetType
-
 from typedmcp import dialect
 from typedmcp.cli.output import print_text
 from typedmcp.cli.status import FAILED, UNREACHABLE, CommandExit
@@ -43,14 +41,15 @@ def split_contents(blocks: Sequence[Block]) -> Iterator[ContentPart]:
             yield _data_part(block.data, block.mime_type, "")
 
 
-def _data_part(data: str, mime_type: str | UnsetType, uri: str) -> ContentPart:
+def _data_part(data: str, mime_type: str | None, uri: str) -> ContentPart:
     try:
         raw = b64decode(data, validate=True)
     except ValueError:
         raise CommandExit("the server sent data that is not base64", UNREACHABLE) from None
-    label = "data" if mime_type is UNSET else mime_type
     origin = f" of {uri}" if uri else ""
-    return ContentPart(f"[{label}{origin}, {len(raw):,} bytes; save with --output FILE]", raw, is_text=False)
+    return ContentPart(
+        f"[{mime_type or 'data'}{origin}, {len(raw):,} bytes; save with --output FILE]", raw, is_text=False
+    )
 
 
 def print_or_save(parts: Sequence[ContentPart], output: str | None = None) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal, TypeAlias
 
-from msgspec import UNSET
-
 from typedmcp import dialect
 from typedmcp.client.client import Client
 from typedmcp.errors import MethodNotFoundError
@@ -32,15 +30,15 @@ async def list_features(client: Client, kind: Kind | None = None) -> dict[Kind, 
         return {kind: await _list_kind(client, kind)}
     declared = client.server.capabilities
     found: dict[Kind, Sequence[Feature]] = {}
-    if declared.tools is not UNSET:
+    if declared.tools is not None:
         found["tools"] = await _list_kind(client, "tools")
-    if declared.resources is not UNSET:
+    if declared.resources is not None:
         found["resources"] = await _list_kind(client, "resources")
         try:
             found["templates"] = await _list_kind(client, "templates")
         except MethodNotFoundError:  # a server without templates may answer so
             found["templates"] = ()
-    if declared.prompts is not UNSET:
+    if declared.prompts is not None:
         found["prompts"] = await _list_kind(client, "prompts")
     return found
 

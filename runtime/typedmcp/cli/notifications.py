@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.cli.output import escape_controls, make_console
@@ -44,7 +43,7 @@ class NotificationDisplay:
         if LEVELS[params.level] < self._min_level:
             return
         data = params.data if isinstance(params.data, str) else msgspec.json.encode(params.data).decode()
-        logger = "" if params.logger is UNSET else f"{params.logger}: "
+        logger = "" if params.logger is None else f"{params.logger}: "
         self._print_line(f"{params.level}: {logger}{data}", _STYLES.get(params.level, ""))
 
     def show_diagnostic(self, diagnostic: Diagnostic) -> None:
@@ -61,10 +60,9 @@ class NotificationDisplay:
         """Show progress as a bar. Without a terminal, show nothing."""
         if self._console is None:
             return
-        total = None if params.total is UNSET else params.total
-        bar, task = self._bar or self._start_bar(total)
-        message = "" if params.message is UNSET else escape_controls(params.message).replace("\n", " ")
-        bar.update(task, completed=params.progress, total=total, description=message)
+        bar, task = self._bar or self._start_bar(params.total)
+        message = escape_controls(params.message or "").replace("\n", " ")
+        bar.update(task, completed=params.progress, total=params.total, description=message)
 
     def hide_progress(self) -> None:
         """Remove the progress bar until the next progress notification."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec import UNSET
 
 from mcpspec.support.objects import is_object
 from typedmcp.limits import DEFAULT_LIMITS
@@ -34,7 +33,7 @@ _READ: Final = "resources/read"
 _INPUT_PARAMS: Final = ("inputResponses", "requestState")
 
 
-def cache_key(method: str, params: Any = UNSET) -> CacheKey | None:
+def cache_key(method: str, params: Any = None) -> CacheKey | None:
     """Return the cache key of a request, or None if its result must not be cached.
 
     The result of a request with input depends on more than the key. `_meta` describes how a request is made,
@@ -42,7 +41,7 @@ def cache_key(method: str, params: Any = UNSET) -> CacheKey | None:
     """
     if method not in CACHEABLE_METHODS:
         return None
-    plain: Any = dict[str, Any]() if params is UNSET else msgspec.to_builtins(params)
+    plain: Any = dict[str, Any]() if params is None else msgspec.to_builtins(params)
     if not is_object(plain) or any(name in plain for name in _INPUT_PARAMS):
         return None
     members = {name: value for name, value in plain.items() if name != "_meta"}

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from mcpspec.support.methods import Method
-from mcpspec.support.structs import decode, from_builtins
+from mcpspec.support.structs import from_builtins
 from typedmcp import dialect
 from typedmcp.client.cache import CacheKey, ResponseCache, cache_key
 from typedmcp.client.callbacks import Callbacks
@@ -22,6 +22,7 @@ from typedmcp.client.request_encoder import (
     META_PLACEHOLDER,
     is_mapping,
     is_of_mcpspec,
+    is_plain_struct,
     revision_of,
     to_dialect_params,
     types_of,
@@ -95,14 +96,16 @@ class CallRunner:
             return await self._call_own(session, record, params, options)
         revision, negotiated = revision_of(record), self._connection.server.revision
         if revision == DIALECT:
-            dialect_params = to_dialect_params(record.name, {} if params is None else params)
-            return await self.call(record.name, dialect_params, options)
+            result = await self.call(record.name, to_dialect_params(record, params or {}), options)
+            if is_plain_struct(record):
+                return result
+            return types_of(record).from_builtins(D.to_builtins(result), record.result)
         if revision != negotiated:
             raise UsageError(f"{record.name} is a method of {revision}; the server speaks {negotiated}")
         exact = self._connection.encoder.exact_params(record, params, options.get("meta"))
         raw, id = await self.exchange(session, record.name, exact, options)
         try:
-            return decode(bytes(raw), record.result)
+            return types_of(record).decode(bytes(raw), record.result)
         except DecodeError as error:
             raise _to_protocol_error(error).attach_call(record.name, id) from error
 
@@ -177,11 +180,9 @@ class CallRunner:
 
     async def _add_input(self, method: str, params: Any, result: D.InputRequiredResult) -> Any:
         """Return the parameters of the next round, with the requested input and the unchanged server state."""
-        requests = {} if result.input_requests is UNSET else result.input_requests
+        requests = result.input_requests or {}
         responses = {key: await self._answer(method, request) for key, request in requests.items()}
-        return msgspec.structs.replace(
-            params, input_responses=responses if requests else UNSET, request_state=result.request_state
-        )
+        return msgspec.structs.replace(params, input_responses=responses or None, request_state=result.request_state)
 
     async def _answer(self, method: str, request: Any) -> Any:
         try:
@@ -233,7 +234,7 @@ class CallRunner:
         cursor: str | None = None
         for _ in range(self._connection.limits.list_pages):  # listing tools updates their headers
             page = await self.list_page("tools/list", cursor, {"fresh": True})
-            if page.next_cursor is UNSET or any(tool.name == name for tool in page.tools):
+            if page.next_cursor is None or any(tool.name == name for tool in page.tools):
                 break
             cursor = page.next_cursor
         return True
@@ -288,7 +289,7 @@ class CallRunner:
         if isinstance(result, D.ListToolsResult):
             for tool in result.tools:
                 self._validated_tools.pop(tool.name, None)
-                if tool.output_schema is not UNSET:
+                if tool.output_schema is not None:
                     self._add_validated_tool(self._validator, tool)
         elif isinstance(result, D.CallToolResult) and self._validated_tools:
             called_tool = self._validated_tools.get(params.name)

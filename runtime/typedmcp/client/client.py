@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 import msgspec
-from msgspec import UNSET
 
 from mcpspec.support.methods import Method
 from typedmcp import dialect
@@ -326,7 +325,7 @@ class Client:
             page = await fetch(cursor, **options)
             for item in getattr(page, member):
                 yield item
-            cursor = None if page.next_cursor is UNSET else page.next_cursor
+            cursor = page.next_cursor
             if cursor is None:
                 return
             if cursor in seen:

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec import UNSET
-
 from typedmcp.client.incoming import IncomingMessageHandler
 from typedmcp.client.negotiation import ClientIdentity, ServerDescription, is_modern_error, negotiate
 from typedmcp.client.options import URL_OPTIONS, ConnectOptions
@@ -155,7 +153,7 @@ class ConnectionManager:
         meta = self._identity.meta(server.revision, self.log_level) if is_modern else None
         self._server, self.encoder, self.session = server, RequestEncoder(server.revision, meta), session
         self.param_headers = session.param_headers if is_modern else None
-        if not is_modern and self.log_level is not None and server.capabilities.logging is not UNSET:
+        if not is_modern and self.log_level is not None and server.capabilities.logging is not None:
             await self._request_log_level(session, self.log_level)
         return session
 

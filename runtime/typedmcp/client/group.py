@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
-from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.client.client import Client
@@ -329,7 +328,7 @@ class ClientGroup:
 
 
 def _has(client: Client, capability: Literal["tools", "prompts", "resources"]) -> bool:
-    return getattr(client.server.capabilities, capability) is not UNSET
+    return getattr(client.server.capabilities, capability) is not None
 
 
 def _match_template(uri: str, template: str) -> int:

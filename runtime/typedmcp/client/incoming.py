@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
@@ -22,6 +21,7 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.protocol.notifications import CHANGES
+from typedmcp.protocol.nulls import nulls_diagnostic, remove_nulls
 from typedmcp.protocol.pending import Call
 from typedmcp.revisions.features import FEATURES, methods_of
 from typedmcp.transports.concurrency import is_awaitable
@@ -76,6 +76,9 @@ class IncomingMessageHandler:
     def on_notification(self, method: str, params: bytes, call: Call | None) -> None:
         """Handle a notification. One with invalid parameters is reported."""
         try:
+            known = dialect.exact_methods.SERVER_NOTIFICATIONS.get(method)
+            if known is not None:
+                params = self._without_nulls(params, known.params, method, None)
             self._handle_notification(method, params, call)
         except ValueError as error:  # such as `DecodeError`
             self.report(Diagnostic(DiagnosticKind.REJECTED_NOTIFICATION, str(error), method, error=error))
@@ -97,6 +100,17 @@ class IncomingMessageHandler:
             kind = DiagnosticKind.LEGACY_NOTIFICATION if is_known else DiagnosticKind.UNEXPECTED_MESSAGE
             text = f"the server sent {method}, which the client does not handle"
             self.report(Diagnostic(kind, text, method, params=msgspec.json.decode(params)))
+
+    def _without_nulls(self, params: bytes, kind: Any, method: str, id: RequestId | None) -> bytes:
+        """Return parameters without members that are null instead of absent, and report those."""
+        if b"null" not in params:
+            return params
+        plain: Any = msgspec.json.decode(params)
+        nulls = remove_nulls(plain, kind)
+        if not nulls:
+            return params
+        self.report(nulls_diagnostic(nulls, method, id))
+        return msgspec.json.encode(plain)
 
     def _on_progress(self, params: bytes, call: Call | None) -> None:
         progress = D.decode(params, D.ProgressNotificationParams)
@@ -126,7 +140,7 @@ class IncomingMessageHandler:
                 subscription.add(ChangeEvent(kind, uri))
 
     def _on_acknowledged(self, params: D.SubscriptionsAcknowledgedNotificationParams) -> None:
-        id = None if params.meta is UNSET else params.meta.get(SUBSCRIPTION)
+        id = None if params.meta is None else params.meta.get(SUBSCRIPTION)
         for subscription in self.subscriptions:
             if str(subscription.id) == str(id):
                 subscription.establish(params.notifications)
@@ -168,6 +182,9 @@ class IncomingMessageHandler:
     async def _answer(self, session: ClientSession, id: RequestId, method: str, params: bytes) -> None:
         revision = self.revision or self._first_revision
         try:
+            known = methods_of(revision).SERVER_REQUESTS.get(method)
+            if known is not None:
+                params = self._without_nulls(params, known.params, method, id)
             session.respond(id, await self._callbacks.answer_legacy(method, params, revision))
         except Exception as error:
             response = to_remote_error(error, method)

@@ -255,12 +255,12 @@ def _describe_modern(raw: Raw, revision: str) -> ServerDescription | None:
         described: D.DiscoverResult = result if convert is None else convert(result, [])
     except ValueError:
         return None
-    info = UNSET if described.meta is UNSET else described.meta.get(SERVER_INFO, UNSET)
+    info = (described.meta or {}).get(SERVER_INFO)
     return ServerDescription(
         revision=revision,
         capabilities=described.capabilities,
-        info=None if info is UNSET else _implementation(info),
-        instructions=None if described.instructions is UNSET else described.instructions,
+        info=None if info is None else _implementation(info),
+        instructions=described.instructions,
         supported=described.supported_versions,
     )
 

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.client.result_decoder import ResultProblem
@@ -20,6 +19,7 @@ from typedmcp.jsonschema.validate import (
     compile_schema,
     is_available,
 )
+from typedmcp.protocol.nulls import from_null
 
 __all__ = ["OutputValidator"]
 
@@ -58,12 +58,12 @@ class OutputValidator:
             return None
         if isinstance(validator, ResultProblem):
             return str(validator)
-        if result.structured_content is UNSET:
+        if result.structured_content is None:
             return f"{_CONTENT}: required by the tool's outputSchema, but missing"
-        return validator.find_error(result.structured_content, _CONTENT, _DEFAULT_REASON)
+        return validator.find_error(from_null(result.structured_content), _CONTENT, _DEFAULT_REASON)
 
     def _validator(self, tool: D.Tool) -> SchemaValidator | ResultProblem | None:
-        if tool.output_schema is UNSET or not is_available():
+        if tool.output_schema is None or not is_available():
             return None
         try:
             key = msgspec.json.encode(tool.output_schema)

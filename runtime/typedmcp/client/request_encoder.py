@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -12,10 +13,10 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from mcpspec.support.methods import Method
-from mcpspec.support.structs import from_builtins, to_builtins
+from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import UsageError
-from typedmcp.protocol.backends import models
+from typedmcp.protocol.meta import CAPABILITIES, VERSION
 from typedmcp.revisions.convert import with_meta
 from typedmcp.revisions.features import DIALECT, methods_of
 from typedmcp.revisions.rules import downgrader
@@ -28,6 +29,7 @@ __all__ = [
     "RequestEncoder",
     "is_mapping",
     "is_of_mcpspec",
+    "is_plain_struct",
     "revision_of",
     "to_dialect_params",
     "types_of",
@@ -35,10 +37,8 @@ __all__ = [
 
 D = dialect.structs
 
-META_PLACEHOLDER: Any = D.RequestMetaObject(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities())
+META_PLACEHOLDER: dict[str, Any] = {VERSION: DIALECT, CAPABILITIES: {}}
 """The `_meta` of parameters until the encoder replaces it."""
-
-_PLAIN_PLACEHOLDER: dict[str, Any] = to_builtins(META_PLACEHOLDER)
 
 
 class RequestEncoder:
@@ -80,11 +80,11 @@ class RequestEncoder:
         """
         types = types_of(record)
         plain = dict(params or {}) if params is None or is_mapping(params) else types.to_builtins(params)
-        own = {key: value for key, value in plain.pop("_meta", {}).items() if key not in _PLAIN_PLACEHOLDER}
+        own = {key: value for key, value in plain.pop("_meta", {}).items() if key not in META_PLACEHOLDER}
         meta = {**own, **(self._client_meta or {}), **(members or {})}
         if record.params is not NoneType:
             declared: Any = getattr(record.params, "model_fields", None) or dir(record.params)
-            required = {"_meta": {**_PLAIN_PLACEHOLDER, **meta}} if "meta" in declared else {}
+            required = {"_meta": {**META_PLACEHOLDER, **meta}} if "meta" in declared else {}
             types.from_builtins({**plain, **required}, record.params)
         return {**plain, "_meta": meta} if meta else plain
 
@@ -94,26 +94,29 @@ class RequestEncoder:
             plain = dict(params or {})
             if self._client_meta is not None:  # modern revisions require it
                 plain["_meta"] = {**self._client_meta, **plain.get("_meta", {})}
-            params = from_builtins(plain, record.params)
-        if params is UNSET:
-            return {}
+            params = types_of(record).from_builtins(plain, record.params)
         meta = {**(self._client_meta or {}), **(members or {})}
-        built = to_builtins(params)
+        built = types_of(record).to_builtins(params)
         return {**built, "_meta": {**built.get("_meta", {}), **meta}} if meta else built
 
 
 def is_of_mcpspec(record: Method[Any, Any]) -> bool:
     """Return whether a method record is one of the protocol, and not of a package that extends it."""
-    package, revision, _ = f"{record.message.__module__}..".split(".", 2)
-    if package != "mcpspec" or revision == "ext":
+    package, _, types = record.message.__module__.rpartition(".")
+    if not package.startswith("mcpspec.v"):
         return False
-    name = "methods" if issubclass(record.message, msgspec.Struct) else "models_methods"
-    return import_module(f"mcpspec.{revision}.{name}").METHODS.get(record.name) is record
+    name = "methods" if types == "structs" else f"{types}_methods"
+    return import_module(f"{package}.{name}").METHODS.get(record.name) is record
 
 
 def types_of(record: Method[Any, Any]) -> Any:
-    """Return the functions that decode and encode the types of a record: those of msgspec or of Pydantic."""
-    return D if issubclass(record.message, msgspec.Struct) else models()
+    """Return the module with the types of a record, and with the functions that decode and encode them."""
+    return sys.modules[record.message.__module__]
+
+
+def is_plain_struct(record: Method[Any, Any]) -> bool:
+    """Return whether a record is one of the dialect's, on plain structs."""
+    return dialect.methods.METHODS.get(record.name) is record
 
 
 def is_mapping(value: object) -> TypeIs[Mapping[str, Any]]:
@@ -127,17 +130,19 @@ def revision_of(record: Method[Any, Any]) -> str:
     return package.removeprefix("v").replace("_", "-")
 
 
-def to_dialect_params(method: str, params: Any) -> Any:
-    """Return the parameters of a method of the dialect as its struct.
+def to_dialect_params(record: Method[Any, Any], params: Any) -> Any:
+    """Return the parameters for a record of the dialect's revision, plain or not, as the plain struct.
 
     Raises `DecodeError` for a mapping that does not fit.
     """
     if not is_mapping(params):
-        return params
+        if is_plain_struct(record):
+            return params
+        params = types_of(record).to_builtins(params)
     own: Mapping[str, Any] = params.get("_meta", {})
     plain = {key: to_builtins(value) for key, value in params.items()}
-    plain["_meta"] = {**_PLAIN_PLACEHOLDER, **own}
-    return from_builtins(plain, dialect.methods.CLIENT_REQUESTS[method].params)
+    plain["_meta"] = {**META_PLACEHOLDER, **own}
+    return D.from_builtins(plain, dialect.methods.CLIENT_REQUESTS[record.name].params)
 
 
 @cache
@@ -150,5 +155,5 @@ def _downgrade(method: str, revision: str) -> Callable[[Any, Any], Any]:
     source: Any = known.params
     target: Any = record.params
     if not (isinstance(target, type) and issubclass(target, msgspec.Struct)):
-        return lambda _params, meta: UNSET if meta is UNSET else {"_meta": meta}
+        return lambda _params, meta: None if meta is UNSET else {"_meta": meta}
     return downgrader(revision).with_meta(source, target)

@@ -1,6 +1,7 @@
 """Decoding of results: from the bytes of a server to the types of the dialect, leaving out or repairing invalid parts.
 
-The fast path is one decode with the exact type of the revision, and one converter. Only if that fails, the result is
+The fast path is one decode: straight into the plain types for the dialect, for an older revision into its exact types,
+and one converter. Only if that fails, the result is
 taken apart, member by member and item by item. Valid parts are returned. Invalid parts are left out, or repaired if
 their meaning is clear, and each gives a `ResultProblem` that names its place.
 
@@ -25,10 +26,12 @@ from msgspec import MsgspecError, Raw, UnsetType
 from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
 from mcpspec.support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
+from typedmcp.client.open_members import member_checks
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
+from typedmcp.protocol.backends import to_struct
 from typedmcp.revisions.convert import Converter, DroppedFields
 from typedmcp.revisions.features import DIALECT, methods_of
-from typedmcp.revisions.results import build_open_object, result_upgrader
+from typedmcp.revisions.results import build_open_object, exact_result_upgrader, result_upgrader
 from typedmcp.revisions.rules import RESULT_DEFAULTS
 
 __all__ = ["MAX_PROBLEMS", "ResultDecoder", "ResultProblem", "result_decoder"]
@@ -73,7 +76,7 @@ def result_decoder(method: str, revision: str) -> ResultDecoder:
 
     Raises `UsageError` for a method that the revision or the dialect does not have.
     """
-    known = dialect.methods.CLIENT_REQUESTS.get(method)
+    known = dialect.exact_methods.CLIENT_REQUESTS.get(method)
     spoken = methods_of(revision).CLIENT_REQUESTS.get(method)
     if known is None or spoken is None:
         raise UsageError(f"{method}: not a method of {revision if spoken is None else DIALECT}")
@@ -83,19 +86,44 @@ def result_decoder(method: str, revision: str) -> ResultDecoder:
     }
     input_required = pairs.pop("InputRequiredResult", None)
     (complete,) = pairs.values()
-    return _compile(_SlowDecoder(revision, complete, input_required))
+    return _compile(_SlowDecoder(revision, complete, input_required), revision)
 
 
-def _compile(slow_decoder: _SlowDecoder) -> ResultDecoder:
-    complete = slow_decoder.place(*slow_decoder.complete)
+def _compile(slow_decoder: _SlowDecoder, revision: str) -> ResultDecoder:
+    exact = slow_decoder.complete[0]
+    plain = getattr(dialect.structs, exact.__name__)
+    complete = _TypedPlace(exact, plain, result_upgrader(revision).between(exact, plain))
+    decode_straight = _compile_straight(exact, plain, complete) if revision == DIALECT else complete.decode_valid
 
     def decode_result(raw: bytes | Raw, problems: list[ResultProblem]) -> Any:
-        result = complete.decode_valid(raw)
+        result = decode_straight(raw)
         if result is not _INVALID and result.result_type == "complete":
             return result
-        return slow_decoder.decode(raw, problems)
+        return to_struct(slow_decoder.decode(raw, problems))
 
     return decode_result
+
+
+def _compile_straight(exact: Any, plain: Any, place: _TypedPlace) -> Callable[[bytes | Raw], Any]:
+    """Return the decoder of a result of the dialect, straight into plain types. It returns `_INVALID` if it is invalid.
+
+    A null may be one that plain types take for absence and exact ones reject: then `place` decodes by way of those.
+    """
+    decode_plain, checks = _decoder(plain), member_checks(exact)
+
+    def decode_straight(raw: bytes | Raw) -> Any:
+        try:
+            if (b"%b" % raw).rfind(b"null") >= 0:  # the fastest way to the bytes; twice as fast as from the front
+                return place.decode_valid(raw)
+            result = decode_plain(raw)
+            for read, check in checks:
+                if (value := read(result)) is not None:
+                    check([value])
+        except _FAILURES:
+            return _INVALID
+        return result
+
+    return decode_straight
 
 
 @cache
@@ -148,7 +176,7 @@ class _SlowDecoder:
         self.complete = complete
         self._input_required = input_required
         self._has_result_type = "result_type" in _members(complete[0])
-        self._compiler = result_upgrader(revision)
+        self._compiler = exact_result_upgrader(revision)
         self._places: dict[tuple[Any, Any], _TypedPlace] = {}
 
     def place(self, source: Any, target: Any) -> _TypedPlace:

@@ -135,7 +135,7 @@ class ClientSession(ABC):
         """Send a request and discard its response. `timeout` is in seconds."""
 
     @abstractmethod
-    def notify(self, method: str, params: Any = UNSET) -> None:
+    def notify(self, method: str, params: Any = None) -> None:
         """Send a notification."""
 
     async def notify_in_order(self, method: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from typedmcp.client.session import ClientSession, PendingCall, SessionListener
 from typedmcp.errors import ConnectionLostError, Error, RequestTimeoutError
@@ -80,7 +80,7 @@ class StreamSession(ClientSession):
         if call.deadline is not None:
             self._schedule_expiry(call.deadline)
 
-    def notify(self, method: str, params: Any = UNSET) -> None:
+    def notify(self, method: str, params: Any = None) -> None:
         """Send a notification."""
         self._send(Notification("2.0", method, params))
 

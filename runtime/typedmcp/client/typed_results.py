@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
@@ -20,6 +19,7 @@ from typedmcp.errors import ProtocolError, ToolError, UsageError
 from typedmcp.jsonschema.adapt import schema_of, to_msgspec
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import convert
+from typedmcp.protocol.nulls import from_null
 
 __all__ = ["make_finish"]
 
@@ -88,8 +88,8 @@ class _TypeReader:
 
     def read(self, result: D.CallToolResult) -> Any:
         """Return the value in a result. Raises `ValueError`, with the place, if it does not fit."""
-        if result.structured_content is not UNSET:
-            return self._unwrap(result.structured_content, "structuredContent")
+        if result.structured_content is not None:
+            return self._unwrap(from_null(result.structured_content), "structuredContent")
         texts = [
             _Candidate(block.text, f"content[{i}].text")
             for i, block in enumerate(result.content)

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Elicited", "Form", "form_of"]
 
 D = dialect.structs
+X = dialect.exact
 T = TypeVar("T")
 
 _SINGLE_FIELD: Final = "value"
@@ -81,7 +81,7 @@ class Form:
 
         if result.action != "accept":
             return Elicited(result.action)
-        given: Mapping[str, object] = {} if result.content is UNSET else result.content
+        given: Mapping[str, object] = result.content or {}
         content = {**self._omittable, **{key: self._chosen_value(key, value) for key, value in given.items()}}
         if self.is_single and _SINGLE_FIELD not in content:
             raise InvalidParamsError(f"the answer does not fit the form: {_SINGLE_FIELD}: required, but missing")
@@ -116,8 +116,8 @@ class _FormField:
     def is_supported(self) -> bool:
         """Return whether the protocol has such fields."""
         try:
-            D.from_builtins(
-                {"type": "object", "properties": {"": self.schema}}, D.ElicitRequestFormParamsRequestedSchema
+            X.from_builtins(
+                {"type": "object", "properties": {"": self.schema}}, X.ElicitRequestFormParamsRequestedSchema
             )
         except DecodeError:
             return False

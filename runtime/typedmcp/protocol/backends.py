@@ -1,4 +1,6 @@
-"""Conversion between the two forms of the dialect's values: msgspec Structs and Pydantic models.
+"""Conversion to the form in which the runtime handles the dialect's values: plain Structs.
+
+Handlers may also return Pydantic models, and the exact types of the dialect.
 
 Pydantic is imported when the first model is needed.
 """
@@ -6,12 +8,12 @@ Pydantic is imported when the first model is needed.
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import msgspec
 
 from typedmcp import dialect
+from typedmcp.revisions.rules import upgrader
 
 __all__ = ["models", "models_methods", "to_model", "to_plain", "to_struct"]
 
@@ -25,14 +27,18 @@ def models() -> Any:
 @cache
 def models_methods() -> Any:
     """Return the module with the dialect's method records on Pydantic models."""
-    return import_module(dialect.structs.__name__.replace(".structs", ".models_methods"))
+    return dialect.models_methods
 
 
 def to_struct(value: Any) -> Any:
-    """Convert a model of the dialect to a Struct; return a Struct as it is."""
-    if isinstance(value, msgspec.Struct):
+    """Convert a model or an exact type of the dialect to a plain Struct; return another Struct as it is."""
+    kind = value.__class__
+    if not isinstance(value, msgspec.Struct):
+        return dialect.structs.from_builtins(models().to_builtins(value), getattr(dialect.structs, kind.__name__))
+    if kind.__module__ != dialect.exact.__name__:
         return value
-    return dialect.structs.from_builtins(models().to_builtins(value), getattr(dialect.structs, type(value).__name__))
+    convert = upgrader(dialect.methods.PROTOCOL_VERSION).between(kind, getattr(dialect.structs, kind.__name__))
+    return value if convert is None else convert(value, [])
 
 
 def to_model(value: Any) -> Any:
@@ -41,9 +47,7 @@ def to_model(value: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """Convert a value of either library to plain JSON, and an absent value to None."""
-    if value is msgspec.UNSET:
-        return None
+    """Convert a value of either library to plain JSON."""
     if hasattr(value, "model_dump"):
         return models().to_builtins(value)
     return dialect.structs.to_builtins(value)

@@ -1,8 +1,8 @@
 """Codecs, which decode the messages of clients on one revision, and encode messages.
 
-A codec converts between its revision and the dialect, so that handlers see only the dialect. There is one for
-msgspec, and one for Pydantic, which decodes into the `models` types. The converters of a method are compiled when they
-are first used.
+A codec validates with the exact types of its revision, and converts to the dialect, whose plain types are all that
+handlers see. There is one for msgspec, and one for Pydantic, which decodes into models. The converters of a method are
+compiled when they are first used.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from typing import Any, Literal, Protocol, TypeAlias, Union, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+import mcpspec
 from mcpspec.features import NAME_PARAMS
 from mcpspec.support.methods import Method
-from mcpspec.support.objects import is_object, spread_union
+from mcpspec.support.objects import is_object, spread_union, strip_absent
 from mcpspec.support.structs import dec_hook, from_builtins, may_contain_non_finite
 from typedmcp import dialect
-from typedmcp.errors import UsageError
+from typedmcp.errors import DecodeError, UsageError
 from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
+from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.revisions.convert import Converter, DroppedFields
-from typedmcp.revisions.features import DIALECT, methods_of, structs_of
+from typedmcp.revisions.features import DIALECT, methods_of, plain_package_of, structs_of
 from typedmcp.revisions.rules import downgrader, upgrader
 
 __all__ = [
@@ -46,6 +48,7 @@ Backend: TypeAlias = Literal["msgspec", "pydantic"]
 """The library whose types handlers get."""
 
 D = dialect.structs
+X = dialect.exact
 
 
 class MethodTable(Protocol):
@@ -106,9 +109,15 @@ class MethodCodec:
         known = _results(self._record, self._table)
         found = next((result for result in known if issubclass(kind, result)), None)
         if found is None and known:
-            names = " or ".join(result.__name__ for result in known)
-            raise UsageError(f"the handler of {self.method} returned {kind.__name__}, expected {names}")
+            names = " or ".join(_describe(result, kind) for result in known)
+            raise UsageError(f"the handler of {self.method} returned {_describe(kind, *known)}, expected {names}")
         return kind if found is None else found
+
+
+def _describe(kind: type, *others: type) -> str:
+    """Return the name of a class, with its module if another class has the same name."""
+    is_unique = all(kind.__name__ != other.__name__ for other in others)
+    return kind.__name__ if is_unique else f"{kind.__module__}.{kind.__name__}"
 
 
 def _results(method: Method[Any, Any], table: MethodTable) -> list[type]:
@@ -148,7 +157,7 @@ class Codec:
         self.methods: dict[str, MethodCodec] = {
             method_codec.method: method_codec for method_codec in message_types.values()
         }
-        self._exact = {record.name: record.params for record in records}
+        self._exact: dict[str, Any] = {record.name: record.params for record in records}
 
     def _decoder(self, kind: Any) -> Callable[[Any], Any]:
         return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
@@ -156,6 +165,14 @@ class Codec:
     def check_params(self, method: str, value: Any) -> None:
         """Raise `DecodeError` if plain parameters are not valid on the revision."""
         from_builtins(value, self._exact[method])
+
+    def struct_of_params(self, method: str) -> Any:
+        """Return the struct of a method's parameters; `NoneType` if it has none, or an unknown one."""
+        return self._exact.get(method, NoneType)
+
+    def remove_nulls(self, method: str, params: dict[str, Any]) -> list[str]:
+        """Remove the parameters that are `null` where the revision allows only absence, and return their paths."""
+        return remove_nulls(params, self.struct_of_params(method))
 
 
 @cache
@@ -166,17 +183,13 @@ def codec_for(revision: str, backend: Backend = "msgspec", extended: MethodTable
     """
     is_msgspec = backend == "msgspec"
     table: MethodTable = extended or (dialect.methods if is_msgspec else models_methods())
-    exact = methods_of(revision) if is_msgspec else _models_methods_of(revision)
+    exact: Any = methods_of(revision) if is_msgspec else mcpspec.revision(revision).models_methods
     records = _records(exact) if extended is None else _extend(exact, extended, revision)
     if is_msgspec:
         return Codec(
             records, {_message_type(r, _params_type(r)): _StructMethodCodec(r, revision, table) for r in records}
         )
     return _ModelCodec(records, {_message_type(r, Raw): _ModelMethodCodec(r, revision, table) for r in records})
-
-
-def _models_methods_of(revision: str) -> Any:
-    return import_module(f"mcpspec.v{revision.replace('-', '_')}.models_methods")
 
 
 def _records(module: MethodTable) -> list[Method[Any, Any]]:
@@ -198,7 +211,7 @@ def _message_type(method: Method[Any, Any], params: Any) -> type[msgspec.Struct]
         params = dict[str, Any]
     fields: list[Any] = [
         ("jsonrpc", Literal["2.0"]),
-        ("params", params if needs else params | UnsetType, msgspec.NODEFAULT if needs else UNSET),
+        ("params", params, msgspec.NODEFAULT if needs else None),
     ]
     if method.kind == "request":
         fields.append(("id", RequestId))
@@ -220,9 +233,15 @@ def _params_type(method: Method[Any, Any]) -> Any:
         if f.encode_name == "_meta":
             fields.append((f.name, Raw | UnsetType, msgspec.field(name="_meta", default=UNSET)))
         else:
-            default = msgspec.NODEFAULT if f.required else UNSET
-            fields.append((f.name, hints[f.name], msgspec.field(name=f.encode_name, default=default)))
+            hint = strip_absent(hints[f.name], NoneType) if f.default is None else hints[f.name]
+            fields.append((f.name, hint, msgspec.field(name=f.encode_name, default=f.default)))
     return msgspec.defstruct(kind.__name__, fields, kw_only=True)
+
+
+def _plain_record(method: str, revision: str, module: str) -> Method[Any, Any]:
+    """Return the plain record of a method that only a revision has, and not the dialect."""
+    record: Method[Any, Any] = getattr(plain_package_of(revision), module).METHODS[method]
+    return record
 
 
 def _is_struct(kind: Any) -> bool:
@@ -231,12 +250,14 @@ def _is_struct(kind: Any) -> bool:
 
 class _StructMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
-        known = self._table.METHODS.get(self.method)
-        target: Any = None if known is None or known.params is NoneType else known.params
+        known = self._table.METHODS.get(self.method) or _plain_record(self.method, self._revision, "methods")
+        target: Any = known.params
         source = _params_type(self._record)
-        if target is None:
+        if target is NoneType:
             return lambda params, _meta: params
-        has_meta = "RequestMetaObject" in str(get_type_hints(target).get("meta"))
+        if not _is_struct(target):  # an open object, of a method that the dialect does not have
+            return lambda params, _meta: D.from_builtins(params or {}, target)
+        has_meta = self.is_request and "meta" in target.__struct_fields__
         if not _is_struct(source):  # an open object, of which the dialect has the `_meta` alone
             return lambda _params, meta: target(meta=meta) if has_meta else target()
         if not has_meta:
@@ -244,7 +265,7 @@ class _StructMethodCodec(MethodCodec):
         make = upgrader(self._revision).with_meta(source, target)
         if self._record.params_required:
             return make
-        return lambda params, meta: target(meta=meta) if params is UNSET else make(params, meta)
+        return lambda params, meta: target(meta=meta) if params is None else make(params, meta)
 
     def _compile_notification_upgrade(self, source: Any, target: Any) -> Callable[[Any, Any], Any]:
         """Compile the converter of a notification, whose `_meta` describes no client."""
@@ -252,11 +273,13 @@ class _StructMethodCodec(MethodCodec):
 
         def convert(params: Any, _meta: Any) -> Any:
             own = getattr(params, "meta", UNSET)
-            return make(params, own if own is UNSET else D.decode(bytes(own), D.NotificationMetaObject))
+            return make(params, None if own is UNSET else dict(X.decode(bytes(own), X.NotificationMetaObject)))
 
         return convert
 
     def _compile_downgrade(self, kind: type) -> Converter | None:
+        if kind.__module__ == X.__name__:  # an exact type, which handlers may return, too
+            return lambda result, dropped: self.downgrade(to_struct(result), dropped)
         expected = self._expected(kind)
         exact = getattr(structs_of(self._revision), expected.__name__, None)
         if self._revision == DIALECT or exact is None or not _results(self._record, self._table):
@@ -292,9 +315,11 @@ class _ModelCodec(Codec):
 
         def decode(line: bytes) -> Any:
             message = read(line)
-            params = message.params
-            if params is not UNSET:
-                message.params = _EncodedParams(bytes(params))
+            if message.params is not None:
+                raw = bytes(message.params)
+                if raw.rfind(b"null") >= 0:
+                    self._reject_nulls(self.by_message_type[type(message)].method, raw)
+                message.params = _EncodedParams(raw)
             return message
 
         return decode
@@ -302,24 +327,37 @@ class _ModelCodec(Codec):
     def check_params(self, method: str, value: Any) -> None:
         models().from_builtins(value, self._exact[method])
 
+    def _reject_nulls(self, method: str, raw: bytes) -> None:
+        """Raise `DecodeError` for a null instead of absence, which plain models would accept silently."""
+        for path in remove_nulls(msgspec.json.decode(raw), self.struct_of_params(method)):
+            raise DecodeError(path.removeprefix("params."), "expected absence, got null")
+
+    def struct_of_params(self, method: str) -> Any:
+        exact = self._exact.get(method)
+        if exact is None or exact is NoneType:
+            return NoneType
+        module = import_module(exact.__module__.replace("models", "structs"))
+        return getattr(module, exact.__name__, NoneType)
+
 
 class _ModelMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
         exact = self._record.params
-        known = self._table.METHODS.get(self.method)
+        known = self._table.METHODS.get(self.method) or _plain_record(self.method, self._revision, "models_methods")
+        target: Any = known.params
         decode, rebuild, dump = models().decode, models().from_builtins, models().to_builtins
-        if known is None or known.params is NoneType:
-            return lambda params, _meta: params if params is UNSET else decode(params.raw, exact)
+        if target is NoneType:
+            return lambda params, _meta: params
         if self._revision == DIALECT:
-            return lambda params, _meta: decode(b"{}" if params is UNSET else params.raw, exact)
+            return lambda params, _meta: decode(b"{}" if params is None else params.raw, target)
 
         # A method that only the handlers' table has is of no revision: legacy clients leave out its `_meta`.
-        is_own = exact is known.params
+        is_own = exact is target
         read: Callable[[bytes], Any] = msgspec.json.decode if is_own else lambda raw: dump(decode(raw, exact))
 
         def to_dialect(params: Any, meta: Any) -> Any:
-            plain: dict[str, Any] = {} if params is UNSET else read(params.raw)
-            return rebuild({**plain, "_meta": D.to_builtins(meta)}, known.params)
+            plain: dict[str, Any] = {} if params is None else read(params.raw)
+            return rebuild({**plain, "_meta": meta}, target)
 
         return to_dialect
 
@@ -349,8 +387,8 @@ class Notification(msgspec.Struct, omit_defaults=True):
 
     jsonrpc: str
     method: str
-    params: Any = UNSET
-    id: RequestId | UnsetType = UNSET
+    params: Any = None
+    id: RequestId | None = None
 
 
 encoder: msgspec.json.Encoder = msgspec.json.Encoder()

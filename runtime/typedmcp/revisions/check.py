@@ -25,7 +25,7 @@ from typedmcp.revisions.convert import (
 )
 from typedmcp.revisions.features import DIALECT, SUPPORTED, methods_of, structs_of
 from typedmcp.revisions.input_requests import is_compiled
-from typedmcp.revisions.results import result_upgrader
+from typedmcp.revisions.results import exact_result_upgrader
 from typedmcp.revisions.rules import DECIDED, downgrader, upgrader
 
 __all__ = ["GapFinder", "MissingRulesError", "check_rules", "find_gaps"]
@@ -37,6 +37,8 @@ _METHOD = "handle it in typedmcp/server/dispatcher.py and typedmcp/client/incomi
 _CLIENT = "convert it in typedmcp/server/metadata.py and typedmcp/server/handshake.py"
 _CAPABILITIES = "convert it in typedmcp/revisions/capabilities.py"
 _TABLES = ("CLIENT_REQUESTS", "CLIENT_NOTIFICATIONS", "SERVER_REQUESTS", "SERVER_NOTIFICATIONS", "INPUT_REQUESTS")
+
+_EXACT = dialect.exact_methods
 
 _Report = Callable[[str, str, str], None]
 """Takes the name of a gap, the reason, and the remedy."""
@@ -74,17 +76,17 @@ def find_gaps(used: set[str] | None = None) -> list[str]:
 
 
 def _check_methods(revision: str, report: _Report) -> None:
-    known, older = dialect.methods.METHODS, methods_of(revision)
+    known, older = _EXACT.METHODS, methods_of(revision)
     for table in _TABLES:
         for name in getattr(older, table).keys() - known.keys():
             report(name, f"{DIALECT} has no such method", _METHOD)
-    for name in dialect.methods.INPUT_REQUESTS.keys() - older.METHODS.keys():
+    for name in _EXACT.INPUT_REQUESTS.keys() - older.METHODS.keys():
         report(name, "the revision has no such request for input", "reject it in typedmcp/server/input_requests.py")
 
 
 def _check_types(revision: str, report: _Report) -> None:
     """Compile the converters of all messages that both revisions have."""
-    types, older, known = structs_of(revision), methods_of(revision), dialect.methods.METHODS
+    types, older, known = structs_of(revision), methods_of(revision), _EXACT.METHODS
     down = GapFinder(downgrader(revision), report, to_dialect=False)
     up = GapFinder(upgrader(revision), report, to_dialect=True)
     for method in _shared(older.CLIENT_REQUESTS, older.CLIENT_NOTIFICATIONS):
@@ -92,7 +94,7 @@ def _check_types(revision: str, report: _Report) -> None:
         down.check_params(known[method.name].params, method.params)
     for method in _shared(older.SERVER_NOTIFICATIONS):
         down.check(known[method.name].params, method.params)
-    results_up = GapFinder(result_upgrader(revision), report, to_dialect=True)
+    results_up = GapFinder(exact_result_upgrader(revision), report, to_dialect=True)
     for method in _shared(older.CLIENT_REQUESTS):
         kinds = {kind.__name__: kind for kind in spread_union(known[method.name].result)}
         for exact in spread_union(method.result):
@@ -102,18 +104,18 @@ def _check_types(revision: str, report: _Report) -> None:
             else:
                 report(exact.__name__, f"no result of {method.name} in {DIALECT}", _RESULT)
     for name in ("ServerCapabilities", "Implementation"):
-        down.check(getattr(dialect.structs, name), getattr(types, name))
+        down.check(getattr(dialect.exact, name), getattr(types, name))
     _check_input(revision, report, up, down)
     as_json = {"Implementation": _CLIENT, "ClientCapabilities": _CLIENT, "ServerCapabilities": _CAPABILITIES}
     for name, remedy in as_json.items():
-        _without_rules(report, remedy, to_dialect=True).check(getattr(types, name), getattr(dialect.structs, name))
+        _without_rules(report, remedy, to_dialect=True).check(getattr(types, name), getattr(dialect.exact, name))
 
 
 def _check_input(revision: str, report: _Report, up: GapFinder, down: GapFinder) -> None:
     """Compile the converters of requests for input; some of these requests are converted as plain JSON."""
     types, older = structs_of(revision), methods_of(revision)
     for method in _shared(older.SERVER_REQUESTS):
-        known = dialect.methods.METHODS[method.name]
+        known = _EXACT.METHODS[method.name]
         result: Any = known.result
         up.check(method.params, known.params)
         up.check(getattr(types, result.__name__), result)
@@ -129,7 +131,7 @@ def _without_rules(report: _Report, remedy: str, *, to_dialect: bool) -> GapFind
 
 def _shared(*tables: Mapping[str, Any]) -> Iterator[Any]:
     """Return the methods of a revision that the dialect has, too."""
-    return (method for table in tables for name, method in table.items() if name in dialect.methods.METHODS)
+    return (method for table in tables for name, method in table.items() if name in _EXACT.METHODS)
 
 
 class GapFinder(ConverterCompiler):

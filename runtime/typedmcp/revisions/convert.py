@@ -9,15 +9,16 @@ converter means that values need no conversion. `typedmcp.revisions.check` finds
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import NODEFAULT, UNSET, UnsetType
 from msgspec.structs import force_setattr
 
-from mcpspec.support.objects import spread_union
+from mcpspec.support.null import NULL
+from mcpspec.support.objects import spread_union, strip_absent
 from mcpspec.support.structs import OpenObject, constructor, from_builtins, to_builtins
 
 __all__ = [
@@ -31,7 +32,10 @@ DroppedFields: TypeAlias = list[str]
 Converter: TypeAlias = Callable[[Any, DroppedFields], Any]
 
 Rule: TypeAlias = Callable[[Any, DroppedFields], Any]
-"""Computes a member, or a whole value, from the source object. Returns UNSET to leave the member out."""
+"""Computes a member, or a whole value, from the source object.
+
+Returns the target's value for an absent member to leave the member out: UNSET in exact types, None in plain ones.
+"""
 
 
 class ConverterCompiler:
@@ -39,7 +43,8 @@ class ConverterCompiler:
 
     `ignored` names members that may be dropped without being reported. `renamed` maps members of the target to the
     names of the same members in the source. With `reuse`, values of types with equal JSON are not converted: enough for
-    encoding, but the value keeps the class of its own revision.
+    encoding, but the value keeps the class of its own revision. `absent` is what the target types have for an absent
+    member: UNSET in exact types, None in plain ones.
     """
 
     def __init__(
@@ -49,11 +54,13 @@ class ConverterCompiler:
         *,
         renamed: Mapping[str, str] = MappingProxyType({}),
         reuse: bool = True,
+        absent: Any = UNSET,
     ) -> None:
         self.rules = rules
         self.ignored = ignored
         self.renamed = renamed
         self.reuse = reuse
+        self.absent = absent
         self._converters: dict[tuple[Any, Any], Converter | None] = {}
 
     def between(self, source: Any, target: Any) -> Converter | None:
@@ -77,7 +84,7 @@ class ConverterCompiler:
         """Handle a type that the target's union lacks, and that has no rule. Its values are passed on."""
 
     def _compile(self, source: Any, target: Any) -> Converter | None:
-        if source is target or target is Any or source == target:
+        if source is target or Any in (source, target) or source == target:
             return None
         if is_union(source) or is_union(target):
             return self._union(spread_union(source), spread_union(target))
@@ -88,9 +95,18 @@ class ConverterCompiler:
         if get_origin(source) is dict and get_origin(target) is dict:
             return _convert_values(self.between(get_args(source)[1], get_args(target)[1]))
         if _is_mapping(source) and _is_mapping(target):
-            is_equal = not is_open(target) or (self.reuse and _declares_same(source, target))
-            return None if is_equal else _convert_by_json(target)
-        return None if is_plain(source) and is_plain(target) else _convert_by_json(target)
+            return self._mapping(source, target)
+        return None if is_plain(source) and is_plain(target) else _convert_by_json(target, self.absent)
+
+    def _mapping(self, source: Any, target: Any) -> Converter | None:
+        """Return a converter between open objects and dicts."""
+        if is_open(target):
+            is_equal = self.reuse and (not is_open(source) or _declares_same(source, target))
+            return None if is_equal else _convert_by_json(target, self.absent)
+        if self.reuse or not is_open(source):
+            return None
+        holds_objects = any(_holds_objects(hint) for hint, _ in declared_members(source).values())
+        return _convert_to_json if holds_objects else _convert_to_dict
 
     def _union(self, sources: list[Any], targets: list[Any]) -> Converter | None:
         """Return a converter that chooses the target type by the class of the value: the same name, or plain class."""
@@ -121,6 +137,7 @@ class ConverterCompiler:
         return (
             _tag(source) == _tag(target)
             and {n: m.wire for n, m in mine.items()} == {n: m.wire for n, m in theirs.items()}
+            and all(theirs[name].optional or not member.optional for name, member in mine.items())
             and not any(f"{source.__name__}.{name}" in self.rules for name in mine)
             and all(self.between(member.hint, theirs[name].hint) is None for name, member in mine.items())
         )
@@ -137,9 +154,10 @@ class ConverterCompiler:
         mine, theirs = members_of(source), members_of(target)
         name = source.__name__
         scope: dict[str, Any] = {"Target": constructor(target), "UNSET": UNSET}
+        is_absent = partial(_absence_test, scope=scope)
         sources = {n: n if n in mine else self.renamed.get(f"{name}.{n}", n) for n in theirs}
         body = [
-            f"    if value.{n} is not UNSET: dropped.append({f'{name}.{n}'!r})"
+            f"    if not {is_absent(n, mine[n])}: dropped.append({f'{name}.{n}'!r})"
             for n in mine
             if n not in sources.values() and mine[n].optional and f"{name}.{n}" not in self.ignored
         ]
@@ -181,12 +199,19 @@ class ConverterCompiler:
         mine = members.get(source)
         if mine is None:
             return None
-        convert = None if mine.hint is Any else self.between(mine.hint, theirs.hint)
-        if convert is None:
-            return f"value.{source}"
-        scope[f"to_{name}"] = convert
-        converted = f"to_{name}(value.{source}, dropped)"
-        return f"UNSET if value.{source} is UNSET else {converted}" if mine.optional else converted
+        convert = self.between(mine.hint, theirs.hint)
+        if convert is None and mine.optional and mine.hint is Any and mine.absent is not theirs.absent:
+            convert = _convert_null_to_none if mine.absent is None else _convert_none_to_null
+        converted = f"value.{source}"
+        if convert is not None:
+            scope[f"to_{name}"] = convert
+            converted = f"to_{name}(value.{source}, dropped)"
+        if not mine.optional or (convert is None and mine.absent is theirs.absent) or theirs.constant:
+            return converted
+        if not theirs.optional and mine.absent not in (None, UNSET):  # the source's default is a value like any other
+            return converted
+        absent = _constant_code(f"absent_{name}", theirs.absent, scope)
+        return f"{absent} if {_absence_test(source, mine, scope=scope)} else {converted}"
 
 
 @cache
@@ -209,13 +234,15 @@ def _copy_with_meta(value: Any, meta: Any) -> Any:
 class StructMember:
     """A member of a struct, as far as converters need it."""
 
-    __slots__ = ("constant", "hint", "optional", "wire")
+    __slots__ = ("absent", "constant", "hint", "optional", "wire")
 
-    def __init__(self, wire: str, hint: Any, *, optional: bool, constant: bool) -> None:
+    def __init__(self, wire: str, hint: Any, *, optional: bool, constant: bool, absent: Any) -> None:
         self.wire: str = wire
         self.hint: Any = hint
         self.optional: bool = optional
         self.constant: bool = constant
+        self.absent: Any = absent
+        """Its value if it is absent: UNSET in exact types; None, or the protocol's default, in plain ones."""
 
 
 def members_of(kind: type[msgspec.Struct]) -> dict[str, StructMember]:
@@ -224,10 +251,28 @@ def members_of(kind: type[msgspec.Struct]) -> dict[str, StructMember]:
     constants = getattr(kind, "__constants__", {})
     return {
         f.name: StructMember(
-            f.encode_name, strip_optional(hints[f.name]), optional=not f.required, constant=f.name in constants
+            f.encode_name,
+            strip_optional(hints[f.name] if f.default is not None else strip_absent(hints[f.name], NoneType)),
+            optional=not f.required,
+            constant=f.name in constants,
+            absent=UNSET if f.default is NODEFAULT else f.default,
         )
         for f in msgspec.structs.fields(kind)
     }
+
+
+def _absence_test(name: str, member: StructMember, scope: dict[str, Any]) -> str:
+    """Generate the test whether a member of `value` is absent. The value it compares with may be added to `scope`."""
+    is_singleton = member.absent is UNSET or member.absent is None or isinstance(member.absent, bool)
+    return f"value.{name} {'is' if is_singleton else '=='} {_constant_code(f'default_{name}', member.absent, scope)}"
+
+
+def _constant_code(name: str, value: Any, scope: dict[str, Any]) -> str:
+    """Return the code of a value: a literal, which is read fastest, or a name that is added to `scope`."""
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    scope[name] = value
+    return name
 
 
 def strip_optional(hint: Any) -> Any:
@@ -320,7 +365,31 @@ def _drop_type(name: str) -> Converter:
     return convert
 
 
-def _convert_by_json(target: Any) -> Converter:
+def _holds_objects(hint: Any) -> bool:
+    """Return whether values of a type may be, or contain, structs or open objects."""
+    return any(
+        is_struct(option) or is_open(option) or any(map(_holds_objects, get_args(option)))
+        for option in spread_union(hint)
+    )
+
+
+def _convert_to_json(value: Any, _dropped: DroppedFields) -> Any:
+    return to_builtins(value)
+
+
+def _convert_to_dict(value: Any, _dropped: DroppedFields) -> Any:
+    return dict(value)
+
+
+def _convert_null_to_none(value: Any, _dropped: DroppedFields) -> Any:
+    return None if value is NULL else value
+
+
+def _convert_none_to_null(value: Any, _dropped: DroppedFields) -> Any:
+    return NULL if value is None else value
+
+
+def _convert_by_json(target: Any, absent: Any) -> Converter:
     """Return a converter through plain JSON, for types of different kinds. It leaves out a value that does not fit."""
 
     def convert(value: Any, dropped: DroppedFields) -> Any:
@@ -328,6 +397,6 @@ def _convert_by_json(target: Any) -> Converter:
             return from_builtins(to_builtins(value), target)
         except ValueError as error:
             dropped.append(str(error))
-            return None if target is NoneType else UNSET
+            return None if target is NoneType else absent
 
     return convert

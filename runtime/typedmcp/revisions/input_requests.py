@@ -61,8 +61,6 @@ def upgrade_request(method: str, params: bytes, revision: str) -> Any:
         exact = _upgrade(exact, record.params, known.params, revision)
     plain: Json = to_builtins(exact)
     kept = {key: value for key, value in plain.items() if key not in ("_meta", "task", "elicitationId")}
-    if method == "elicitation/create":
-        kept = {"mode": "form", **kept}
     return from_builtins({"method": method, "params": kept}, known.message)
 
 

@@ -5,9 +5,9 @@ https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/cachin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Struct
 
@@ -16,9 +16,9 @@ from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
 from typedmcp.revisions.convert import ConverterCompiler, DroppedFields, Rule
 from typedmcp.revisions.features import DIALECT, structs_of
-from typedmcp.revisions.rules import RENAMED, RESULT_DEFAULTS, upgrader
+from typedmcp.revisions.rules import RENAMED, RESULT_DEFAULTS, upgrade_rules
 
-__all__ = ["CACHEABLE_METHODS", "STALE_METHODS", "build_open_object", "result_upgrader"]
+__all__ = ["CACHEABLE_METHODS", "STALE_METHODS", "build_open_object", "exact_result_upgrader", "result_upgrader"]
 
 _REQUESTS = dialect.methods.CLIENT_REQUESTS
 
@@ -40,18 +40,33 @@ STALE_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The methods whose cached results a notification makes stale, by its name."""
 
+_BuildSchema: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+
 _IGNORED_FIELDS: Final = frozenset({"Tool.execution"})
 """Members of older revisions without a place in the dialect, where tasks are an extension. They are not reported."""
 
 
 @cache
 def result_upgrader(revision: str) -> ConverterCompiler:
-    """Return the compiler of converters from results of a revision to results of the dialect."""
-    rules = {**upgrader(revision).rules, **dict(_result_rules(revision))}
+    """Return the compiler of converters from exact results of a revision to results of the dialect."""
+    rules = {**upgrade_rules(revision, dialect.structs), **dict(_result_rules(revision, dict, dict))}
+    return ConverterCompiler(rules, _IGNORED_FIELDS, renamed=RENAMED, reuse=False, absent=None)
+
+
+@cache
+def exact_result_upgrader(revision: str) -> ConverterCompiler:
+    """Return the compiler of converters from exact results of a revision to exact results of the dialect."""
+    exact = dialect.exact
+    input_schema = partial(build_open_object, exact.ToolInputSchema)
+    output_schema = partial(build_open_object, exact.ToolOutputSchema)
+    own = _result_rules(revision, input_schema, output_schema, absent=UNSET)
+    rules = {**upgrade_rules(revision, exact), **dict(own)}
     return ConverterCompiler(rules, _IGNORED_FIELDS, renamed=RENAMED, reuse=False)
 
 
-def _result_rules(revision: str) -> Iterator[tuple[str, Rule]]:
+def _result_rules(
+    revision: str, input_schema: _BuildSchema, output_schema: _BuildSchema, absent: Any = None
+) -> Iterator[tuple[str, Rule]]:
     older = structs_of(revision)
     for method in _REQUESTS.values():
         for kind in spread_union(method.result):
@@ -59,8 +74,8 @@ def _result_rules(revision: str) -> Iterator[tuple[str, Rule]]:
             for name in RESULT_DEFAULTS.keys() & missing:
                 yield f"{kind.__name__}.{name}", _constant(RESULT_DEFAULTS[name])
     if revision != DIALECT:
-        yield "Tool.input_schema", _schema_rule("input_schema", dialect.structs.ToolInputSchema)
-        yield "Tool.output_schema", _schema_rule("output_schema", dialect.structs.ToolOutputSchema)
+        yield "Tool.input_schema", _schema_rule("input_schema", input_schema, absent)
+        yield "Tool.output_schema", _schema_rule("output_schema", output_schema, absent)
 
 
 def _fields(kind: Any) -> set[str]:
@@ -71,16 +86,16 @@ def _constant(value: Any) -> Rule:
     return lambda _result, _dropped: value
 
 
-def _schema_rule(name: str, kind: type[OpenObject]) -> Rule:
+def _schema_rule(name: str, build: _BuildSchema, absent: Any) -> Rule:
     """Build the rule for a tool's schema, whose members are copied unchanged."""
 
     def rule(tool: Any, _dropped: DroppedFields) -> Any:
         schema = getattr(tool, name, UNSET)
         if schema is UNSET:
-            return UNSET
+            return absent
         if not isinstance(schema.get("$schema", ""), str):  # older revisions do not declare it
             raise ValueError("$schema")
-        return build_open_object(kind, schema)
+        return build(schema)
 
     return rule
 

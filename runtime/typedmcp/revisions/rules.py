@@ -22,7 +22,7 @@ from typedmcp import dialect
 from typedmcp.revisions.convert import ConverterCompiler, DroppedFields, Rule, strip_optional
 from typedmcp.revisions.features import structs_of
 
-__all__ = ["IGNORED_FIELDS", "RESULT_DEFAULTS", "downgrade", "downgrader", "upgrader"]
+__all__ = ["IGNORED_FIELDS", "RESULT_DEFAULTS", "downgrade", "downgrader", "upgrade_rules", "upgrader"]
 
 RESULT_DEFAULTS: Final[Mapping[str, Any]] = {"result_type": "complete", "ttl_ms": 0, "cache_scope": "private"}
 """Members that modern results require, with the values that clients assume if they are absent."""
@@ -84,15 +84,15 @@ DECIDED: Final[Mapping[str, str]] = {
 
 @cache
 def downgrader(revision: str) -> ConverterCompiler:
-    """Return the compiler of converters from types of the dialect to types of a revision."""
+    """Return the compiler of converters from types of the dialect to exact types of a revision."""
     older_names = {f"{name.partition('.')[0]}.{older}": name.partition(".")[2] for name, older in RENAMED.items()}
     return ConverterCompiler(_downgrade_rules(revision), IGNORED_FIELDS, renamed=older_names)
 
 
 @cache
 def upgrader(revision: str) -> ConverterCompiler:
-    """Return the compiler of converters from types of a revision to types of the dialect."""
-    return ConverterCompiler(_upgrade_rules(revision), renamed=RENAMED, reuse=False)
+    """Return the compiler of converters from exact types of a revision to types of the dialect."""
+    return ConverterCompiler(upgrade_rules(revision, dialect.structs), renamed=RENAMED, reuse=False, absent=None)
 
 
 def downgrade(value: Any, target: Any, revision: str, dropped: DroppedFields) -> Any:
@@ -118,11 +118,11 @@ def _downgrade_rules(revision: str) -> dict[str, Rule]:
     return rules
 
 
-def _upgrade_rules(revision: str) -> dict[str, Rule]:
-    """Build the rules towards the dialect. 2025-06-18 renamed the type of `ref/resource`."""
+def upgrade_rules(revision: str, types: Any) -> dict[str, Rule]:
+    """Build the rules towards the dialect, whose `types` are plain or exact. One renamed the type of `ref/resource`."""
     if not hasattr(structs_of(revision), "ResourceReference"):
         return {}
-    return {"ResourceReference": lambda ref, _dropped: dialect.structs.ResourceTemplateReference(uri=ref.uri)}
+    return {"ResourceReference": lambda ref, _dropped: types.ResourceTemplateReference(uri=ref.uri)}
 
 
 def _replace_by_text(older: Any, text: str, content: Any, dropped: DroppedFields) -> Any:
@@ -134,7 +134,9 @@ def _replace_by_text(older: Any, text: str, content: Any, dropped: DroppedFields
 def _downgrade_structured_content(value: Any, dropped: DroppedFields) -> Any:
     """Keep structured content only if it is an object: older revisions allow nothing else."""
     content = value.structured_content
-    if content is UNSET or is_object(content):
+    if content is None:
+        return UNSET
+    if is_object(content):
         return content
     if isinstance(content, msgspec.Struct) and is_object(content := to_builtins(content)):
         return content
@@ -151,7 +153,7 @@ def _downgrade_input_schema(tool: Any, dropped: DroppedFields) -> Any:
 
 def _downgrade_output_schema(tool: Any, dropped: DroppedFields) -> Any:
     schema = tool.output_schema
-    if schema is UNSET:
+    if schema is None:
         return UNSET
     if schema.get("type") != "object":
         dropped.append("Tool.output_schema")

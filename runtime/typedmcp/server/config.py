@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, Unpack
 
 import msgspec
-from msgspec import UNSET
 
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
@@ -131,7 +130,7 @@ class ServerConfig:
         copy = self.meta_copiers.get(kind)
         if copy is not None:
             own = result.meta
-            return copy(result, self.encoded_result_meta if own is UNSET else {**self.result_meta, **own})
+            return copy(result, {**self.result_meta, **own} if own else self.encoded_result_meta)
         if is_object(result):
             return {"resultType": "complete", **result, "_meta": {**self.result_meta, **result.get("_meta", {})}}
         if not isinstance(result, msgspec.Struct) or "meta" not in result.__struct_fields__:
@@ -171,9 +170,12 @@ def _check_methods(methods: MethodTable, codec: Backend) -> None:
     version = getattr(methods, "PROTOCOL_VERSION", None)
     if version != DIALECT:
         raise UsageError(f"methods must be the methods module of a package that extends {DIALECT}, not {version!r}")
-    is_struct = all(issubclass(record.message, msgspec.Struct) for record in methods.METHODS.values())
-    if is_struct != (codec == "msgspec"):
-        raise UsageError(f"methods must be `{'methods' if codec == 'msgspec' else 'models_methods'}` for this codec")
+    messages = [record.message for record in methods.METHODS.values()]
+    is_struct = all(issubclass(message, msgspec.Struct) for message in messages)
+    is_plain = all(message.__module__.split(".")[-2:-1] == ["plain"] for message in messages)
+    if is_struct != (codec == "msgspec") or not is_plain:
+        name = "methods" if codec == "msgspec" else "models_methods"
+        raise UsageError(f"methods must be `plain.{name}` of the package, with codec={codec!r}")
 
 
 def _check_signer(signer: object) -> None:

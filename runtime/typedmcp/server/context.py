@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "Context", "ContextBackend", "InputRequest", "ResponseSink"]
 
 D = dialect.structs
+X = dialect.exact
 T = TypeVar("T")
 P = TypeVar("P")
 
@@ -322,6 +323,7 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
 
         form = None if isinstance(schema, Mapping) else form_of(schema)
         wanted = {**cast("Mapping[str, Any]", schema)} if form is None else form.schema
+        X.from_builtins(wanted, X.ElicitRequestFormParamsRequestedSchema)
         params = D.from_builtins(
             {"message": message, "mode": "form", "requestedSchema": wanted}, D.ElicitRequestFormParams
         )

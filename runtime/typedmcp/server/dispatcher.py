@@ -51,6 +51,7 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Batch, Frame, InvalidMessage, OversizeMessage, RequestId, classify, classify_value
 from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
+from typedmcp.protocol.nulls import nulls_diagnostic
 from typedmcp.protocol.pending import PendingRequests
 from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import DIALECT, FEATURES, Features
@@ -61,7 +62,7 @@ from typedmcp.server.context import Context, ResponseSink
 from typedmcp.server.handlers import runs_in_thread
 from typedmcp.server.handshake import REPEATED_INITIALIZE, Handshake
 from typedmcp.server.input_requests import InputRequests, is_input_required, requested_input
-from typedmcp.server.metadata import MetadataCache, RequestMetadata, copy_meta
+from typedmcp.server.metadata import MetadataCache, RequestMetadata
 from typedmcp.server.subscriptions import Subscriptions
 from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
 
@@ -76,8 +77,6 @@ T = TypeVar("T")
 
 _log = logging.getLogger("typedmcp")
 
-_MetaType = D.RequestMetaObject
-_new_meta: Any = _MetaType.__new__
 _encode = encoder.encode
 
 
@@ -294,7 +293,7 @@ class Dispatcher:
             params, id = message.params, message.id
             if sink is not None:
                 sink.check_headers(method_codec, params)
-            encoded_meta = UNSET if params is UNSET else params.meta
+            encoded_meta = UNSET if params is None else params.meta
             if encoded_meta is UNSET:
                 metadata: Any = self.metadata.session
             else:
@@ -304,8 +303,7 @@ class Dispatcher:
                 in_flight and (id in in_flight or len(in_flight) >= self._max_in_flight)
             ):
                 return None
-            meta = _new_meta(_MetaType)
-            meta |= metadata.members
+            meta = metadata.members.copy()
             ctx = Context(self, method_codec, id, metadata, meta, line, sink)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
             ctx.params = params = method_codec.upgrade(params, meta)
             if method_codec.accepts_input and (
@@ -333,7 +331,7 @@ class Dispatcher:
                 encoded = convert(result, dropped)
             if not self._is_modern:  # nor is the request, as `decode_request` has checked
                 text = line = _encode(Response("2.0", id, encoded))
-            elif encoded.__class__ in self._meta_copiers and encoded.meta is UNSET and id.__class__ is int:
+            elif encoded.__class__ in self._meta_copiers and encoded.meta is None and id.__class__ is int:
                 # The server's `_meta` is appended as text, since copying the result would cost more.
                 text = _encode(encoded)
                 line = self._response_format % (id, len(text) - 1, text)
@@ -436,10 +434,23 @@ class Dispatcher:
         except RecursionError:
             self._reject_frame(frame, RemoteError(PARSE_ERROR, "nested too deeply"), sink)
         except DecodeError as error:
+            if self._remove_nulls(frame):
+                return self._dispatch_frame(frame, b"", sink)
             self._reject_frame(frame, to_invalid_params(error), sink)
         except RemoteError as error:
             self._reject_frame(frame, error, sink)
         return None
+
+    def _remove_nulls(self, frame: Frame) -> bool:
+        """Remove parameters that are `null` instead of absent, and report them. Return whether there were any."""
+        method, params = str(frame.method), frame.value.get("params")
+        session = self.metadata.session
+        revisions = [DIALECT, *self.config.revisions] if session is None else [session.revision]
+        codec = next((codec for each in revisions if method in (codec := self.codec_for(each)).methods), None)
+        nulls = codec.remove_nulls(method, params) if codec is not None and is_object(params) else []
+        if nulls:
+            self.report(nulls_diagnostic(nulls, method, frame.id))
+        return bool(nulls)
 
     def _reject_duplicate(self, sink: ResponseSink | None, id: RequestId, method: str | None) -> bool:
         """Reject a request whose id is in use, and return whether it is: a response would end the other request."""
@@ -478,7 +489,7 @@ class Dispatcher:
         elif session is not None:
             metadata = session
         elif frame.id is None:
-            metadata = _anonymous_metadata()
+            metadata = RequestMetadata.anonymous(DIALECT)
         else:
             raise self.missing_metadata_error(frame, has_meta="_meta" in params)
         codec = self.codec_for(metadata.revision)
@@ -512,7 +523,7 @@ class Dispatcher:
             if "fallback" not in self._functions:
                 raise RemoteError(METHOD_NOT_FOUND, f"method not found: {method}")
             unknown = fallback_codec(method, is_request=is_request)
-            return self._call(unknown, frame.id, UNSET, metadata, line, sink)
+            return self._call(unknown, frame.id, None, metadata, line, sink)
         if method_codec.is_request != is_request:
             wanted = "a request and needs an id" if method_codec.is_request else "a notification and has no id"
             raise RemoteError(INVALID_REQUEST, f"{method} is {wanted}")
@@ -523,6 +534,8 @@ class Dispatcher:
             line = msgspec.json.encode(frame.value)  # of several members with one name the last counts
             try:
                 message = codec.decode(line)
+            except DecodeError:
+                raise
             except ValueError as error:
                 raise RemoteError(INVALID_PARAMS, str(error)) from error
         return self._call(method_codec, frame.id, message.params, metadata, line, sink)
@@ -537,7 +550,7 @@ class Dispatcher:
         sink: ResponseSink | None,
     ) -> StartedCall:
         """Register a message, and call its handler."""
-        meta = copy_meta(metadata)
+        meta = metadata.members.copy()
         ctx = Context(self, method_codec, id, metadata, meta, line, sink)
         if not self._admit(ctx):
             return None
@@ -750,7 +763,7 @@ class Dispatcher:
 
     def _on_cancelled(self, params: Any, ctx: Context) -> Any:
         id = to_struct(params).request_id
-        if id is UNSET or not self.cancel(id):
+        if id is None or not self.cancel(id):
             text = "the cancelled request is not in flight"
             self.report(Diagnostic(DiagnosticKind.UNEXPECTED_MESSAGE, text, ctx.method, params=to_plain(params)))
         on_cancelled = self.config.functions.get("cancelled")
@@ -813,11 +826,6 @@ def _safe_repr(error: BaseException) -> str:
         return repr(error)
     except Exception:
         return f"a {type(error).__name__} that cannot be printed"
-
-
-def _anonymous_metadata() -> RequestMetadata:
-    """Return the metadata of a modern notification, which may lack a description of the client."""
-    return RequestMetadata(DIALECT, _MetaType(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities()))
 
 
 async def as_coroutine(awaitable: Awaitable[T]) -> T:

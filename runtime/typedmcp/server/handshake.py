@@ -11,6 +11,7 @@ from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INVALID_REQUEST, RemoteError, UnsupportedVersionError
 from typedmcp.protocol.framing import Frame
+from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, VERSION
 from typedmcp.revisions.capabilities import upgrade_capabilities
 from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import methods_of, structs_of
@@ -85,11 +86,12 @@ class Handshake:
 
 
 def _metadata_from_initialize(revision: str, params: Any) -> RequestMetadata:
-    meta = D.RequestMetaObject(
-        protocol_version=revision,
-        client_capabilities=upgrade_capabilities(to_builtins(params.capabilities), D.ClientCapabilities),
-        client_info=D.from_builtins(to_builtins(params.client_info), D.Implementation),
-    )
-    metadata = RequestMetadata(revision, meta)
+    capabilities = upgrade_capabilities(to_builtins(params.capabilities), D.ClientCapabilities)
+    members = {
+        VERSION: revision,
+        CAPABILITIES: to_builtins(capabilities),
+        CLIENT_INFO: to_builtins(params.client_info),
+    }
+    metadata = RequestMetadata(revision, members)
     metadata.log_level = _DEFAULT_LOG_LEVEL
     return metadata

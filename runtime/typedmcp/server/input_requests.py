@@ -13,7 +13,6 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol, cast
 
 import msgspec
-from msgspec import UNSET
 
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
@@ -96,7 +95,7 @@ class InputRequests:
             content = self._backend.config.state_signer.verify(token, _binding(ctx), time.time())
             attempt.answers = content["answers"]
             attempt.rounds = content["rounds"]
-            params.request_state = _absent_like(params) if content["state"] is None else content["state"]
+            params.request_state = content["state"]
         if is_object(responses):
             attempt.answers = {**attempt.answers, **{key: to_plain(value) for key, value in responses.items()}}
 
@@ -142,14 +141,12 @@ class InputRequests:
         config, attempt = self._backend.config, ctx.attempt or Attempt()
         if attempt.rounds >= config.limits.input_rounds:
             raise self._too_many_rounds()
-        state = None if result.request_state is UNSET else result.request_state
-        content = {"answers": attempt.answers, "state": state, "rounds": attempt.rounds + 1}
-        meta = {**config.result_meta, **({} if result.meta is UNSET else result.meta)}
+        content = {"answers": attempt.answers, "state": result.request_state, "rounds": attempt.rounds + 1}
         signed = D.InputRequiredResult(
             result_type="input_required",
             input_requests=result.input_requests,
             request_state=config.state_signer.sign(content, _binding(ctx), time.time()),
-            meta=D.from_builtins(meta, D.ResultMetaObject),
+            meta={**config.result_meta, **(result.meta or {})},
         )
         return downgrade(signed, structs_of(ctx.revision).InputRequiredResult, ctx.revision, [])
 
@@ -169,7 +166,7 @@ class InputRequests:
                 params.input_responses, params.request_state = answers, result.request_state
             else:
                 params.input_responses = {key: to_model(answer) for key, answer in answers.items()}
-                if result.request_state is not UNSET:
+                if result.request_state is not None:
                     params.request_state = result.request_state
             made: object = backend.call_handler(ctx, params)
             made = await made if is_awaitable(made) else made
@@ -194,7 +191,7 @@ class InputRequests:
         """Send one request to the client, and return its result in the dialect."""
         backend, method = self._backend, request.method
         dropped: DroppedFields = []
-        params = UNSET if request.params is UNSET else downgrade_request(method, request.params, ctx.revision, dropped)
+        params = None if request.params is None else downgrade_request(method, request.params, ctx.revision, dropped)
         backend.report_dropped(dropped, method, ctx.revision)
         loop = asyncio.get_running_loop()
         call = backend.pending.add_call(method, loop.create_future(), loop.time())
@@ -257,7 +254,7 @@ def _binding(ctx: Context) -> bytes:
 
 
 def _requests_of(result: D.InputRequiredResult) -> Mapping[str, Any]:
-    return {} if result.input_requests is UNSET else result.input_requests
+    return result.input_requests or {}
 
 
 def _decode_answer(method: str, answer: Any) -> Any:
@@ -280,11 +277,11 @@ def _needed_capabilities(request: Any, declared: dict[str, Any]) -> dict[str, An
     if request.method == "roots/list":
         return {"roots": {}}
     if request.method == "elicitation/create":
-        if getattr(request.params, "mode", UNSET) == "url":
+        if request.params.mode == "url":
             return {"elicitation": {"url": {}}}
         # A client that declares elicitation without modes means forms.
         return {"elicitation": {"form": {}} if declared.get("elicitation") else {}}
-    has_tools = request.params.tools is not UNSET or request.params.tool_choice is not UNSET
+    has_tools = request.params.tools is not None or request.params.tool_choice is not None
     return {"sampling": {"tools": {}} if has_tools else {}}
 
 
@@ -296,12 +293,3 @@ def _missing_capabilities(needed: dict[str, Any], declared: dict[str, Any]) -> d
         elif any(part not in declared[name] for part in parts):
             missing[name] = {part: {} for part in parts if part not in declared[name]}
     return missing
-
-
-def _absent_like(params: Any) -> Any:
-    """Return the marker for an absent member in the library of these parameters."""
-    if isinstance(params, msgspec.Struct):
-        return UNSET
-    from pydantic_core import MISSING
-
-    return MISSING

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import UNSET
-
-from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
-from typedmcp.protocol.meta import VERSION
+from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION
 from typedmcp.revisions.features import DIALECT, FEATURES, Features, structs_of
 
-__all__ = ["MetadataCache", "RequestMetadata", "copy_meta"]
+__all__ = ["MetadataCache", "RequestMetadata"]
 
 D = dialect.structs
+X = dialect.exact
 
 _CACHE_ENTRIES = 256
 _MAX_CACHED_BYTES = 4096
@@ -22,20 +20,26 @@ _MAX_CACHED_BYTES = 4096
 
 
 class RequestMetadata:
-    """The client of a request: its revision, name, capabilities and log level."""
+    """The client of a request: its revision, name, capabilities and log level.
 
-    __slots__ = ("capabilities", "client_info", "features", "log_level", "members", "meta", "revision")
+    `members` is a valid `_meta` of the dialect. Each request gets a copy, which its handler may modify.
+    """
 
-    def __init__(self, revision: str, meta: D.RequestMetaObject) -> None:
+    __slots__ = ("capabilities", "client_info", "features", "log_level", "members", "revision")
+
+    def __init__(self, revision: str, members: Mapping[str, Any]) -> None:
         self.revision: str = revision
         self.features: Features = FEATURES[revision]
-        self.meta: D.RequestMetaObject = meta
-        """The `_meta` of the request in the dialect."""
-        self.members: dict[str, Any] = dict(meta)
-        """The same as a plain dict, from which a copy is made faster."""
-        self.capabilities: D.ClientCapabilities = meta.client_capabilities
-        self.client_info: D.Implementation | None = None if meta.client_info is UNSET else meta.client_info
-        self.log_level: str | None = None if meta.log_level is UNSET else meta.log_level
+        self.members: dict[str, Any] = dict(members)
+        info = members.get(CLIENT_INFO)
+        self.capabilities: D.ClientCapabilities = D.from_builtins(members.get(CAPABILITIES, {}), D.ClientCapabilities)
+        self.client_info: D.Implementation | None = None if info is None else D.from_builtins(info, D.Implementation)
+        self.log_level: str | None = members.get(LOG_LEVEL)
+
+    @classmethod
+    def anonymous(cls, revision: str) -> RequestMetadata:
+        """Return the metadata of a client that has not described itself."""
+        return cls(revision, {VERSION: revision, CAPABILITIES: {}})
 
 
 class MetadataCache:
@@ -78,7 +82,8 @@ class MetadataCache:
         plain = D.decode(raw, dict[str, Any])
         if session is None or VERSION in plain:
             return self._decode_modern(raw, plain)
-        merged = D.from_builtins({**to_builtins(session.meta), **plain}, D.RequestMetaObject)
+        merged = {**session.members, **plain}
+        X.from_builtins(merged, X.RequestMetaObject)
         metadata = RequestMetadata(session.revision, merged)
         metadata.log_level = session.log_level
         return metadata
@@ -87,14 +92,7 @@ class MetadataCache:
         revision = plain.get(VERSION)
         if isinstance(revision, str) and revision != DIALECT:
             self._check_version(revision)
-            D.decode(raw, structs_of(revision).RequestMetaObject)
-        meta = D.decode(raw, D.RequestMetaObject)
-        self._check_version(meta.protocol_version)
-        return RequestMetadata(meta.protocol_version, meta)
-
-
-def copy_meta(metadata: RequestMetadata) -> D.RequestMetaObject:
-    """Return a copy of the `_meta` for one request, which its handler may modify."""
-    meta = D.RequestMetaObject.__new__(D.RequestMetaObject)
-    meta.update(metadata.members)
-    return meta
+            X.decode(raw, structs_of(revision).RequestMetaObject)
+        version = X.decode(raw, X.RequestMetaObject).protocol_version
+        self._check_version(version)
+        return RequestMetadata(version, plain)

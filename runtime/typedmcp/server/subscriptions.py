@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.errors import InvalidParamsError, MethodNotFoundError
@@ -86,7 +85,7 @@ class Subscriptions:
         granted = self._grant(to_struct(params).notifications)
         changes: set[Change] = {name for name in _LISTS if getattr(granted, f"{name}_list_changed")}
         listener = _ChangeListener(ctx, changes, set(granted.resource_subscriptions or ()))
-        meta = D.from_builtins({SUBSCRIPTION: ctx.id}, D.NotificationMetaObject)
+        meta = {SUBSCRIPTION: ctx.id}
         acknowledged = D.SubscriptionsAcknowledgedNotificationParams(notifications=granted, meta=meta)
         self._backend.notify(ctx, "notifications/subscriptions/acknowledged", acknowledged)
         self._add(listener)
@@ -103,7 +102,7 @@ class Subscriptions:
         self._backend.notify(
             ctx, "notifications/cancelled", D.CancelledNotificationParams(request_id=ctx.id, reason=reason)
         )
-        meta = D.from_builtins({SUBSCRIPTION: ctx.id}, D.SubscriptionsListenResultMetaObject)
+        meta = {SUBSCRIPTION: ctx.id}
         result = D.SubscriptionsListenResult(meta=meta)
         return result if self._backend.config.codec == "msgspec" else to_model(result)
 
@@ -203,7 +202,7 @@ class Subscriptions:
 
     def _notify(self, listener: _ChangeListener, change: Change, uri: str | None) -> None:
         id: RequestId | None = listener.id
-        meta = UNSET if id is None else D.from_builtins({SUBSCRIPTION: id}, D.NotificationMetaObject)
+        meta = None if id is None else {SUBSCRIPTION: id}
         params = (
             D.NotificationParams(meta=meta) if uri is None else D.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
         )

@@ -463,7 +463,7 @@ class SessionClient:
 
 def tool(name: str, **properties: Any) -> structs.Tool:
     """Return a tool with these parameters."""
-    schema = structs.from_builtins({"type": "object", "properties": properties}, structs.ToolInputSchema)
+    schema = {"type": "object", "properties": properties}
     return structs.Tool(name=name, input_schema=schema)
 
 

@@ -2151,15 +2151,8 @@ if TYPE_CHECKING or is_needed(
 
 
 if TYPE_CHECKING or is_needed("ToolOutputSchema"):
-
-    class ToolOutputSchema(Model):
-        """JSON Schema of the tool's structured output.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
-        """
-
-        schema_: Annotated[str | None, Field(alias="$schema")] = None
-        """URI of the JSON Schema dialect in use."""
+    ToolOutputSchema = TypeAliasType("ToolOutputSchema", dict[str, Any])
+    """JSON Schema of the tool's structured output."""
 
 
 if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):

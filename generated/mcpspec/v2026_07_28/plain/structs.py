@@ -2277,15 +2277,8 @@ ServerNotification: TypeAlias = (
 """Any notification that a server may send."""
 
 
-class ToolOutputSchema(OpenObject):
-    """JSON Schema of the tool's structured output.
-
-    Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
-    """
-
-    __slots__ = ()
-    schema_: str | None = member(name="$schema", default=None)
-    """URI of the JSON Schema dialect in use."""
+ToolOutputSchema: TypeAlias = dict[str, Any]
+"""JSON Schema of the tool's structured output."""
 
 
 class ToolResultContent(ConstantStruct, kw_only=True, tag_field="type", tag="tool_result"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from cyclopts import Parameter
-from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.cli.arguments import parse_arguments
@@ -59,7 +58,7 @@ def _print_result(result: D.CallToolResult, output: str | None, *, is_json: bool
     elif result.is_error is True:
         for part in split_contents(result.content):
             print_text(part.text, stderr=True)
-    elif result.content or result.structured_content is UNSET:
+    elif result.content or result.structured_content is None:
         print_or_save([*split_contents(result.content)], output)
     else:
         print_json(result.structured_content)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET
-
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.cli.features import JSON_NAMES, Feature, Kind, list_features
@@ -73,7 +71,7 @@ def _print_feature(kind: Kind, item: Feature) -> None:
     if isinstance(item, D.Tool):
         _print_tool(item)
     elif isinstance(item, D.Prompt):
-        arguments = [] if item.arguments is UNSET else item.arguments
+        arguments = item.arguments or []
         rows = [
             (argument.name, "required" if argument.required else "", argument.description or "")
             for argument in arguments
@@ -91,9 +89,9 @@ def _identifier(item: Feature) -> str:
 
 def _print_tool(tool: D.Tool) -> None:
     _print_schema(tool.input_schema)
-    if tool.output_schema is not UNSET:
+    if tool.output_schema is not None:
         _print_schema(tool.output_schema, "returns ")
-    if tool.annotations is not UNSET:
+    if tool.annotations is not None:
         hints = [name for name, value in D.to_builtins(tool.annotations).items() if value is True]
         if hints:
             print_text(f"    ({', '.join(hints)})")
@@ -101,7 +99,7 @@ def _print_tool(tool: D.Tool) -> None:
 
 def _resource_rows(item: D.Resource | D.ResourceTemplate) -> Sequence[tuple[str, str]]:
     rows = [("name", item.name)]
-    if item.mime_type is not UNSET:
+    if item.mime_type is not None:
         rows.append(("type", item.mime_type))
     return rows
 

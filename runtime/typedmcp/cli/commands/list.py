@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from msgspec import UNSET
 
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
@@ -63,12 +62,11 @@ def _row(item: Feature) -> tuple[str, str, str]:
         names = properties if is_object(properties) else ()
         return item.name, _signature(names, list_required(schema)), _summary(item)
     if isinstance(item, D.Prompt):
-        arguments = [] if item.arguments is UNSET else item.arguments
+        arguments = item.arguments or []
         required = [argument.name for argument in arguments if argument.required]
         return item.name, _signature([argument.name for argument in arguments], required), _summary(item)
-    mime_type = "" if item.mime_type is UNSET else item.mime_type
     uri = item.uri if isinstance(item, D.Resource) else item.uri_template
-    return uri, mime_type, _summary(item) or item.name
+    return uri, item.mime_type or "", _summary(item) or item.name
 
 
 def _signature(names: Iterable[str], required: Sequence[str]) -> str:

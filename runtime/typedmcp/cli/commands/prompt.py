@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.cli.arguments import parse_arguments
@@ -48,7 +47,7 @@ def prompt(
 
 def _arguments_schema(found: D.Prompt) -> dict[str, Any]:
     """Make an object schema of the arguments of a prompt."""
-    arguments = [] if found.arguments is UNSET else found.arguments
+    arguments = found.arguments or []
     return {
         "properties": {argument.name: {"type": "string"} for argument in arguments},
         "required": [argument.name for argument in arguments if argument.required is True],

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from typedmcp.client.http.endpoint import Endpoint, encode_headers, shorten_body
 from typedmcp.client.http.http1 import HttpResponse
@@ -379,7 +379,7 @@ class HttpSession(ClientSession):
         except Error as error:
             self._report_failure(str(error), error, call)
 
-    def notify(self, method: str, params: Any = UNSET) -> None:
+    def notify(self, method: str, params: Any = None) -> None:
         """Send a notification."""
         self._post_in_background(_encode(Notification("2.0", method, params)), method, self._head(method, params))
 

@@ -10,7 +10,6 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INVALID_REQUEST, MethodNotFoundError, RemoteError
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -207,8 +206,7 @@ class LegacyStatelessDispatcher(StatelessDispatcher):
         super().__init__(state)
         self.handshake.is_done = revision is not None
         if revision is not None:
-            meta = D.RequestMetaObject(protocol_version=revision, client_capabilities=D.ClientCapabilities())
-            self.metadata.open_session(RequestMetadata(revision, meta))
+            self.metadata.open_session(RequestMetadata.anonymous(revision))
             self.use_revision(revision)
 
     def check_headers(self, frame: Frame, sink: ResponseSink | None) -> None:  # noqa: ARG002
@@ -265,7 +263,7 @@ class SessionDispatcher(HttpDispatcher):
         """Return the fields of a session after its handshake."""
         metadata = self.handshake.metadata
         assert metadata is not None
-        client = {"revision": metadata.revision, "meta": to_builtins(metadata.meta)}
+        client = {"revision": metadata.revision, "meta": metadata.members}
         self.fields = {"client": msgspec.json.encode(client).decode(), "level": metadata.log_level or ""}
         return self.fields
 
@@ -275,7 +273,7 @@ class SessionDispatcher(HttpDispatcher):
             return
         self.fields = fields
         client = msgspec.json.decode(fields["client"])
-        metadata = RequestMetadata(client["revision"], from_builtins(client["meta"], D.RequestMetaObject))
+        metadata = RequestMetadata(client["revision"], client["meta"])
         metadata.log_level = fields.get("level")
         self.handshake.metadata, self.handshake.is_done = metadata, "ready" in fields
         self.use_revision(metadata.revision)

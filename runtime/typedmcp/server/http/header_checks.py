@@ -22,7 +22,7 @@ from typedmcp.protocol.codec import codec_for
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame
 from typedmcp.protocol.headers import HeaderParam, header_params
-from typedmcp.protocol.meta import CAPABILITIES, VERSION
+from typedmcp.protocol.meta import VERSION
 from typedmcp.revisions.features import DIALECT
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
@@ -122,15 +122,15 @@ class ToolHeaders:
 
     async def _read_page(self, dispatcher: Dispatcher, principal: str | None, cursor: str | None) -> Any:
         """Call the handler's `list_tools`, as a request of this principal would."""
-        meta = D.RequestMetaObject(protocol_version=DIALECT, client_capabilities=D.ClientCapabilities())
-        plain: dict[str, Any] = {"_meta": {VERSION: DIALECT, CAPABILITIES: {}}}
+        metadata = RequestMetadata.anonymous(DIALECT)
+        plain: dict[str, Any] = {"_meta": metadata.members}
         if cursor is not None:
             plain["cursor"] = cursor
         types = D if self._config.codec == "msgspec" else models()
         params = types.from_builtins(plain, types.PaginatedRequestParams)
         method_codec = codec_for(DIALECT, self._config.codec).methods["tools/list"]
         sink: Any = _DiscardingSink(principal)
-        ctx = Context(dispatcher, method_codec, None, RequestMetadata(DIALECT, meta), meta, b"", sink)
+        ctx = Context(dispatcher, method_codec, None, metadata, metadata.members, b"", sink)
         result = dispatcher.call_handler(ctx, params)
         return await result if is_awaitable(result) else result
 

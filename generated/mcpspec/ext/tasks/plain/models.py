@@ -1210,15 +1210,8 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
 
 
 if TYPE_CHECKING or is_needed("ToolOutputSchema"):
-
-    class ToolOutputSchema(Model):
-        """JSON Schema of the tool's structured output.
-
-        Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-        """
-
-        schema_: Annotated[str | None, Field(alias="$schema")] = None
-        """URI of the JSON Schema dialect in use."""
+    ToolOutputSchema = TypeAliasType("ToolOutputSchema", dict[str, Any])
+    """JSON Schema of the tool's structured output."""
 
 
 if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):

@@ -1332,15 +1332,8 @@ ToolInputSchema: TypeAlias = dict[str, Any]
 """JSON Schema of the tool's arguments."""
 
 
-class ToolOutputSchema(OpenObject):
-    """JSON Schema of the tool's structured output.
-
-    Specification: https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json
-    """
-
-    __slots__ = ()
-    schema_: str | None = member(name="$schema", default=None)
-    """URI of the JSON Schema dialect in use."""
+ToolOutputSchema: TypeAlias = dict[str, Any]
+"""JSON Schema of the tool's structured output."""
 
 
 class ToolResultContent(ConstantStruct, kw_only=True, tag_field="type", tag="tool_result"):

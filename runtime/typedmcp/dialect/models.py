@@ -1,0 +1,3 @@
+"""The types, as Pydantic models of the dialect, plain."""
+
+from mcpspec.v2026_07_28.plain.models import *

@@ -1,0 +1,3 @@
+"""Interfaces and stubs of handlers, on Pydantic models of the dialect, plain."""
+
+from mcpspec.v2026_07_28.plain.models_handlers import *

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcpspec_codegen import errata
+from mcpspec_codegen.messages import inherit_envelope
 from mcpspec_codegen.nodes import definitions_key
 from tests.paths import SCHEMA
 
@@ -36,11 +37,12 @@ def examples() -> list[Path]:
 
 @cache
 def patched_schema(version: str) -> tuple[dict[str, Any], str]:
-    """Return a revision's schema with the errata applied, and the keyword of its definitions.
+    """Return a revision's schema with the errata and the envelope of messages, and the keyword of its definitions.
 
     It is upstream's file if available, else ours, which is the same without prose.
     """
     official = Path(os.environ.get("MCP_OFFICIAL_SCHEMA", "nowhere"), version.replace("/", "-"), "schema.json")
     path = official if official.is_file() else SCHEMA / f"{version}.json"
     schema = errata.apply(json.loads(path.read_bytes()), errata.load(SCHEMA), version, str(path))
-    return schema, definitions_key(schema)
+    key = definitions_key(schema)
+    return {**schema, key: inherit_envelope(schema[key])}, key

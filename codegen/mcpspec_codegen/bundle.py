@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcpspec_codegen.nodes import definitions_key
 from mcpspec_codegen.own import list_files
 from mcpspec_codegen.packages import load_own
 from mcpspec_codegen.pipeline import correct_schemas, plain_schema
@@ -19,4 +18,4 @@ def bundle(folder: Path, schemas: Sequence[Path], extends: str | None, only: Seq
         definitions = load_own(folder, schemas, extends).definitions
         return {f"{list_files(schemas)[0].stem}.json": plain_schema(definitions)}
     corrected = correct_schemas(folder, only)
-    return {f"{version}.json": plain_schema(schema[definitions_key(schema)]) for version, schema in corrected.items()}
+    return {f"{version}.json": plain_schema(definitions) for version, definitions in corrected.items()}

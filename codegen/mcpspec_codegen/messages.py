@@ -38,7 +38,11 @@ def reference_single_members(defs: dict[str, Schema]) -> dict[str, Schema]:
 
 
 def inherit_envelope(defs: dict[str, Schema]) -> dict[str, Schema]:
-    """Write out `jsonrpc`, `id` and `_meta`, which older messages leave to their base types, as optional members."""
+    """Write out `jsonrpc`, `id` and `_meta`, which older messages leave to their base types.
+
+    `jsonrpc` and `id` are required, as on the wire: a request without an id would be taken for a notification. By the
+    letter of those schemas, they may be absent.
+    """
     defs = dict(defs)
     for union in _SENDER_UNIONS:
         kind = REQUEST if union.endswith(REQUEST) else NOTIFICATION
@@ -62,7 +66,8 @@ def _with_envelope(message: Schema, envelope: Schema) -> Schema:
     params = properties.get("params", {})
     if meta is not None and "properties" in params and _META not in params["properties"]:
         properties["params"] = {**params, "properties": {_META: meta, **params["properties"]}}
-    return {**message, "properties": properties}
+    required = [key for key in envelope["required"] if key in inherited]
+    return {**message, "properties": properties, "required": [*required, *message.get("required", [])]}
 
 
 def name_alternatives(base: str) -> str:

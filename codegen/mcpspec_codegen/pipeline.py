@@ -14,6 +14,7 @@ from mcpspec_codegen.diff import InterfaceTables, read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.features import check_facts, features, find_log_level_gaps, find_name_param_gaps
 from mcpspec_codegen.interface import Interface
+from mcpspec_codegen.messages import inherit_envelope
 from mcpspec_codegen.methods import (
     MethodDefinition,
     check_constants,
@@ -172,10 +173,10 @@ def plain_schema(definitions: Mapping[str, Any]) -> str:
     return json.dumps(bundled, indent=2, ensure_ascii=False) + "\n"
 
 
-def correct_schemas(folder: Path, only: Sequence[str] = ()) -> dict[str, Schema]:
-    """Return the schemas with their errata applied, by version."""
+def correct_schemas(folder: Path, only: Sequence[str] = ()) -> dict[str, dict[str, Schema]]:
+    """Return the corrected definitions of each version, as its schema spells them."""
     compiler = _Compiler(folder, only)
-    return {source.version: compiler.corrected(source) for source in compiler.sources}
+    return {source.version: compiler.definitions(source) for source in compiler.sources}
 
 
 class _Supplement(TypedDict):
@@ -230,10 +231,9 @@ class _Compiler:
         return errata.apply(source.schema, self.errata, source.version, source.file)
 
     def definitions(self, source: Source) -> dict[str, Schema]:
-        """Return the corrected definitions of a source, as the schema spells them."""
+        """Return the corrected definitions of a source, as the schema spells them, with the envelope of messages."""
         corrected = self.corrected(source)
-        definitions: dict[str, Schema] = corrected[definitions_key(corrected)]
-        return definitions
+        return inherit_envelope(corrected[definitions_key(corrected)])
 
     def document(self, source: Source) -> Schema:
         """Apply the errata of a source, and normalise it."""

@@ -155,7 +155,7 @@ if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificatio
 
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: InitializedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
@@ -240,7 +240,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotif
 
         method: Literal["notifications/message"] = constant("notifications/message")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: LoggingMessageNotificationParams
         """Parameters of the message."""
@@ -377,7 +377,7 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
 
         method: Literal["notifications/progress"] = constant("notifications/progress")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: ProgressNotificationParams
         """Parameters of the message."""
@@ -453,7 +453,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChange
 
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: PromptListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
@@ -504,7 +504,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
 
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: CancelledNotificationParams
         """Parameters of the message."""
@@ -564,9 +564,9 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
 
         method: Literal["tools/call"] = constant("tools/call")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: CallToolRequestParams
         """Parameters of the message."""
@@ -598,9 +598,9 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
 
         method: Literal["prompts/get"] = constant("prompts/get")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: GetPromptRequestParams
         """Parameters of the message."""
@@ -634,9 +634,9 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
 
         method: Literal["initialize"] = constant("initialize")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: InitializeRequestParams
         """Parameters of the message."""
@@ -696,9 +696,9 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
 
         method: Literal["prompts/list"] = constant("prompts/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListPromptsRequestParams | MISSING = MISSING
         """Parameters of the message."""
@@ -728,9 +728,9 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
 
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListResourceTemplatesRequestParams | MISSING = MISSING
         """Parameters of the message."""
@@ -760,9 +760,9 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
 
         method: Literal["resources/list"] = constant("resources/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListResourcesRequestParams | MISSING = MISSING
         """Parameters of the message."""
@@ -790,9 +790,9 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
 
         method: Literal["roots/list"] = constant("roots/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListRootsRequestParams | MISSING = MISSING
         """Parameters of the message."""
@@ -822,9 +822,9 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
 
         method: Literal["tools/list"] = constant("tools/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListToolsRequestParams | MISSING = MISSING
         """Parameters of the message."""
@@ -852,9 +852,9 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
 
         method: Literal["ping"] = constant("ping")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: PingRequestParams | MISSING = MISSING
         """Parameters of the message."""
@@ -884,9 +884,9 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
 
         method: Literal["resources/read"] = constant("resources/read")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ReadResourceRequestParams
         """Parameters of the message."""
@@ -954,7 +954,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListCh
 
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: ResourceListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
@@ -1006,9 +1006,9 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "Reque
 
         method: Literal["completion/complete"] = constant("completion/complete")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: CompleteRequestParams
         """Parameters of the message."""
@@ -1038,7 +1038,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
 
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: ResourceUpdatedNotificationParams
         """Parameters of the message."""
@@ -1260,7 +1260,7 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedN
 
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: RootsListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
@@ -1387,9 +1387,9 @@ if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestPa
 
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: SetLevelRequestParams
         """Parameters of the message."""
@@ -1419,9 +1419,9 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
 
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: SubscribeRequestParams
         """Parameters of the message."""
@@ -1524,9 +1524,9 @@ if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParam
 
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: CreateMessageRequestParams
         """Parameters of the message."""
@@ -1741,7 +1741,7 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNot
 
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: ToolListChangedNotificationParams | MISSING = MISSING
         """Parameters of the message."""
@@ -1797,9 +1797,9 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeReq
 
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Literal["2.0"] | MISSING = constant("2.0", optional=True)
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | MISSING = MISSING
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: UnsubscribeRequestParams
         """Parameters of the message."""

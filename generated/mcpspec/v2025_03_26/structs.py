@@ -74,9 +74,9 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CallToolRequestParams
     """Parameters of the message."""
@@ -118,7 +118,7 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: CancelledNotificationParams
     """Parameters of the message."""
@@ -170,9 +170,9 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CompleteRequestParams
     """Parameters of the message."""
@@ -238,9 +238,9 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
@@ -318,9 +318,9 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: GetPromptRequestParams
     """Parameters of the message."""
@@ -390,9 +390,9 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
 
     method: ClassVar[Literal["initialize"]] = "initialize"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: InitializeRequestParams
     """Parameters of the message."""
@@ -440,7 +440,7 @@ class InitializedNotification(ConstantStruct, kw_only=True, tag_field="method", 
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: InitializedNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -606,9 +606,9 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListPromptsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -648,9 +648,9 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListResourceTemplatesRequestParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -690,9 +690,9 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListResourcesRequestParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -732,9 +732,9 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListRootsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -771,9 +771,9 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListToolsRequestParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -817,7 +817,7 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
 
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
@@ -936,9 +936,9 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
 
     method: ClassVar[Literal["ping"]] = "ping"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: PingRequestParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -963,7 +963,7 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ProgressNotificationParams
     """Parameters of the message."""
@@ -1029,7 +1029,7 @@ class PromptListChangedNotification(
 
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = "notifications/prompts/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: PromptListChangedNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -1078,9 +1078,9 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
@@ -1190,7 +1190,7 @@ class ResourceListChangedNotification(
 
     method: ClassVar[Literal["notifications/resources/list_changed"]] = "notifications/resources/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceListChangedNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -1247,7 +1247,7 @@ class ResourceUpdatedNotification(
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
@@ -1313,7 +1313,7 @@ class RootsListChangedNotification(
 
     method: ClassVar[Literal["notifications/roots/list_changed"]] = "notifications/roots/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: RootsListChangedNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -1445,9 +1445,9 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: SetLevelRequestParams
     """Parameters of the message."""
@@ -1473,9 +1473,9 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: SubscribeRequestParams
     """Parameters of the message."""
@@ -1589,7 +1589,7 @@ class ToolListChangedNotification(
 
     method: ClassVar[Literal["notifications/tools/list_changed"]] = "notifications/tools/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ToolListChangedNotificationParams | UnsetType = UNSET
     """Parameters of the message."""
@@ -1626,9 +1626,9 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] | UnsetType = constant("2.0", optional=True)
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""

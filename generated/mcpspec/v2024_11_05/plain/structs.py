@@ -70,9 +70,9 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
 
     method: Literal["tools/call"] = "tools/call"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CallToolRequestParams
     """Parameters of the message."""
@@ -114,7 +114,7 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
     method: Literal["notifications/cancelled"] = "notifications/cancelled"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: CancelledNotificationParams
     """Parameters of the message."""
@@ -166,9 +166,9 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
 
     method: Literal["completion/complete"] = "completion/complete"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CompleteRequestParams
     """Parameters of the message."""
@@ -234,9 +234,9 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: Literal["sampling/createMessage"] = "sampling/createMessage"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
@@ -312,9 +312,9 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
 
     method: Literal["prompts/get"] = "prompts/get"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: GetPromptRequestParams
     """Parameters of the message."""
@@ -384,9 +384,9 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
 
     method: Literal["initialize"] = "initialize"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: InitializeRequestParams
     """Parameters of the message."""
@@ -434,7 +434,7 @@ class InitializedNotification(ConstantStruct, kw_only=True, tag_field="method", 
 
     method: Literal["notifications/initialized"] = "notifications/initialized"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: InitializedNotificationParams | None = None
     """Parameters of the message."""
@@ -562,9 +562,9 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: Literal["prompts/list"] = "prompts/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListPromptsRequestParams | None = None
     """Parameters of the message."""
@@ -604,9 +604,9 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
 
     method: Literal["resources/templates/list"] = "resources/templates/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListResourceTemplatesRequestParams | None = None
     """Parameters of the message."""
@@ -646,9 +646,9 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: Literal["resources/list"] = "resources/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListResourcesRequestParams | None = None
     """Parameters of the message."""
@@ -688,9 +688,9 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
 
     method: Literal["roots/list"] = "roots/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListRootsRequestParams | None = None
     """Parameters of the message."""
@@ -727,9 +727,9 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
 
     method: Literal["tools/list"] = "tools/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListToolsRequestParams | None = None
     """Parameters of the message."""
@@ -773,7 +773,7 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
 
     method: Literal["notifications/message"] = "notifications/message"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
@@ -892,9 +892,9 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
 
     method: Literal["ping"] = "ping"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: PingRequestParams | None = None
     """Parameters of the message."""
@@ -919,7 +919,7 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: Literal["notifications/progress"] = "notifications/progress"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ProgressNotificationParams
     """Parameters of the message."""
@@ -983,7 +983,7 @@ class PromptListChangedNotification(
 
     method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: PromptListChangedNotificationParams | None = None
     """Parameters of the message."""
@@ -1032,9 +1032,9 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
 
     method: Literal["resources/read"] = "resources/read"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
@@ -1137,7 +1137,7 @@ class ResourceListChangedNotification(
 
     method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceListChangedNotificationParams | None = None
     """Parameters of the message."""
@@ -1194,7 +1194,7 @@ class ResourceUpdatedNotification(
 
     method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
@@ -1260,7 +1260,7 @@ class RootsListChangedNotification(
 
     method: Literal["notifications/roots/list_changed"] = "notifications/roots/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: RootsListChangedNotificationParams | None = None
     """Parameters of the message."""
@@ -1390,9 +1390,9 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
 
     method: Literal["logging/setLevel"] = "logging/setLevel"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: SetLevelRequestParams
     """Parameters of the message."""
@@ -1418,9 +1418,9 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
 
     method: Literal["resources/subscribe"] = "resources/subscribe"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: SubscribeRequestParams
     """Parameters of the message."""
@@ -1503,7 +1503,7 @@ class ToolListChangedNotification(
 
     method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ToolListChangedNotificationParams | None = None
     """Parameters of the message."""
@@ -1540,9 +1540,9 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""

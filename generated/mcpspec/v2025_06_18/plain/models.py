@@ -247,7 +247,7 @@ if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificatio
 
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: InitializedNotificationParams | None = None
         """Parameters of the message."""
@@ -332,7 +332,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotif
 
         method: Literal["notifications/message"] = constant("notifications/message")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: LoggingMessageNotificationParams
         """Parameters of the message."""
@@ -489,7 +489,7 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
 
         method: Literal["notifications/progress"] = constant("notifications/progress")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: ProgressNotificationParams
         """Parameters of the message."""
@@ -571,7 +571,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChange
 
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: PromptListChangedNotificationParams | None = None
         """Parameters of the message."""
@@ -624,7 +624,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
 
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: CancelledNotificationParams
         """Parameters of the message."""
@@ -677,9 +677,9 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
 
         method: Literal["tools/call"] = constant("tools/call")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: CallToolRequestParams
         """Parameters of the message."""
@@ -711,9 +711,9 @@ if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId
 
         method: Literal["elicitation/create"] = constant("elicitation/create")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ElicitRequestParams
         """Parameters of the message."""
@@ -745,9 +745,9 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
 
         method: Literal["prompts/get"] = constant("prompts/get")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: GetPromptRequestParams
         """Parameters of the message."""
@@ -781,9 +781,9 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
 
         method: Literal["initialize"] = constant("initialize")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: InitializeRequestParams
         """Parameters of the message."""
@@ -843,9 +843,9 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
 
         method: Literal["prompts/list"] = constant("prompts/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListPromptsRequestParams | None = None
         """Parameters of the message."""
@@ -875,9 +875,9 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
 
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListResourceTemplatesRequestParams | None = None
         """Parameters of the message."""
@@ -907,9 +907,9 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
 
         method: Literal["resources/list"] = constant("resources/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListResourcesRequestParams | None = None
         """Parameters of the message."""
@@ -937,9 +937,9 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
 
         method: Literal["roots/list"] = constant("roots/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListRootsRequestParams | None = None
         """Parameters of the message."""
@@ -969,9 +969,9 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
 
         method: Literal["tools/list"] = constant("tools/list")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ListToolsRequestParams | None = None
         """Parameters of the message."""
@@ -999,9 +999,9 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
 
         method: Literal["ping"] = constant("ping")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: PingRequestParams | None = None
         """Parameters of the message."""
@@ -1031,9 +1031,9 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
 
         method: Literal["resources/read"] = constant("resources/read")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: ReadResourceRequestParams
         """Parameters of the message."""
@@ -1103,7 +1103,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListCh
 
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: ResourceListChangedNotificationParams | None = None
         """Parameters of the message."""
@@ -1158,9 +1158,9 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "Reque
 
         method: Literal["completion/complete"] = constant("completion/complete")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: CompleteRequestParams
         """Parameters of the message."""
@@ -1190,7 +1190,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
 
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: ResourceUpdatedNotificationParams
         """Parameters of the message."""
@@ -1461,7 +1461,7 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedN
 
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: RootsListChangedNotificationParams | None = None
         """Parameters of the message."""
@@ -1590,9 +1590,9 @@ if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestPa
 
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: SetLevelRequestParams
         """Parameters of the message."""
@@ -1653,9 +1653,9 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
 
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: SubscribeRequestParams
         """Parameters of the message."""
@@ -1760,9 +1760,9 @@ if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParam
 
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: CreateMessageRequestParams
         """Parameters of the message."""
@@ -1942,7 +1942,7 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNot
 
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
         params: ToolListChangedNotificationParams | None = None
         """Parameters of the message."""
@@ -2075,9 +2075,9 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeReq
 
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
         """Name of the method, which identifies the kind of message."""
-        jsonrpc: Annotated[Literal["2.0"], null_means("2.0")] = "2.0"
+        jsonrpc: Literal["2.0"] = constant("2.0")
         """Version of JSON-RPC, always `2.0`."""
-        id: RequestId | None = None
+        id: RequestId
         """Identifier that pairs a request with its response."""
         params: UnsubscribeRequestParams
         """Parameters of the message."""

@@ -109,9 +109,9 @@ class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="too
 
     method: Literal["tools/call"] = "tools/call"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CallToolRequestParams
     """Parameters of the message."""
@@ -155,7 +155,7 @@ class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", ta
 
     method: Literal["notifications/cancelled"] = "notifications/cancelled"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: CancelledNotificationParams
     """Parameters of the message."""
@@ -209,9 +209,9 @@ class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="com
 
     method: Literal["completion/complete"] = "completion/complete"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CompleteRequestParams
     """Parameters of the message."""
@@ -289,9 +289,9 @@ class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: Literal["sampling/createMessage"] = "sampling/createMessage"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: CreateMessageRequestParams
     """Parameters of the message."""
@@ -353,9 +353,9 @@ class ElicitRequest(ConstantStruct, kw_only=True, tag_field="method", tag="elici
 
     method: Literal["elicitation/create"] = "elicitation/create"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ElicitRequestParams
     """Parameters of the message."""
@@ -435,9 +435,9 @@ class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="pr
 
     method: Literal["prompts/get"] = "prompts/get"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: GetPromptRequestParams
     """Parameters of the message."""
@@ -511,9 +511,9 @@ class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="i
 
     method: Literal["initialize"] = "initialize"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: InitializeRequestParams
     """Parameters of the message."""
@@ -561,7 +561,7 @@ class InitializedNotification(ConstantStruct, kw_only=True, tag_field="method", 
 
     method: Literal["notifications/initialized"] = "notifications/initialized"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: InitializedNotificationParams | None = None
     """Parameters of the message."""
@@ -689,9 +689,9 @@ class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: Literal["prompts/list"] = "prompts/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListPromptsRequestParams | None = None
     """Parameters of the message."""
@@ -731,9 +731,9 @@ class ListResourceTemplatesRequest(ConstantStruct, kw_only=True, tag_field="meth
 
     method: Literal["resources/templates/list"] = "resources/templates/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListResourceTemplatesRequestParams | None = None
     """Parameters of the message."""
@@ -773,9 +773,9 @@ class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: Literal["resources/list"] = "resources/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListResourcesRequestParams | None = None
     """Parameters of the message."""
@@ -815,9 +815,9 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
 
     method: Literal["roots/list"] = "roots/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListRootsRequestParams | None = None
     """Parameters of the message."""
@@ -854,9 +854,9 @@ class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="to
 
     method: Literal["tools/list"] = "tools/list"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ListToolsRequestParams | None = None
     """Parameters of the message."""
@@ -900,7 +900,7 @@ class LoggingMessageNotification(ConstantStruct, kw_only=True, tag_field="method
 
     method: Literal["notifications/message"] = "notifications/message"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: LoggingMessageNotificationParams
     """Parameters of the message."""
@@ -1037,9 +1037,9 @@ class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
 
     method: Literal["ping"] = "ping"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: PingRequestParams | None = None
     """Parameters of the message."""
@@ -1064,7 +1064,7 @@ class ProgressNotification(ConstantStruct, kw_only=True, tag_field="method", tag
 
     method: Literal["notifications/progress"] = "notifications/progress"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ProgressNotificationParams
     """Parameters of the message."""
@@ -1136,7 +1136,7 @@ class PromptListChangedNotification(
 
     method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: PromptListChangedNotificationParams | None = None
     """Parameters of the message."""
@@ -1187,9 +1187,9 @@ class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag=
 
     method: Literal["resources/read"] = "resources/read"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: ReadResourceRequestParams
     """Parameters of the message."""
@@ -1324,7 +1324,7 @@ class ResourceListChangedNotification(
 
     method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceListChangedNotificationParams | None = None
     """Parameters of the message."""
@@ -1385,7 +1385,7 @@ class ResourceUpdatedNotification(
 
     method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ResourceUpdatedNotificationParams
     """Parameters of the message."""
@@ -1455,7 +1455,7 @@ class RootsListChangedNotification(
 
     method: Literal["notifications/roots/list_changed"] = "notifications/roots/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: RootsListChangedNotificationParams | None = None
     """Parameters of the message."""
@@ -1587,9 +1587,9 @@ class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="log
 
     method: Literal["logging/setLevel"] = "logging/setLevel"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: SetLevelRequestParams
     """Parameters of the message."""
@@ -1644,9 +1644,9 @@ class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="re
 
     method: Literal["resources/subscribe"] = "resources/subscribe"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: SubscribeRequestParams
     """Parameters of the message."""
@@ -1763,7 +1763,7 @@ class ToolListChangedNotification(
 
     method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
     params: ToolListChangedNotificationParams | None = None
     """Parameters of the message."""
@@ -1804,9 +1804,9 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
 
     method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
     """Name of the method, which identifies the kind of message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = constant("2.0")
     """Version of JSON-RPC, always `2.0`."""
-    id: RequestId | None = None
+    id: RequestId
     """Identifier that pairs a request with its response."""
     params: UnsubscribeRequestParams
     """Parameters of the message."""

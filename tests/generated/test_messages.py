@@ -1,0 +1,90 @@
+"""Messages are as they stand on the wire, in every revision: requests have an id, and all have `jsonrpc`."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from mcpspec.support.methods import Method
+from tests.generated.backends import PACKAGES
+from tests.generated.vectors import REVISIONS, minimal_value
+
+FACES = ("structs", "models", "plain.structs", "plain.models")
+FACE_METHODS = {"structs": "methods", "models": "models_methods"}
+
+
+def types_of(version: str, face: str) -> Any:
+    return import_module(f"{PACKAGES[version]}.{face}")
+
+
+def methods_of(version: str, face: str) -> Any:
+    package, _, library = face.rpartition(".")
+    return import_module(".".join(filter(None, (PACKAGES[version], package, FACE_METHODS[library]))))
+
+
+def messages(kind: str) -> list[Any]:
+    """List the messages of a kind in all revisions and faces."""
+    return [
+        pytest.param(version, face, record, id=f"{version}-{face}-{record.name}")
+        for version in REVISIONS
+        for face in FACES
+        for record in methods_of(version, face).METHODS.values()
+        if record.kind == kind
+    ]
+
+
+def union_of(types: Any, record: Method[Any, Any]) -> Any:
+    side = "Client" if record.sender in ("client", "both") else "Server"
+    return getattr(types, f"{side}{'Request' if record.kind == 'request' else 'Notification'}")
+
+
+def value_of(version: str, record: Method[Any, Any]) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(minimal_value(version, record.message.__name__))
+    return value
+
+
+@pytest.mark.parametrize(("version", "face", "record"), messages("request"))
+def test_a_request_without_an_id_can_neither_be_made_nor_decoded(version: str, face: str, record: Any) -> None:
+    types, value = types_of(version, face), value_of(version, record)
+    whole = types.decode(json.dumps(value).encode(), record.message)
+    assert whole.id == value["id"]
+    params = {"params": whole.params} if "params" in value else {}
+    assert json.loads(types.encode(record.message(id=value["id"], **params))).keys() == value.keys()
+    with pytest.raises((TypeError, ValueError), match="id"):
+        record.message(**params)
+    del value["id"]
+    for kind in (record.message, union_of(types, record)):
+        with pytest.raises(types.DecodeError, match="id: required, but missing"):
+            types.decode(json.dumps(value).encode(), kind)
+
+
+@pytest.mark.parametrize(("version", "face", "record"), [*messages("request"), *messages("notification")])
+def test_constructors_fill_in_jsonrpc_and_decoding_requires_it(version: str, face: str, record: Any) -> None:
+    types, value = types_of(version, face), value_of(version, record)
+    made = types.decode(json.dumps(value).encode(), record.message)
+    assert made.jsonrpc == json.loads(types.encode(made))["jsonrpc"] == "2.0"
+    assert ("id" in value) == (record.kind == "request")
+    del value["jsonrpc"]
+    for kind in (record.message, union_of(types, record)):
+        with pytest.raises(types.DecodeError, match="jsonrpc: required, but missing"):
+            types.decode(json.dumps(value).encode(), kind)
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("face", FACES)
+def test_a_table_lists_either_messages_or_input_requests(version: str, face: str) -> None:
+    """What stands only inside an input request has no envelope, and is in no table of messages."""
+    methods = methods_of(version, face)
+    for record in methods.METHODS.values():
+        tables = [
+            name
+            for name in ("CLIENT_REQUESTS", "SERVER_REQUESTS", "CLIENT_NOTIFICATIONS", "SERVER_NOTIFICATIONS")
+            if record.name in getattr(methods, name)
+        ]
+        is_input = record.name in methods.INPUT_REQUESTS
+        assert is_input == (record.kind == "input") == (not tables)
+        fields = getattr(record.message, "model_fields", None) or record.message.__struct_fields__
+        assert ("jsonrpc" in fields) != is_input

@@ -234,18 +234,21 @@ def test_a_tool_gets_the_client_s_roots(peer: Peer) -> None:
     assert seen == {"text": "Roots: file:///home/ada/project", "asked": ["roots"]}
 
 
-def form(peer: Peer, message: str, **fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the form that the user sees, as in the revision."""
-    mode = {"mode": "form"} if peer.revision >= "2025-11-25" else {}
+def form(message: str, **fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the form that the user sees, without the mode, which is the default."""
     schema = {"type": "object", "properties": fields, "required": list(fields)}
-    return {**mode, "message": message, "requestedSchema": schema}
+    return {"message": message, "requestedSchema": schema}
+
+
+def without_mode(question: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in question.items() if (key, value) != ("mode", "form")}
 
 
 @with_forms
 def test_a_tool_gets_input_of_the_user(peer: Peer) -> None:
     seen = peer.saw("asking")["test_elicitation"]
     fields = server.ACCOUNT["properties"]
-    assert seen["asked"] == [form(peer, "Who are you?", **fields)]
+    assert [without_mode(question) for question in seen["asked"]] == [form("Who are you?", **fields)]
     assert seen["text"] == ('User response: action=accept, content={"username": "ada", "email": "ada@example.org"}')
 
 

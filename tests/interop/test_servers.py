@@ -372,9 +372,13 @@ def test_log_messages_arrive_from_the_requested_level_on(sdk: Sdk, level: Any) -
 
 
 def asked(tool: str) -> list[Any]:
-    """List the parameters of the requests that a tool makes, in order."""
+    """List the parameters of the requests that a tool makes, in order, without the mode of forms, the default."""
     questions = [question for asked in QUESTIONS[tool] for question in asked.values()]
-    return [question["params"] for question in questions if "params" in question]
+    return [
+        {key: value for key, value in question["params"].items() if (key, value) != ("mode", "form")}
+        for question in questions
+        if "params" in question
+    ]
 
 
 SAMPLED = plain(ANSWER)

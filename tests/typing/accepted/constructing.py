@@ -80,6 +80,6 @@ def members_of_a_model_can_be_set(tool: models.Tool) -> None:
 
 
 def other_revisions_and_extensions() -> None:
-    assert_type(structs_2024.PingRequest(), structs_2024.PingRequest)
+    assert_type(structs_2024.PingRequest(id=1), structs_2024.PingRequest)
     tasks_structs.GetTaskRequestParams(task_id="1")
     tasks_models.GetTaskRequestParams(task_id="1")

@@ -11,7 +11,7 @@ import pytest
 from typedmcp import Server
 from typedmcp.app.signatures import Signature
 from typedmcp.jsonschema.adapt import to_msgspec
-from typedmcp.jsonschema.values import ConversionError, convert
+from typedmcp.jsonschema.values import ValueConversionError, convert
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has the syntax since 3.12")
 
@@ -91,7 +91,7 @@ def test_a_method_may_use_the_type_parameters_of_its_class(module: Any) -> None:
 def test_a_class_may_declare_type_parameters(module: Any, name: str, given: Any, wrong: Any) -> None:
     hint = to_msgspec(getattr(module, name)[int])
     convert(given, hint)
-    with pytest.raises(ConversionError):
+    with pytest.raises(ValueConversionError):
         convert(wrong, hint)
 
 

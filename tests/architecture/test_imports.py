@@ -25,7 +25,7 @@ CORE = {
     "": "dialect errors limits protocol revisions server transports",
     "dialect": "handlers methods structs",
     "protocol": "backends codec diagnostics framing meta notifications nulls option_checks pending",
-    "revisions": "capabilities convert features input_requests notifications rules",
+    "revisions": "capabilities features input_requests notifications rules",
     "server": "batches changes config connection context dispatcher handlers handshake input_requests lifespan "
     "metadata run state_token subscriptions",
     "transports": "concurrency files stdio streams",

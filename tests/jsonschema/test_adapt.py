@@ -19,8 +19,8 @@ from typedmcp.dialect import structs
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import (
-    ConversionError,
     UnsupportedTypeError,
+    ValueConversionError,
     convert,
     enc_hook,
     encode_default,
@@ -141,7 +141,7 @@ def test_a_missing_tag_is_an_error(hint: Any, given: Any, gets: Any, without: An
     fits = validator(schema_of(made))
     assert (fits(given), fits(without)) == (True, False) or hint is Numbered
     assert "_Never" not in json.dumps(schema_of(made))
-    with pytest.raises(ConversionError):
+    with pytest.raises(ValueConversionError):
         convert(without, made)
 
 
@@ -173,12 +173,12 @@ def test_keys_fit_the_schema(hint: Any, names: Any, given: Any, gets: Any, wrong
     assert json.loads(json.dumps(to_builtins(gets))).keys() == given.keys() or hint == dict[PurePosixPath, int]
     if wrong is not None:
         assert not validator(schema_of(made))({wrong: 1})
-        with pytest.raises(ConversionError):
+        with pytest.raises(ValueConversionError):
             convert({wrong: 1}, made)
 
 
 def test_constraints_of_keys_are_enforced() -> None:
-    with pytest.raises(ConversionError) as caught:
+    with pytest.raises(ValueConversionError) as caught:
         convert({"9": 1, "4": 1}, to_msgspec(dict[Annotated[int, Meta(ge=5)], int]))
     assert explain(caught.value) == 'key "4": expected int >= 5'
 
@@ -207,5 +207,5 @@ def test_flags_accept_all_combinations(given: Any) -> None:
         assert convert(given, made) == Access(given)
         assert to_builtins(Access(given)) == given
     else:
-        with pytest.raises(ConversionError):
+        with pytest.raises(ValueConversionError):
             convert(given, made)

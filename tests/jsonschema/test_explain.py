@@ -21,7 +21,7 @@ from tests.app.type_cases import Camel, Cat, Circle, Colour, Dog, Level, Place, 
 from typedmcp.app.signatures import ArgumentError, Signature
 from typedmcp.jsonschema.adapt import to_msgspec
 from typedmcp.jsonschema.explain import explain
-from typedmcp.jsonschema.values import ConversionError, convert
+from typedmcp.jsonschema.values import ValueConversionError, convert
 
 LARGE = 160_000
 """Characters of a text for which quadratic time would be minutes."""
@@ -56,7 +56,7 @@ Many: Any = cast(Any, enum.Enum)("Many", {f"M{number}": f"m{number}" for number 
 
 def explanation_of(value: Any, hint: Any, place: str = "x") -> str:
     """Return the explanation for a value that does not fit."""
-    with pytest.raises(ConversionError) as caught:
+    with pytest.raises(ValueConversionError) as caught:
         convert(value, to_msgspec(hint))
     return explain(caught.value, place)
 
@@ -157,7 +157,7 @@ def test_long_values_of_a_peer_are_cut_and_take_little_time(text: str, hint: Any
     kind = to_msgspec(hint)
     value = make(text * (LARGE // len(text)))
     began = time.process_time()
-    with pytest.raises(ConversionError) as caught:
+    with pytest.raises(ValueConversionError) as caught:
         convert(value, kind)
     assert len(explain(caught.value, "x")) < 1200
     assert time.process_time() - began < 2  # quadratic time would be minutes

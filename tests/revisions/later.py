@@ -95,7 +95,7 @@ def derived_schema() -> Json:
 
 
 class Edit(NamedTuple):
-    """A change to one place of a file of the runtime."""
+    """A change to one place of a file. Its path is relative to the package `typedmcp`."""
 
     file: str
     old: str
@@ -112,13 +112,13 @@ DIALECT = tuple(
 )
 RULES = (
     Edit(
-        "revisions/rules.py",
+        "../../generated/mcpspec/support/rules.py",
         "RENAMED: Final[Mapping[str, str]] = {}",
         'RENAMED: Final[Mapping[str, str]] = {\n    "Annotations.modified_at": "last_modified",\n'
         '    "ToolResultContent.call_id": "tool_use_id",\n}',
     ),
     Edit(
-        "revisions/rules.py",
+        "../../generated/mcpspec/support/rules.py",
         '    "AudioContent": "[audio,',
         '    "RecipeContent": "[recipe {0.title}]",\n    "AudioContent": "[audio,',
     ),
@@ -158,8 +158,9 @@ def build(folder: Path, edits: Iterable[Edit] = EDITS) -> Path:
 
 
 def edit(folder: Path, edits: Iterable[Edit]) -> Path:
-    """Copy the runtime into a folder, and edit it there."""
-    runtime = folder / "runtime"
+    """Copy the runtime, and the rules of conversion, into a folder that has types, and edit them there."""
+    runtime, rules = folder / "runtime", "generated/mcpspec/support/rules.py"
+    shutil.copy(ROOT / rules, folder / rules)
     shutil.rmtree(runtime, ignore_errors=True)
     shutil.copytree(ROOT / "runtime", runtime, ignore=shutil.ignore_patterns("__pycache__"))
     for change in edits:

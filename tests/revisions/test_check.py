@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
+from mcpspec.support.converters import ConverterCompiler
 from typedmcp.revisions.check import GapFinder, check_rules, find_gaps
-from typedmcp.revisions.convert import ConverterCompiler
 from typedmcp.revisions.features import CHECKED_DIALECT, DIALECT
 from typedmcp.revisions.rules import DECIDED
 

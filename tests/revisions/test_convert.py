@@ -8,11 +8,11 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 import typedmcp
+from mcpspec.support.converters import ConverterCompiler
 from mcpspec.support.objects import spread_union
 from tests import official
 from tests.strategies import fuzzed, instances
 from typedmcp.dialect import methods, structs
-from typedmcp.revisions.convert import ConverterCompiler
 from typedmcp.revisions.features import DIALECT, LEGACY, methods_of, structs_of
 from typedmcp.revisions.input_requests import downgrade_request
 from typedmcp.revisions.rules import downgrader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DecodeError", "UnimplementedMethodError"]
+__all__ = ["ConversionError", "DecodeError", "UnimplementedMethodError"]
 
 
 class DecodeError(ValueError):
@@ -29,6 +29,26 @@ class DecodeError(ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+class ConversionError(ValueError):
+    """A value cannot be expressed in another revision."""
+
+    path: str
+    """Place in the converted value, such as `params._meta`; empty for the whole value."""
+    reason: str
+    """Cause, such as `required, but missing`."""
+
+    def __init__(self, path: str, reason: str, source: str, target: str) -> None:
+        self.path = path
+        self.reason = reason
+        self.source = source
+        self.target = target
+        super().__init__(path, reason, source, target)
+
+    def __str__(self) -> str:
+        place = f"{self.path}: " if self.path else ""
+        return f"{place}{self.reason} (from {self.source} to {self.target})"
 
 
 class UnimplementedMethodError(NotImplementedError):

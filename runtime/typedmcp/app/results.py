@@ -29,7 +29,7 @@ from typedmcp.jsonschema.adapt import schema_of, to_msgspec
 from typedmcp.jsonschema.definitions import JsonSchema, resolve_root
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.pydantic_types import pydantic_output
-from typedmcp.jsonschema.values import ConversionError, UnsupportedTypeError, convert, to_builtins
+from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, convert, to_builtins
 from typedmcp.protocol.backends import to_struct
 from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp.server.input_requests import is_input_required
@@ -139,7 +139,7 @@ class ToolOutput:
             return result
         try:
             result.structured_content = self._pydantic.decode(content)
-        except (ConversionError, RecursionError) as error:
+        except (ValueConversionError, RecursionError) as error:
             raise ReturnTypeError(explain(error)) from error
         return result
 
@@ -155,7 +155,7 @@ class ToolOutput:
         """Encode a value with Pydantic. The text repeats the structured content: serializers may change the value."""
         try:
             built = self._pydantic.decode(value)
-        except (ConversionError, RecursionError) as error:
+        except (ValueConversionError, RecursionError) as error:
             raise ReturnTypeError(explain(error)) from error
         texts = [] if value is None else [value if isinstance(value, str) else encode_text(built)]
         content: list[Any] = [D.TextContent(text=text) for text in texts]

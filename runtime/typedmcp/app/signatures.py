@@ -26,8 +26,8 @@ from typedmcp.jsonschema.definitions import JsonSchema, object_schema
 from typedmcp.jsonschema.explain import explain, explain_unknown
 from typedmcp.jsonschema.records import field_with_default, parameters_of
 from typedmcp.jsonschema.values import (
-    ConversionError,
     UnsupportedTypeError,
+    ValueConversionError,
     convert,
     dec_hook,
     encode_default,
@@ -353,17 +353,17 @@ class Signature:
             for parameter in self.parameters:
                 try:
                     convert(arguments.get(parameter.wire, UNSET), parameter.hint)
-                except ConversionError as found:
+                except ValueConversionError as found:
                     if type(found.__cause__) is type(error):
                         return explain(found, format_path_part(parameter.wire))
-        return explain(ConversionError.of(error, arguments, self.struct), member="argument")
+        return explain(ValueConversionError.of(error, arguments, self.struct), member="argument")
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         rest: dict[str, Any] = {}
         for name in self._rest_names(arguments):
             try:
                 rest[name] = convert(arguments[name], self.rest)
-            except (ConversionError, RecursionError) as error:
+            except (ValueConversionError, RecursionError) as error:
                 raise ArgumentError(explain(error, format_path_part(name))) from error
         return rest
 
@@ -431,7 +431,7 @@ def _convert_text(text: str, name: str, hint: object) -> Any:
         try:
             return from_json(text, hint)
         except Exception:
-            raise ArgumentError(explain(ConversionError.of(error, text, hint), format_path_part(name))) from error
+            raise ArgumentError(explain(ValueConversionError.of(error, text, hint), format_path_part(name))) from error
 
 
 def choices_of(hint: Any) -> list[str]:

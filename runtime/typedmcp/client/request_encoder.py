@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import UNSET, Raw
 
+from mcpspec.support.converters import with_meta
 from mcpspec.support.methods import Method
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.protocol.meta import CAPABILITIES, VERSION
-from typedmcp.revisions.convert import with_meta
 from typedmcp.revisions.features import DIALECT, methods_of
 from typedmcp.revisions.rules import downgrader
 

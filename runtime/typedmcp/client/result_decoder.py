@@ -23,16 +23,16 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_orig
 import msgspec
 from msgspec import MsgspecError, Raw, UnsetType
 
+from mcpspec.support.converters import Converter, DroppedFields
 from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
+from mcpspec.support.rules import RESULT_DEFAULTS
 from mcpspec.support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
 from typedmcp.client.open_members import member_checks
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
 from typedmcp.protocol.backends import to_struct
-from typedmcp.revisions.convert import Converter, DroppedFields
 from typedmcp.revisions.features import DIALECT, methods_of
 from typedmcp.revisions.results import build_open_object, exact_result_upgrader, result_upgrader
-from typedmcp.revisions.rules import RESULT_DEFAULTS
 
 __all__ = ["MAX_PROBLEMS", "ResultDecoder", "ResultProblem", "result_decoder"]
 

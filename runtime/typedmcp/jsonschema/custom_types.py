@@ -24,7 +24,7 @@ from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.constraints import find_violation, schema_keywords
 from typedmcp.jsonschema.definitions import REFERENCE, JsonSchema
 from typedmcp.jsonschema.explain import explain, explain_key
-from typedmcp.jsonschema.values import ConversionError, UnsupportedTypeError, convert, enc_hook
+from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, convert, enc_hook
 
 __all__ = [
     "ANY_SCHEMA", "CustomType", "SchemaOf", "choice_type", "constrained_type", "converted_type", "custom_type",
@@ -185,7 +185,7 @@ def _compile_pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ConversionError(f"not a regular expression: {error}") from error
+        raise ValueConversionError(f"not a regular expression: {error}") from error
 
 
 def flag_type(kind: type[Flag]) -> CustomType:
@@ -228,7 +228,7 @@ def choice_type(name: str, members: Sequence[Any], *, are_keys: bool = False) ->
         for form, member in zip(forms, members, strict=True):
             if form == value and isinstance(cast(Any, form), bool) is isinstance(value, bool):
                 return member
-        raise ConversionError(describe_mismatch([*map(format_value, forms)], value))
+        raise ValueConversionError(describe_mismatch([*map(format_value, forms)], value))
 
     return custom_type(name, decode, lambda _: {**({"type": kinds[0]} if kinds else {}), "enum": forms})
 
@@ -284,8 +284,8 @@ def _convert_keys(value: Mapping[str, Any], hint: object) -> list[Any]:
     for key in value:
         try:
             made.append(convert(key, hint))
-        except ConversionError as error:
-            raise ConversionError(explain_key(key, explain(error))) from error
+        except ValueConversionError as error:
+            raise ValueConversionError(explain_key(key, explain(error))) from error
     return made
 
 
@@ -307,7 +307,7 @@ def _key_schema(values: Mapping[str, Any]) -> JsonSchema | None:
     return {} if not values or values == ANY_SCHEMA else None
 
 
-_Outcome: TypeAlias = tuple[object, Any, ConversionError | None]
+_Outcome: TypeAlias = tuple[object, Any, ValueConversionError | None]
 """The value that was tried, what it was converted to, and the error if it does not fit."""
 
 _outcomes: ContextVar[dict[tuple[int, int], _Outcome] | None] = ContextVar("outcomes", default=None)
@@ -327,11 +327,11 @@ def union_type(options: Sequence[Any], property_names: Callable[[Any], Iterable[
         if is_object(value):
             ranks = [len(value.keys() & known) for known in known_properties()]
             ordered = [options[index] for index in sorted(range(len(options)), key=lambda index: -ranks[index])]
-        errors: list[ConversionError] = []
+        errors: list[ValueConversionError] = []
         for option in ordered:
             try:
                 return convert(value, option)
-            except ConversionError as error:
+            except ValueConversionError as error:
                 errors.append(error)
         raise _NoMatchError(names, errors)
 
@@ -357,7 +357,7 @@ def _try_once(value: object, try_options: Callable[[Any], Any]) -> Any:
     if key not in outcomes:
         try:
             outcomes[key] = value, try_options(value), None  # holds the value, so that its id stays its own
-        except ConversionError as error:
+        except ValueConversionError as error:
             outcomes[key] = value, None, error
     _, made, failure = outcomes[key]
     if failure is not None:
@@ -365,10 +365,10 @@ def _try_once(value: object, try_options: Callable[[Any], Any]) -> Any:
     return made
 
 
-class _NoMatchError(ConversionError):
+class _NoMatchError(ValueConversionError):
     """A value fits no option. The reasons are formatted only on demand."""
 
-    def __init__(self, names: str, errors: list[ConversionError]) -> None:
+    def __init__(self, names: str, errors: list[ValueConversionError]) -> None:
         super().__init__()
         self._names, self._errors = names, errors
         self._reason = ""

@@ -26,7 +26,7 @@ from mcpspec.support.error_text import (
 from mcpspec.support.objects import is_array, is_object, spread_union
 from typedmcp.jsonschema import records
 from typedmcp.jsonschema.records import is_record
-from typedmcp.jsonschema.values import REJECTED, ConversionError, convert, dec_hook
+from typedmcp.jsonschema.values import REJECTED, ValueConversionError, convert, dec_hook
 
 __all__ = ["explain", "explain_key", "explain_unknown"]
 
@@ -49,7 +49,7 @@ def explain(error: BaseException, place: str = "", *, member: str = "property") 
     where = place
     while True:
         value = hint = UNSET
-        if isinstance(error, ConversionError):
+        if isinstance(error, ValueConversionError):
             where += error.path
             if error.hint is UNSET or error.__cause__ is None:
                 reason = _plain(error.reason())
@@ -57,7 +57,7 @@ def explain(error: BaseException, place: str = "", *, member: str = "property") 
             value, hint, error = error.value, error.hint, error.__cause__
         parsed, path, value, hint = _locate(error, value, hint)
         where += path
-        if not isinstance(error.__cause__, ConversionError):
+        if not isinstance(error.__cause__, ValueConversionError):
             path, reason = _describe(parsed, value, hint, "property" if where else member)
             where += path
             break
@@ -288,7 +288,7 @@ def _find_unfit_key(keys: list[str], hint: object) -> str | None:
         half = keys[: len(keys) // 2]
         try:
             convert(dict.fromkeys(half), dict.__class_getitem__((hint, Any)))
-        except ConversionError:
+        except ValueConversionError:
             keys = half
         else:
             keys = keys[len(half) :]

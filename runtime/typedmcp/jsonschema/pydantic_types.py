@@ -14,7 +14,7 @@ from typedmcp.jsonschema.custom_types import CustomType, SchemaOf, custom_type, 
 from typedmcp.jsonschema.definitions import JsonSchema
 from typedmcp.jsonschema.explain import explain_key
 from typedmcp.jsonschema.records import is_record
-from typedmcp.jsonschema.values import ConversionError, UnsupportedTypeError, is_pydantic
+from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, is_pydantic
 
 __all__ = ["pydantic_input", "pydantic_output"]
 
@@ -69,7 +69,7 @@ def pydantic_output(hint: Any) -> CustomType | None:
         except ValidationError as error:
             raise _conversion_error(error) from error
         except PydanticSerializationError as error:
-            raise ConversionError(str(error).splitlines()[-1].strip()) from error
+            raise ValueConversionError(str(error).splitlines()[-1].strip()) from error
 
     return custom_type(type_name(hint), encode, lambda _: {**schema})
 
@@ -78,13 +78,13 @@ def _unsupported(hint: object, error: Exception) -> UnsupportedTypeError:
     return UnsupportedTypeError(f"{type_name(hint)}: {str(error).splitlines()[0]}")
 
 
-def _conversion_error(error: Any) -> ConversionError:
+def _conversion_error(error: Any) -> ValueConversionError:
     """Convert Pydantic's `ValidationError`: its first error, with the place."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place, reason = first["loc"], first["msg"]
     if place[-1:] == ("[key]",):
         place, reason = place[:-2], explain_key(place[-2], reason)
-    return ConversionError(reason, "".join(map(format_path_part, place)))
+    return ValueConversionError(reason, "".join(map(format_path_part, place)))
 
 
 def _contains_pydantic(hint: object, enclosing: list[Any]) -> bool:

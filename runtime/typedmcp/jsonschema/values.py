@@ -14,8 +14,16 @@ import msgspec
 from msgspec import UNSET
 
 __all__ = [
-    "REJECTED", "ConversionError", "UnsupportedTypeError", "convert", "dec_hook", "enc_hook", "encode_default",
-    "from_json", "is_pydantic", "to_builtins",
+    "REJECTED",
+    "UnsupportedTypeError",
+    "ValueConversionError",
+    "convert",
+    "dec_hook",
+    "enc_hook",
+    "encode_default",
+    "from_json",
+    "is_pydantic",
+    "to_builtins",
 ]  # fmt: skip
 
 REJECTED: Final = "the value was rejected"
@@ -26,7 +34,7 @@ class UnsupportedTypeError(TypeError):
     """A type that has no JSON form here."""
 
 
-class ConversionError(ValueError):
+class ValueConversionError(ValueError):
     """A value does not fit its type: for `reason()` at `path`, or because of the exception that is its cause.
 
     With a cause, `value` and `hint` are what was converted: `explain` finds the place with them.
@@ -39,7 +47,7 @@ class ConversionError(ValueError):
         self.hint: Any = hint
 
     @classmethod
-    def of(cls, error: Exception, value: object, hint: object) -> ConversionError:
+    def of(cls, error: Exception, value: object, hint: object) -> ValueConversionError:
         """Return an error for an exception raised while converting `value` to `hint`."""
         made = cls(value=value, hint=hint)
         made.__cause__ = error
@@ -57,22 +65,24 @@ def dec_hook(kind: Any, value: object) -> Any:
     """Decode a value as a custom type, for msgspec."""
     try:
         return kind.decode(value)
-    except (ConversionError, RecursionError):
+    except (ValueConversionError, RecursionError):
         raise
     except (ValueError, TypeError) as error:
-        raise ConversionError(str(error)) from error  # since msgspec adds the place only to errors that are not its own
+        raise ValueConversionError(
+            str(error)
+        ) from error  # since msgspec adds the place only to errors that are not its own
     except Exception as error:
-        raise ConversionError(REJECTED) from error
+        raise ValueConversionError(REJECTED) from error
 
 
 def convert(value: object, hint: object) -> Any:
-    """Convert parsed JSON to an adapted type. Raises `ConversionError`, which `explain` puts into words."""
+    """Convert parsed JSON to an adapted type. Raises `ValueConversionError`, which `explain` puts into words."""
     try:
         return msgspec.convert(value, hint, dec_hook=dec_hook, str_keys=True)
     except RecursionError:
         raise
     except Exception as error:
-        raise ConversionError(value=value, hint=hint) from error
+        raise ValueConversionError(value=value, hint=hint) from error
 
 
 def from_json(text: str | bytes, hint: object) -> Any:

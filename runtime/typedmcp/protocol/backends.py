@@ -37,7 +37,7 @@ def to_struct(value: Any) -> Any:
         return dialect.structs.from_builtins(models().to_builtins(value), getattr(dialect.structs, kind.__name__))
     if kind.__module__ != dialect.exact.__name__:
         return value
-    convert = upgrader(dialect.methods.PROTOCOL_VERSION).between(kind, getattr(dialect.structs, kind.__name__))
+    convert = upgrader().between(kind, getattr(dialect.structs, kind.__name__))
     return value if convert is None else convert(value, [])
 
 

@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 import mcpspec
 from mcpspec.features import NAME_PARAMS
+from mcpspec.support.converters import Converter, DroppedFields
 from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_object, spread_union, strip_absent
 from mcpspec.support.structs import dec_hook, from_builtins, may_contain_non_finite
@@ -26,7 +27,6 @@ from typedmcp.errors import DecodeError, UsageError
 from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.nulls import remove_nulls
-from typedmcp.revisions.convert import Converter, DroppedFields
 from typedmcp.revisions.features import DIALECT, methods_of, plain_package_of, structs_of
 from typedmcp.revisions.rules import downgrader, upgrader
 
@@ -262,14 +262,14 @@ class _StructMethodCodec(MethodCodec):
             return lambda _params, meta: target(meta=meta) if has_meta else target()
         if not has_meta:
             return self._compile_notification_upgrade(source, target)
-        make = upgrader(self._revision).with_meta(source, target)
+        make = upgrader().with_meta(source, target)
         if self._record.params_required:
             return make
         return lambda params, meta: target(meta=meta) if params is None else make(params, meta)
 
     def _compile_notification_upgrade(self, source: Any, target: Any) -> Callable[[Any, Any], Any]:
         """Compile the converter of a notification, whose `_meta` describes no client."""
-        make = upgrader(self._revision).with_meta(source, target)
+        make = upgrader().with_meta(source, target)
 
         def convert(params: Any, _meta: Any) -> Any:
             own = getattr(params, "meta", UNSET)

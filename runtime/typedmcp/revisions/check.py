@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
-from mcpspec.support.objects import spread_union
-from typedmcp import dialect
-from typedmcp.revisions.convert import (
+from mcpspec.support.converters import (
     Converter,
     ConverterCompiler,
     StructMember,
@@ -23,6 +21,8 @@ from typedmcp.revisions.convert import (
     is_union,
     members_of,
 )
+from mcpspec.support.objects import spread_union
+from typedmcp import dialect
 from typedmcp.revisions.features import DIALECT, SUPPORTED, methods_of, structs_of
 from typedmcp.revisions.input_requests import is_compiled
 from typedmcp.revisions.results import exact_result_upgrader
@@ -30,7 +30,7 @@ from typedmcp.revisions.rules import DECIDED, downgrader, upgrader
 
 __all__ = ["GapFinder", "MissingRulesError", "check_rules", "find_gaps"]
 
-_RULES = "add a rule to typedmcp/revisions/rules.py"
+_RULES = "add a rule to mcpspec/support/rules.py"
 _INPUT = "convert it in typedmcp/revisions/input_requests.py"
 _RESULT = "convert it in typedmcp/revisions/results.py"
 _METHOD = "handle it in typedmcp/server/dispatcher.py and typedmcp/client/incoming.py"
@@ -88,7 +88,7 @@ def _check_types(revision: str, report: _Report) -> None:
     """Compile the converters of all messages that both revisions have."""
     types, older, known = structs_of(revision), methods_of(revision), _EXACT.METHODS
     down = GapFinder(downgrader(revision), report, to_dialect=False)
-    up = GapFinder(upgrader(revision), report, to_dialect=True)
+    up = GapFinder(upgrader(), report, to_dialect=True)
     for method in _shared(older.CLIENT_REQUESTS, older.CLIENT_NOTIFICATIONS):
         up.check_params(method.params, known[method.name].params)
         down.check_params(known[method.name].params, method.params)

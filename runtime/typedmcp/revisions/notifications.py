@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from mcpspec.support.converters import Converter, DroppedFields
 from typedmcp import dialect
-from typedmcp.revisions.convert import Converter, DroppedFields
 from typedmcp.revisions.features import DIALECT, methods_of
 from typedmcp.revisions.rules import downgrader
 

@@ -11,12 +11,12 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Struct
 
+from mcpspec.support.converters import ConverterCompiler, DroppedFields, Rule
 from mcpspec.support.objects import spread_union
+from mcpspec.support.rules import RENAMED, RESULT_DEFAULTS, upgrade_rules
 from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
-from typedmcp.revisions.convert import ConverterCompiler, DroppedFields, Rule
 from typedmcp.revisions.features import DIALECT, structs_of
-from typedmcp.revisions.rules import RENAMED, RESULT_DEFAULTS, upgrade_rules
 
 __all__ = ["CACHEABLE_METHODS", "STALE_METHODS", "build_open_object", "exact_result_upgrader", "result_upgrader"]
 
@@ -49,7 +49,7 @@ _IGNORED_FIELDS: Final = frozenset({"Tool.execution"})
 @cache
 def result_upgrader(revision: str) -> ConverterCompiler:
     """Return the compiler of converters from exact results of a revision to results of the dialect."""
-    rules = {**upgrade_rules(revision, dialect.structs), **dict(_result_rules(revision, dict, dict))}
+    rules = {**upgrade_rules(dialect.structs), **dict(_result_rules(revision, dict, dict))}
     return ConverterCompiler(rules, _IGNORED_FIELDS, renamed=RENAMED, reuse=False, absent=None)
 
 
@@ -60,7 +60,7 @@ def exact_result_upgrader(revision: str) -> ConverterCompiler:
     input_schema = partial(build_open_object, exact.ToolInputSchema)
     output_schema = partial(build_open_object, exact.ToolOutputSchema)
     own = _result_rules(revision, input_schema, output_schema, absent=UNSET)
-    rules = {**upgrade_rules(revision, exact), **dict(own)}
+    rules = {**upgrade_rules(exact), **dict(own)}
     return ConverterCompiler(rules, _IGNORED_FIELDS, renamed=RENAMED, reuse=False)
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
+from mcpspec.support.converters import with_meta
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
@@ -16,7 +17,6 @@ from typedmcp.protocol.codec import Backend, MethodTable
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import SERVER_INFO
 from typedmcp.protocol.option_checks import check_limits, check_list, check_seconds
-from typedmcp.revisions.convert import with_meta
 from typedmcp.revisions.features import DIALECT, SUPPORTED, is_modern
 from typedmcp.server.changes import Changes
 from typedmcp.server.handlers import capabilities_of, functions_of

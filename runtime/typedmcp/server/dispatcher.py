@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec import UNSET
 
+from mcpspec.support.converters import DroppedFields
 from mcpspec.support.errors import UnimplementedMethodError
 from mcpspec.support.objects import LARGE_TEXT, is_object
 from mcpspec.support.structs import may_contain_non_finite
@@ -53,7 +54,6 @@ from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.nulls import nulls_diagnostic
 from typedmcp.protocol.pending import PendingRequests
-from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import DIALECT, FEATURES, Features
 from typedmcp.revisions.notifications import downgrade_notification
 from typedmcp.server.batches import BatchResponse

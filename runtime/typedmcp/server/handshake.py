@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcpspec.support.converters import DroppedFields
 from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INVALID_REQUEST, RemoteError, UnsupportedVersionError
 from typedmcp.protocol.framing import Frame
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, VERSION
 from typedmcp.revisions.capabilities import upgrade_capabilities
-from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import methods_of, structs_of
 from typedmcp.revisions.rules import downgrade
 from typedmcp.server.config import ServerConfig

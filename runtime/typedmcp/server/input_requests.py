@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
+from mcpspec.support.converters import DroppedFields
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
@@ -30,7 +31,6 @@ from typedmcp.protocol.codec import Notification
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.framing import Frame, RequestId
 from typedmcp.protocol.pending import PendingRequests
-from typedmcp.revisions.convert import DroppedFields
 from typedmcp.revisions.features import structs_of
 from typedmcp.revisions.input_requests import downgrade_request, upgrade_result
 from typedmcp.revisions.rules import downgrade

@@ -2,16 +2,16 @@
 
 A converter is a function `(value, dropped) -> value`. It copies the members that both types have and converts those
 whose types differ. It appends to `dropped` the name of each member that is set and that the target type lacks. A member
-that needs more has a rule (`typedmcp.revisions.rules`), found by the name of type and member. `None` instead of a
-converter means that values need no conversion. `typedmcp.revisions.check` finds what has no rule and needs one.
+that needs more has a rule (`mcpspec.support.rules`), found by the name of type and member. `None` instead of a
+converter means that values need no conversion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, UnsetType
@@ -76,8 +76,8 @@ class ConverterCompiler:
 
     # Subclasses can do more about what the converters cannot express
 
-    def handle_missing_member(self, name: str, target: Any) -> None:
-        """Handle a member that the target requires and that has no source. Raises `TypeError`."""
+    def handle_missing_member(self, name: str, target: Any) -> str | None:
+        """Return the code for a member that the target requires and that has no source. Raises `TypeError`."""
         raise TypeError(f"{name}: {target.__module__} requires it; neither {name.split('.')[0]} nor a rule provides it")
 
     def handle_unknown_type(self, name: str) -> None:
@@ -128,7 +128,7 @@ class ConverterCompiler:
                 same = next((t for t in targets if (get_origin(t) or t) is origin), None)
                 if same is None:
                     self.handle_unknown_type(origin.__name__)
-                table[origin] = None if same is None else self.between(source, same)
+                table[origin] = _drop_type(origin.__name__) if same is None else self.between(source, same)
         return _convert_by_class(table) if any(table.values()) else None
 
     def _has_equal_json(self, source: Any, target: Any) -> bool:
@@ -154,12 +154,11 @@ class ConverterCompiler:
         mine, theirs = members_of(source), members_of(target)
         name = source.__name__
         scope: dict[str, Any] = {"Target": constructor(target), "UNSET": UNSET}
-        is_absent = partial(_absence_test, scope=scope)
         sources = {n: n if n in mine else self.renamed.get(f"{name}.{n}", n) for n in theirs}
         body = [
-            f"    if not {is_absent(n, mine[n])}: dropped.append({f'{name}.{n}'!r})"
-            for n in mine
-            if n not in sources.values() and mine[n].optional and f"{name}.{n}" not in self.ignored
+            f"    {_presence_test(source, n, member, scope)}dropped.append({f'{name}.{n}'!r})"
+            for n, member in mine.items()
+            if n not in sources.values() and f"{name}.{n}" not in self.ignored and not _is_literal(member)
         ]
         arguments: list[str] = []
         for n, member in theirs.items():
@@ -168,8 +167,8 @@ class ConverterCompiler:
                 arguments.append(f"{n}={expression}")
             elif member.constant:
                 scope["Target"] = target  # its constructor fills in the member
-            elif not member.optional:
-                self.handle_missing_member(f"{name}.{n}", target)
+            elif not member.optional and (code := self.handle_missing_member(f"{name}.{n}", target)) is not None:
+                arguments.append(f"{n}={code}")
         head = ["def convert(value, dropped):"]
         if given is not None:
             uses_dropped = "dropped" in " ".join([*body, *arguments])
@@ -265,6 +264,19 @@ def _absence_test(name: str, member: StructMember, scope: dict[str, Any]) -> str
     """Generate the test whether a member of `value` is absent. The value it compares with may be added to `scope`."""
     is_singleton = member.absent is UNSET or member.absent is None or isinstance(member.absent, bool)
     return f"value.{name} {'is' if is_singleton else '=='} {_constant_code(f'default_{name}', member.absent, scope)}"
+
+
+def _presence_test(kind: Any, name: str, member: StructMember, scope: dict[str, Any]) -> str:
+    """Generate the condition under which a member says something that its type does not."""
+    if member.optional:
+        return f"if not {_absence_test(name, member, scope)}: "
+    if not member.constant:
+        return ""
+    return f"if value.{name} != {_constant_code(f'default_{name}', kind.__constants__[name], scope)}: "
+
+
+def _is_literal(member: StructMember) -> bool:
+    return member.constant and get_origin(member.hint) is Literal
 
 
 def _constant_code(name: str, value: Any, scope: dict[str, Any]) -> str:

@@ -1,0 +1,234 @@
+"""Values of one revision become values of another, and what is lost is named."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import msgspec
+import pytest
+from jsonschema import Draft7Validator, Draft202012Validator
+
+import mcpspec
+from mcpspec.support.conversion import Converted
+from mcpspec.support.differences import find_differences
+from mcpspec.support.errors import ConversionError
+from mcpspec.support.objects import is_object
+from tests import official
+from tests.generated.vectors import valid_values
+from tests.strategies import fuzzed, instances
+
+OLDEST, NEWEST = mcpspec.VERSIONS[0], mcpspec.VERSIONS[-1]
+PREFIX = "io.modelcontextprotocol/"
+META: dict[str, Any] = {f"{PREFIX}clientCapabilities": {}}
+
+
+def structs_of(version: str) -> Any:
+    return mcpspec.revision(version).structs
+
+
+def shared(source: str, target: str) -> Iterator[str]:
+    """Yield the names of the objects that both revisions have."""
+    official_names = [schema[key].keys() for schema, key in map(official.patched_schema, (source, target))]
+    for name in sorted(official_names[0] & official_names[1]):
+        kinds = [getattr(structs_of(version), name, None) for version in (source, target)]
+        if all(isinstance(kind, type) and hasattr(kind, "__struct_fields__") for kind in kinds):
+            yield name
+
+
+def validator(version: str, name: str) -> Any:
+    schema, key = official.patched_schema(version)
+    kind = Draft7Validator if key == "definitions" else Draft202012Validator
+    return kind({**schema, "$ref": f"#/{key}/{name}"})
+
+
+def meta_for(value: dict[str, Any], target: str) -> dict[str, Any] | None:
+    """Return the members that the target may require in the `_meta` of a request: those of the value, or new ones."""
+    params: Any = value.get("params", value)
+    own: Any = params.get("_meta") if is_object(params) else None
+    known = {key: member for key, member in own.items() if key.startswith(PREFIX)} if is_object(own) else {}
+    return {**META, f"{PREFIX}protocolVersion": target, **known}
+
+
+def convert(value: Any, plain: dict[str, Any], to: str) -> Converted[Any] | ConversionError:
+    """Convert a value, with members for `_meta` if it is a request that needs them. Return an error as it is."""
+    try:
+        return mcpspec.convert(value, to)
+    except ConversionError as error:
+        if "_meta" not in error.path:
+            return error
+    try:
+        return mcpspec.convert(value, to, meta=meta_for(plain, to))
+    except ConversionError as error:
+        return error
+
+
+def is_named(path: str, lost: list[str]) -> bool:
+    """Return whether a path, or a place that contains it or that it contains, is named."""
+    return any(path.startswith(each) or each.startswith(path) for each in lost)
+
+
+@pytest.mark.parametrize("source", mcpspec.VERSIONS)
+def test_a_converted_value_is_valid_and_converted_back_lacks_only_what_was_lost(source: str) -> None:
+    older = structs_of(source)
+    targets = {target: {*shared(source, target)} for target in mcpspec.VERSIONS if target != source}
+    converted: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
+
+    def check(name: str, value: Any) -> None:
+        exact = older.from_builtins(value, getattr(older, name))
+        for target in (target for target, names in targets.items() if name in names):
+            made = convert(exact, value, target)
+            if isinstance(made, ConversionError):
+                rejected[target] += 1
+                continue
+            converted[target] += 1
+            sent = structs_of(target).to_builtins(made.value)
+            invalid = [*validator(target, type(made.value).__name__).iter_errors(sent)]
+            assert not invalid, (target, name, value, sent, invalid)
+            unnamed = unnamed_losses(made, exact, value, source)
+            assert not unnamed, (target, name, value, made, unnamed)
+
+    def check_generated(name: str) -> None:
+        fuzzed(instances(source, name), 8)(lambda value: check(name, value))()
+
+    for name in sorted(set[str]().union(*targets.values())):
+        check_generated(name)
+    for vector in valid_values(source):
+        check(vector.definition, json.loads(vector.text))
+    assert all(converted[target] > 4 * rejected[target] and converted[target] >= 300 for target in targets)
+
+
+def unnamed_losses(made: Converted[Any], exact: Any, plain: dict[str, Any], source: str) -> list[str]:
+    """Convert a value back, and return the paths of what it lacks although neither conversion has named them."""
+    back = convert(made.value, plain, source)
+    if isinstance(back, ConversionError):
+        return [] if is_named(back.path, made.lost) else [str(back)]
+    lacking = find_differences(plain, structs_of(source).to_builtins(back.value), "")
+    dropped_when_decoded = find_differences(plain, structs_of(source).to_builtins(exact), "")
+    named = [*made.lost, *back.lost, *(path.removeprefix(".") for path in dropped_when_decoded)]
+    return [path for path in lacking if not is_named(path.removeprefix("."), named)]
+
+
+@pytest.mark.parametrize("face", ["models", "plain.structs", "plain.models"])
+@pytest.mark.parametrize("source", mcpspec.VERSIONS)
+def test_every_face_converts_as_structs_do(source: str, face: str) -> None:
+    types, older = types_of(source, face), structs_of(source)
+    for vector in valid_values(source):
+        value: Any = older.decode(vector.text, getattr(older, vector.definition))
+        if not isinstance(value, msgspec.Struct):
+            continue
+        for target in (version for version in mcpspec.VERSIONS if version != source):
+            expected = convert(value, older.to_builtins(value), target)
+            plain = types.from_builtins(older.to_builtins(value), getattr(types, vector.definition))
+            made = convert(plain, older.to_builtins(value), target)
+            if isinstance(expected, ConversionError):
+                assert str(made) == str(expected), vector
+                continue
+            assert isinstance(made, Converted), vector
+            newer = types_of(target, face)
+            kind = getattr(newer, type(expected.value).__name__)
+            assert type(made.value) is kind
+            same = newer.from_builtins(structs_of(target).to_builtins(expected.value), kind)
+            assert newer.to_builtins(made.value) == newer.to_builtins(same), vector
+            assert {*made.lost} <= {*expected.lost}, vector  # a plain type may say a default by leaving it out
+
+
+def types_of(version: str, face: str) -> Any:
+    return import_module(f"{mcpspec.revision(version).__name__}.{face}")
+
+
+newest, oldest = types_of(NEWEST, "structs"), types_of(OLDEST, "structs")
+
+LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
+    "nothing": (newest.TextContent(text="hi"), OLDEST, [], {"type": "text", "text": "hi"}),
+    "a member": (
+        newest.Tool(name="t", title="T", input_schema={"type": "object"}),
+        OLDEST,
+        ["title"],
+        {"name": "t", "inputSchema": {"type": "object"}},
+    ),
+    "a member of an item of a list": (
+        newest.CallToolResult(
+            content=[newest.TextContent(text="a", annotations=newest.Annotations(last_modified="x"))]
+        ),
+        OLDEST,
+        ["content[0].annotations.lastModified"],
+        {"content": [{"type": "text", "text": "a", "annotations": {}}]},
+    ),
+    "the type of content": (
+        newest.CallToolResult(content=[newest.AudioContent(data=b"", mime_type="audio/wav")]),
+        OLDEST,
+        ["content[0].type", "content[0].data", "content[0].mimeType"],
+        {"content": [{"type": "text", "text": "[audio, audio/wav]"}]},
+    ),
+    "structured content that is no object": (
+        newest.CallToolResult(content=[], structured_content=[1]),
+        "2025-06-18",
+        ["structuredContent"],
+        {"content": []},
+    ),
+    "nothing of a result that says what clients assume": (
+        newest.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private"),
+        OLDEST,
+        [],
+        {"tools": []},
+    ),
+    "how long a result may be kept": (
+        newest.ListToolsResult(tools=[], ttl_ms=9, cache_scope="private"),
+        OLDEST,
+        ["ttlMs"],
+        {"tools": []},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOSSES)
+def test_what_is_lost_is_named_with_its_path(case: str) -> None:
+    value, target, lost, sent = LOSSES[case]
+    made = mcpspec.convert(value, target)
+    assert sorted(made.lost) == sorted(lost)
+    assert structs_of(target).to_builtins(made.value) == sent
+
+
+def test_an_undeclared_member_of_a_model_is_lost() -> None:
+    models = types_of(NEWEST, "models")
+    tool = models.from_builtins({"name": "t", "inputSchema": {"type": "object"}, "x": 1}, models.Tool)
+    assert mcpspec.convert(tool, OLDEST).lost == ["x"]
+
+
+def test_members_of_meta_are_given_to_a_request_that_needs_them() -> None:
+    request = oldest.CallToolRequest(id=1, params=oldest.CallToolRequestParams(name="t"))
+    with pytest.raises(ConversionError, match=r"^params\._meta.*required") as caught:
+        mcpspec.convert(request, NEWEST)
+    assert caught.value.path == "params._meta"
+    made = mcpspec.convert(request, NEWEST, meta=meta_for({}, NEWEST))
+    assert newest.to_builtins(made.value)["params"] == {"name": "t", "_meta": meta_for({}, NEWEST)}
+    assert made.lost == []
+
+
+ERRORS: dict[str, tuple[Any, str, type[Exception], str]] = {
+    "a type that the revision lacks": (
+        newest.Icon(src="https://example.com/i.png"),
+        OLDEST,
+        ConversionError,
+        rf"Icon does not exist there \(from {NEWEST} to {OLDEST}\)",
+    ),
+    "a revision that does not exist": (newest.TextContent(text=""), "2020-01-01", LookupError, "2020-01-01"),
+    "a value of no revision": ({"type": "text"}, OLDEST, TypeError, "expected a value of a type of mcpspec, got dict"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_what_cannot_be_converted_is_an_error(case: str) -> None:
+    value, target, kind, words = ERRORS[case]
+    with pytest.raises(kind, match=words):
+        mcpspec.convert(value, target)
+
+
+def test_a_value_of_the_revision_itself_is_returned_as_it_is() -> None:
+    content = newest.TextContent(text="hi")
+    assert mcpspec.convert(content, NEWEST).value is content

@@ -109,11 +109,11 @@ MODELS = Backend(
     base="mcpspec.support.models.Model",
     annotation="Field",
     imports=(
-        "typing.TYPE_CHECKING",
+        *("typing." + name for name in ("TYPE_CHECKING", "TypeAlias")),
         "pydantic.Field",
         "pydantic_core.MISSING",
         "mcpspec.support.definitions.lazy_definitions",
-        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel")),
+        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel", "union")),
     ),
     absent="MISSING",
 )
@@ -317,6 +317,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
     return {
         "name": name,
         "kind": extra["kind"],
+        "is_union": "anyOf" in node,
         "closed": extra.get("closed", False),
         "tag": tag,
         "constants": [wire for wire in constants if tag is None or wire != tag["wire"]],

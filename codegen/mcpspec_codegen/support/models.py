@@ -9,6 +9,7 @@ from typing import Annotated as TypingAnnotated
 
 from pydantic import VERSION, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import MISSING, PydanticSerializationError, core_schema, from_json, to_json, to_jsonable_python
+from typing_extensions import TypeAliasType
 
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.explain import TypeAccess, decode_error, explain
@@ -18,6 +19,7 @@ from mcpspec.support.objects import (
     Member,
     Shape,
     UnionOptions,
+    classes_of,
     is_object,
     is_surely_finite,
     spread_union,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ClosedModel", "DecodeError", "Model",
     "TypingAnnotated", "complete", "constant", "decode", "encode", "encode_with", "from_builtins", "serialize_with",
-    "to_builtins", "untagged",
+    "to_builtins", "union", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -169,6 +171,33 @@ class _Untagged:
 
 
 untagged: Final = _Untagged()
+
+
+class _UnionMeta(type):
+    """Metaclass of unions of models, which `isinstance` accepts, and of which Pydantic sees an alias."""
+
+    __union__: Callable[[], Any]
+    __value__: Any
+    __alias__: TypeAliasType
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, _runtime_classes(cls))
+
+    def __get_pydantic_core_schema__(cls, _source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return handler.generate_schema(cls.__alias__)
+
+
+def union(name: str, module: str, members: Any, *marks: Any) -> Any:
+    """Return a union of types as a class for `isinstance`. Its `__value__` is the union, with marks for Pydantic."""
+    hint: Any = Annotated[(members, *marks)] if marks else members
+    alias = TypeAliasType(name, hint)
+    found = {"__module__": module, "__union__": staticmethod(lambda: hint), "__value__": hint, "__alias__": alias}
+    return _UnionMeta(name, (), found)
+
+
+@cache
+def _runtime_classes(of: _UnionMeta) -> tuple[type, ...]:
+    return tuple(kind for leaf in spread_union(of) for kind in classes_of(leaf))
 
 
 @cache

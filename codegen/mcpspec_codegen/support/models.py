@@ -33,9 +33,24 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 __all__ = [
-    "ClosedModel", "DecodeError", "Model",
-    "TypingAnnotated", "complete", "constant", "decode", "encode", "encode_with", "from_builtins", "serialize_with",
-    "to_builtins", "union", "untagged",
+    "ClosedModel",
+    "DecodeError",
+    "Model",
+    "TypingAnnotated",
+    "UnionMeta",
+    "complete",
+    "constant",
+    "decode",
+    "encode",
+    "encode_with",
+    "explain_text",
+    "explain_value",
+    "from_builtins",
+    "serialize_with",
+    "to_builtins",
+    "union",
+    "union_members",
+    "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -173,7 +188,7 @@ class _Untagged:
 untagged: Final = _Untagged()
 
 
-class _UnionMeta(type):
+class UnionMeta(type):
     """Metaclass of unions of models, which `isinstance` accepts, and of which Pydantic sees an alias."""
 
     __union__: Callable[[], Any]
@@ -189,14 +204,18 @@ class _UnionMeta(type):
 
 def union(name: str, module: str, members: Any, *marks: Any) -> Any:
     """Return a union of types as a class for `isinstance`. Its `__value__` is the union, with marks for Pydantic."""
+    return UnionMeta(name, (), union_members(name, module, members, *marks))
+
+
+def union_members(name: str, module: str, members: Any, *marks: Any) -> dict[str, Any]:
+    """Return the attributes of the class of a union."""
     hint: Any = Annotated[(members, *marks)] if marks else members
-    alias = TypeAliasType(name, hint)
-    found = {"__module__": module, "__union__": staticmethod(lambda: hint), "__value__": hint, "__alias__": alias}
-    return _UnionMeta(name, (), found)
+    alias = cast(Any, TypeAliasType)(name, hint)  # checkers allow it only as a definition
+    return {"__module__": module, "__union__": staticmethod(lambda: hint), "__value__": hint, "__alias__": alias}
 
 
 @cache
-def _runtime_classes(of: _UnionMeta) -> tuple[type, ...]:
+def _runtime_classes(of: UnionMeta) -> tuple[type, ...]:
     return tuple(kind for leaf in spread_union(of) for kind in classes_of(leaf))
 
 
@@ -244,7 +263,17 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
         _reject_non_finite(text)
         return cast(T, _validate_text(text, _adapter(cast(Any, type))))
     except (ValueError, RecursionError) as error:
-        raise decode_error(text, type, _types, error) from error
+        raise explain_text(text, type, error) from error
+
+
+def explain_text(text: bytes | bytearray | str, type: Any, error: Exception) -> DecodeError:
+    """Return the error for JSON text that Pydantic has rejected."""
+    return decode_error(text, type, _types, error)
+
+
+def explain_value(value: object, type: Any, error: Exception) -> DecodeError:
+    """Return the error for parsed JSON that Pydantic has rejected."""
+    return explain(value, type, _types, error)
 
 
 def _validate_text(text: bytes | bytearray | str, adapter: TypeAdapter[Any]) -> Any:
@@ -332,7 +361,7 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     try:
         return cast(T, _adapter(cast(Any, type)).validate_python(value, strict=True))
     except (ValueError, RecursionError) as error:
-        raise explain(value, type, _types, error) from error
+        raise explain_value(value, type, error) from error
 
 
 def to_builtins(value: object) -> Any:

@@ -73,7 +73,8 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
         known = [flat for _, flat in documents]
         check_defaults(known, supplement["constructor_defaults"], compiler.supplement_file)
         check_protocol_defaults(known, supplement["protocol_defaults"], compiler.supplement_file)
-    files |= compiler.compat(revisions)
+    if compiler.compat_file.exists():  # not in folders with schemas of others
+        files |= compiler.compat(revisions)
     files["mcpspec/features.py"] = render.features_module(
         {source.version: compiler.features(source, flat) for source, flat in revisions},
         supplement["name_params"],
@@ -325,7 +326,7 @@ class _Compiler:
         known = [(frozenset(found.document["$defs"]), found.prose) for found in reversed(interfaces)]
         merged = Interface(
             title="MCP, free of revisions",
-            document=merge_revisions([flat for _, flat in dated], facts, str(self.compat_file)),
+            document=merge_revisions([flat for _, flat in dated], facts),
             methods=[],
             codes={name: code for found in interfaces for name, code in found.codes.items()},
             prose=CombinedProse(known, former),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -122,19 +122,27 @@ def compat(interface: Interface, facts: CompatFacts) -> dict[str, str]:
     head, definitions = _split_head(generate_classes(interface, COMPAT))
     values = {**interface.codes, **facts["constants"], **interface.identity}
     constants = {name: _code(values[name]) for name in sorted(values)}
-    names = {*interface.document["$defs"], *constants, *facts["aliases"], *facts["adapters"], *COMPAT_SUPPORT}
+    defs = interface.document["$defs"]
+    known = {*defs, *COMPAT_SUPPORT}
+    named, adapters = (
+        {name: target for name, target in facts[table].items() if target in known} for table in _NAMED_TYPES
+    )
+    names = {*known, *constants, *named, *adapters}
     types = _render(
         "compat_types.py.jinja2",
-        head=head, definitions=definitions, aliases=facts["aliases"], adapters=facts["adapters"], constants=constants,
+        head=head, definitions=definitions, aliases=named, adapters=adapters, constants=constants,
         names=names - {"ContentAsList", "KeepsNull", "NeedsInput"},
     )  # fmt: skip
-    renamed = {new: old for old, new in facts["renamed"].items() if new not in facts["renamed"]}
-    aliases = dict(sorted({**renamed, **facts["aliases"]}.items()))
+    renamed = {new: old for old, new in facts["renamed"].items() if new in defs}
+    aliases = dict(sorted({**renamed, **named}.items()))
     return {
         "__init__": _render("compat_package.py.jinja2"),
         "types": types,
         "names": _render("compat_names.py.jinja2", aliases=aliases, missing=facts["missing"]),
     }
+
+
+_NAMED_TYPES: Final = ("aliases", "adapters")
 
 
 def _code(value: str | int | list[str]) -> str:

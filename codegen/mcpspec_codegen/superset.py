@@ -8,14 +8,15 @@ beside the schemas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
-from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import Schema, is_schema, map_children, pointer_text, ref_name, type_names
+from mcpspec_codegen.nodes import Schema, is_schema, map_children, ref_name, type_names
 from mcpspec_codegen.plain import simplify
-from mcpspec_codegen.unions import mark_unions
+from mcpspec_codegen.unions import find_common_tag
+
+T = TypeVar("T")
 
 __all__ = ["CompatFacts", "merge_revisions"]
 
@@ -65,32 +66,31 @@ _URI = "uri"
 """Members of this name are URIs."""
 
 
-def merge_revisions(documents: Sequence[Schema], facts: CompatFacts, file: str) -> Schema:
-    """Merge normalised documents, oldest first. Raises `SchemaError` for a fact that fits no document."""
-    _check_facts(documents, facts, file)
+def merge_revisions(documents: Sequence[Schema], facts: CompatFacts) -> Schema:
+    """Merge normalised documents, oldest first. Facts about definitions that none of them has are left out."""
     renamed = [_rename(simplify(document, {}), facts) for document in documents]
     names = dict.fromkeys(name for document in reversed(renamed) for name in document)
     merged = {name: _merge([found[name] for found in renamed if name in found], name, facts) for name in names}
     merged = {name: {**_simplify(node, merged), "x": node["x"]} for name, node in merged.items()}
     for step in (_without_dropped, _add_named_types, _relax, _add_bases):
         merged = step(merged, facts)
-    kept = {name: node for name, node in _in_order(mark_unions(merged, file)).items() if name not in _IMPORTED}
+    kept = {name: _mark_union(node, merged) for name, node in _in_order(merged).items() if name not in _IMPORTED}
     return {"$defs": {name: {**node, "x": _known_origin(node["x"], kept)} for name, node in kept.items()}}
+
+
+def _mark_union(node: Schema, defs: dict[str, Schema]) -> Schema:
+    """Return a union with its tag, or marked as one without."""
+    if "anyOf" not in node:
+        return node
+    tag = find_common_tag(node, defs)
+    marked = {**node, "x": {**node["x"], "kind": "alias" if tag else "union"}}
+    return {**marked, "discriminator": {"propertyName": tag}} if tag else marked
 
 
 def _known_origin(extra: Schema, defs: Mapping[str, Schema]) -> Schema:
     """Return what is known of a definition, without its place if that is in no definition that is left."""
     is_known = extra.get("origin", [""])[0] in defs
     return {key: value for key, value in extra.items() if key != "origin" or is_known}
-
-
-def _check_facts(documents: Sequence[Schema], facts: CompatFacts, file: str) -> None:
-    known = {name for document in documents for name in document["$defs"]}
-    for table in ("renamed", "dropped"):
-        for name in facts[table]:
-            if name not in known:
-                text = f"no revision has a definition `{name}`"
-                raise SchemaError(file, pointer_text((table, name)), text)
 
 
 def _rename(document: Schema, facts: CompatFacts) -> dict[str, Schema]:
@@ -249,22 +249,32 @@ def _without_members(node: Schema, members: Sequence[str]) -> Schema:
 def _add_named_types(defs: dict[str, Schema], facts: CompatFacts) -> dict[str, Schema]:
     """Add the types that the official package has names for, and the schemas have not."""
     defs = {name: {**node, "x": {**node["x"]}} for name, node in defs.items()}
-    for place, name in facts["empty_objects"].items():
-        owner, member = place.split(".")
-        defs[owner] = {**defs[owner], "properties": {**defs[owner]["properties"], member: {"$ref": f"#/$defs/{name}"}}}
-        extra: Schema = {"kind": "record", "origin": [owner, member], "names": {}, "constants": {}}
+    for place, name in _known_members(facts["empty_objects"], defs):
+        defs[place[0]] = _replace_type(defs[place[0]], place[1], {"$ref": f"#/$defs/{name}"})
+        extra: Schema = {"kind": "record", "origin": [*place], "names": {}, "constants": {}}
         defs[name] = {"type": "object", "properties": {}, "x": extra}
-    for place, node in facts["replaced_types"].items():
-        owner, member = place.split(".")
-        defs[owner] = {**defs[owner], "properties": {**defs[owner]["properties"], member: node}}
-    for name, place in facts["member_types"].items():
-        owner, member = place.split(".")
-        defs[name] = {**defs[owner]["properties"][member], "x": {"kind": "alias", "origin": [owner, member]}}
+    for place, node in _known_members(facts["replaced_types"], defs):
+        defs[place[0]] = _replace_type(defs[place[0]], place[1], node)
+    for place, name in _known_members({place: name for name, place in facts["member_types"].items()}, defs):
+        defs[name] = {**defs[place[0]]["properties"][place[1]], "x": {"kind": "alias", "origin": [*place]}}
     for name, members in facts["unions"].items():
+        members = [member for member in members if member in defs]
         defs[name] = {"anyOf": [{"$ref": f"#/$defs/{member}"} for member in members], "x": {"kind": "alias"}}
     empty = {"Result": "EmptyResult"}
     defs = {name: _rename_references(node, empty) if "anyOf" in node else node for name, node in defs.items()}
     return defs | {"EmptyResult": defs["Result"], "Result": _without_members(defs["Result"], ["resultType"])}
+
+
+def _known_members(facts: Mapping[str, T], defs: Mapping[str, Schema]) -> Iterator[tuple[tuple[str, str], T]]:
+    """Yield the facts about members that the definitions have, each with definition and member."""
+    for place, fact in facts.items():
+        owner, _, member = place.partition(".")
+        if member in defs.get(owner, {}).get("properties", {}):
+            yield (owner, member), fact
+
+
+def _replace_type(node: Schema, member: str, kind: Schema) -> Schema:
+    return {**node, "properties": {**node["properties"], member: kind}}
 
 
 def _relax(defs: dict[str, Schema], facts: CompatFacts) -> dict[str, Schema]:
@@ -300,9 +310,11 @@ def _with_support_types(node: Schema) -> Schema:
     return {**node, "properties": properties} if properties else node
 
 
-def _import(node: Schema) -> Schema:
+def _import(node: Any) -> Any:
+    if not is_schema(node):
+        return node
     name = ref_name(node.get("$ref", ""))
-    return {"customTypePath": _SUPPORT + name} if name in _IMPORTED else node
+    return {"customTypePath": _SUPPORT + name} if name in _IMPORTED else map_children(node, _import)
 
 
 def _add_bases(defs: dict[str, Schema], facts: CompatFacts) -> dict[str, Schema]:
@@ -325,9 +337,9 @@ def _requires_nullable(node: Schema) -> bool:
 
 def _find_bases(name: str, defs: Mapping[str, Schema], facts: CompatFacts) -> list[str]:
     """List the classes that a class derives from, none of which derives from another."""
-    bases = facts["bases"]
+    bases = [base for base in facts["bases"] if base in defs]
     further = bases[bases.index(name) + 1 :] if name in bases else bases
-    found = [facts["extends"][name]] if name in facts["extends"] else []
+    found = [facts["extends"][name]] if facts["extends"].get(name) in defs else []
     found += [
         base
         for base in further

@@ -14,7 +14,7 @@ from mcpspec_codegen import names
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import Schema, children, is_schema, ref_name, type_names
 
-__all__ = ["list_members", "mark_unions"]
+__all__ = ["find_common_tag", "list_members", "mark_unions"]
 
 _STRING, _LIST, _OBJECT, _CUSTOM, _ANY = "string", "list", "object", "custom", "any"
 
@@ -36,7 +36,7 @@ def mark_unions(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
         else:
             defs[name] = _hoist_below(node, name, [name, ""], defs, file)
     for node in defs.values():
-        if "anyOf" in node and node["x"]["kind"] == "alias" and (tag := _common_tag(node, defs)):
+        if "anyOf" in node and node["x"]["kind"] == "alias" and (tag := find_common_tag(node, defs)):
             node["discriminator"] = {"propertyName": tag}
     return defs
 
@@ -93,7 +93,7 @@ def _distinguishing(records: list[str], defs: dict[str, Schema]) -> list[str]:
     return sorted(key for key in shared if len({found[key] for found in constants}) == len(records))
 
 
-def _common_tag(node: Schema, defs: dict[str, Schema]) -> str | None:
+def find_common_tag(node: Schema, defs: dict[str, Schema]) -> str | None:
     """Return the tag by which Pydantic can distinguish the members, or None unless all are tagged objects."""
     leaves = list_members(node, defs)
     if len(leaves) < 2 or any("$ref" not in leaf for leaf in leaves):
@@ -114,7 +114,7 @@ def _is_native(node: Schema, defs: dict[str, Schema]) -> bool:
         return False
     if kinds[_OBJECT] == 1 and records and "tag" in defs[records[0]]["x"]:
         return False  # msgspec would accept a lone tagged Struct without its tag
-    return kinds[_OBJECT] < 2 or (kinds[_OBJECT] == len(records) and _common_tag({"anyOf": [
+    return kinds[_OBJECT] < 2 or (kinds[_OBJECT] == len(records) and find_common_tag({"anyOf": [
         {"$ref": name} for name in records]}, defs) is not None)  # fmt: skip
 
 

@@ -21,7 +21,7 @@ _TARGETS = set(" ".join(re.findall(r"^([a-z][a-z -]+):", _MAKEFILE, re.MULTILINE
 EXTRAS: list[str] = [*tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]]
 """The extras of the runtime."""
 _EXTRAS_OF: dict[str, list[str]] = {
-    "typedmcp": EXTRAS, ".": EXTRAS, "mcpspec": ["pydantic"], "./generated": ["pydantic"],
+    "typedmcp": EXTRAS, ".": EXTRAS, "mcpspec": ["migrate", "pydantic"], "./generated": ["migrate", "pydantic"],
     "mcpspec-codegen": [], "./codegen": [],
 }  # fmt: skip
 """The projects, and their folders → their extras."""
@@ -117,7 +117,7 @@ def _python(words: list[str]) -> Iterator[str]:
     if words[:2] == ["-m", "typedmcp"]:
         yield from _typedmcp(words[2:])
     elif words[0] == "-m":
-        if not (ROOT / f"{words[1].replace('.', '/')}.py").exists():
+        if not any((ROOT / folder / f"{words[1].replace('.', '/')}.py").exists() for folder in (".", "generated")):
             yield f"no such module: {words[1]}"
     elif words[0] != "-c" and not any((ROOT / folder / words[0]).exists() for folder in (".", "examples")):
         yield f"no such file: {words[0]}"

@@ -46,7 +46,7 @@ __all__ = [
     "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct",
     "TypingAnnotated", "constant", "constructor", "dec_hook", "declared_struct", "decode", "encode", "fits",
     "from_builtins",
-    "may_contain_non_finite", "member", "reject_non_finite", "shape_of", "to_builtins", "untagged",
+    "may_contain_non_finite", "member", "reject_non_finite", "schema_hook", "shape_of", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -325,6 +325,16 @@ _decoding = _Decoding()
 def dec_hook(kind: Any, value: Any) -> Any:
     """Decode untagged unions and open objects, which msgspec does not know. The `dec_hook` for your own decoders."""
     return _decoding[kind](value)
+
+
+def schema_hook(kind: Any) -> dict[str, Any]:
+    """Describe untagged unions and open objects, which msgspec does not know.
+
+    The `schema_hook` for JSON Schemas, as in `msgspec.json.schema(structs.Tool, schema_hook=schema_hook)`.
+    """
+    from mcpspec.support.struct_schemas import custom_schema
+
+    return custom_schema(kind)
 
 
 @cache

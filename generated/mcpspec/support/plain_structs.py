@@ -13,7 +13,16 @@ from mcpspec.support import structs as exact
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.null import NULL
 from mcpspec.support.objects import Shape, spread_union
-from mcpspec.support.structs import constant, constructor, dec_hook, encode, shape_of, to_builtins, untagged
+from mcpspec.support.structs import (
+    constant,
+    constructor,
+    dec_hook,
+    encode,
+    schema_hook,
+    shape_of,
+    to_builtins,
+    untagged,
+)
 from mcpspec.support.walk import find_misplaced_nulls, format_path, walk_objects
 
 if TYPE_CHECKING:
@@ -25,7 +34,7 @@ __all__ = [
     "NULL",
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
     "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "find_null_members",
-    "from_builtins", "member", "to_builtins", "untagged",
+    "from_builtins", "member", "schema_hook", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")

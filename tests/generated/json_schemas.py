@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -16,9 +17,17 @@ Schema: TypeAlias = dict[str, Any]
 
 def check_schema(schema: Schema) -> None:
     """Raise an error if a schema is invalid, or refers to a definition that it does not have."""
-    Draft202012Validator.check_schema(schema)
-    missing = _references(schema) - {f"#/$defs/{name}" for name in schema.get("$defs", {})}
+    parts: dict[str, Schema] = schema.get("$defs", {})
+    own = {key: value for key, value in schema.items() if key != "$defs"}
+    for text in {json.dumps(part, sort_keys=True) for part in (own, *parts.values())} - _checked:
+        Draft202012Validator.check_schema(json.loads(text))
+        _checked.add(text)
+    missing = _references(schema) - {f"#/$defs/{name}" for name in parts}
     assert not missing, missing
+
+
+_checked: set[str] = set()
+"""Valid definitions, which many schemas have in common: a check takes a while."""
 
 
 def schema_accepts(schema: Schema) -> Callable[[Any], bool]:

@@ -27,7 +27,8 @@ from mcpspec.support.objects import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from pydantic import GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
     from typing_extensions import TypeForm
 
 __all__ = [
@@ -127,6 +128,20 @@ class Model(_Base):
             ):
                 raise AttributeError(f"{cls.__name__} declares no member {name!r}; set it in model_extra")
             super().__setattr__(name, value)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        """Describe the members with the docstrings below them, which are read when a schema is made."""
+        from mcpspec.support.attribute_docs import attribute_docs
+
+        made = handler(schema)
+        properties = handler.resolve_ref_schema(made).get("properties", {})
+        for name, doc in attribute_docs(cls).items():
+            for key in {name, _wire_names(cls).get(name, name)} & properties.keys():
+                properties[key].setdefault("description", doc)
+        return made
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Yield the members that are present."""

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClosedModel", "DecodeError", "Model",
-    "TypingAnnotated", "complete", "constant", "decode", "encode", "encode_with", "from_builtins", "serialize_with",
-    "to_builtins", "untagged",
+    "TypingAnnotated", "complete", "constant", "decode", "encode", "from_builtins", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -69,8 +68,9 @@ else:
         __constants__ = {}
 
         def __init_subclass__(cls, **arguments: Any) -> None:
-            """Turn each `constant(…)` into a field, before Pydantic reads the fields."""
+            """Turn each `constant(…)` into a field, before Pydantic reads the fields and decides what to build."""
             super().__init_subclass__(**arguments)
+            cls.model_config["defer_build"] = True
             constants = {key: value for key, value in vars(cls).items() if isinstance(value, Constant)}
             for key, value in constants.items():
                 if value.optional:
@@ -81,6 +81,12 @@ else:
             for base in reversed(cls.__bases__):
                 inherited |= getattr(base, "__constants__", {})
             cls.__constants__ = inherited | {value.name or key: value.value for key, value in constants.items()}
+
+        @classmethod
+        def __pydantic_init_subclass__(cls, **arguments: Any) -> None:
+            """Let Pydantic defer only the class, and not the adapters of others, of which FastAPI would warn."""
+            super().__pydantic_init_subclass__(**arguments)
+            del cls.model_config["defer_build"]
 
 
 @cache
@@ -108,7 +114,6 @@ class Model(_Base):
         model_config = ConfigDict(
             extra="allow",
             strict=True,
-            defer_build=True,
             serialize_by_alias=True,
             protected_namespaces=(),
             allow_inf_nan=False,
@@ -262,12 +267,7 @@ def encode(value: object) -> bytes:
 
     Raises `ValueError` for NaN and infinity, which JSON does not have.
     """
-    return encode_with(value, lambda: to_json(value, by_alias=True, inf_nan_mode="constants"))
-
-
-def encode_with(value: object, write: Callable[[], bytes]) -> bytes:
-    """Encode a value with a function of Pydantic. Raises `ValueError` for NaN and infinity."""
-    text = serialize_with(value, write)
+    text = _serialize(value, lambda: to_json(value, by_alias=True, inf_nan_mode="constants"))
     try:
         if not (len(text) > LARGE_TEXT and is_surely_finite(value, len(text), _parts)):
             _reject_non_finite(text)
@@ -276,7 +276,7 @@ def encode_with(value: object, write: Callable[[], bytes]) -> bytes:
     return text
 
 
-def serialize_with(value: object, write: Callable[[], T]) -> T:
+def _serialize(value: object, write: Callable[[], T]) -> T:
     """Return what a function of Pydantic makes of a value, whose classes are built first if necessary."""
     try:
         return write()
@@ -323,4 +323,4 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
-    return serialize_with(value, lambda: to_jsonable_python(value, by_alias=True))
+    return _serialize(value, lambda: to_jsonable_python(value, by_alias=True))

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClosedModel", "DecodeError", "Model",
-    "TypingAnnotated", "complete", "constant", "decode", "encode", "from_builtins", "to_builtins", "untagged",
+    "TypingAnnotated", "complete", "constant", "dec_hook", "decode", "enc_hook", "encode", "from_builtins",
+    "schema_hook", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -324,3 +325,28 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
     return _serialize(value, lambda: to_jsonable_python(value, by_alias=True))
+
+
+def dec_hook(kind: Any, value: Any) -> Any:
+    """Decode a model in a type of msgspec. The `dec_hook` for Structs of your own that have models as members."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return from_builtins(value, kind)
+    from mcpspec.support.structs import dec_hook  # here, since models alone do not need msgspec
+
+    return dec_hook(kind, value)
+
+
+def enc_hook(value: Any) -> Any:
+    """Encode a model in a value of msgspec. The `enc_hook` for Structs of your own that have models as members."""
+    if isinstance(value, BaseModel):
+        return to_builtins(value)
+    raise NotImplementedError(f"type {type(value)!r} cannot be encoded as JSON")
+
+
+def schema_hook(kind: Any) -> dict[str, Any]:
+    """Describe a model in a type of msgspec. The `schema_hook` for Structs of your own that have models as members."""
+    from mcpspec.support.struct_schemas import custom_schema, inline_definitions
+
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return inline_definitions(kind.model_json_schema())
+    return custom_schema(kind)

@@ -11,7 +11,7 @@ import msgspec
 from mcpspec.support.objects import is_array, is_object, spread_union
 from mcpspec.support.structs import OpenObject, declared_struct
 
-__all__ = ["custom_schema"]
+__all__ = ["custom_schema", "inline_definitions"]
 
 _DEFINITIONS = "#/$defs/"
 
@@ -35,9 +35,13 @@ def custom_schema(kind: Any, outer: tuple[Any, ...] = ()) -> dict[str, Any]:
 
 
 def _complete_schema(hint: Any, outer: tuple[Any, ...]) -> dict[str, Any]:
+    return inline_definitions(msgspec.json.schema(hint, schema_hook=partial(custom_schema, outer=outer)))
+
+
+def inline_definitions(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with its definitions in the places that refer to them."""
-    schema = msgspec.json.schema(hint, schema_hook=partial(custom_schema, outer=outer))
-    inlined: dict[str, Any] = _inline(schema, schema.pop("$defs", {}), ())
+    kept = {key: value for key, value in schema.items() if key != "$defs"}
+    inlined: dict[str, Any] = _inline(kept, schema.get("$defs", {}), ())
     return inlined
 
 
@@ -49,7 +53,8 @@ def _inline(part: Any, definitions: dict[str, Any], outer: tuple[str, ...]) -> A
     reference = part.get("$ref")
     if not isinstance(reference, str):
         # A discriminator names definitions, which the result does not have.
-        kept = {key: value for key, value in part.items() if key != "discriminator" or "anyOf" not in part}
+        is_tagged = "discriminator" in part and ("anyOf" in part or "oneOf" in part)
+        kept = {key: value for key, value in part.items() if not (is_tagged and key == "discriminator")}
         return {key: _inline(value, definitions, outer) for key, value in kept.items()}
     name = reference.removeprefix(_DEFINITIONS)
     if name in outer:

@@ -52,8 +52,17 @@ __all__ = [
 T = TypeVar("T")
 
 
+def _field_schema(kind: Any, _source: Any, handler: Any) -> Any:
+    """Let a Pydantic model have a field of the type."""
+    from mcpspec.support.struct_fields import field_schema
+
+    return field_schema(kind, handler)
+
+
 class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True):
     """Base of all objects. Members that a type does not declare are dropped when decoding."""
+
+    __get_pydantic_core_schema__ = classmethod(_field_schema)
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
@@ -139,6 +148,8 @@ class OpenObject(dict[str, Any]):
     __attributes__: ClassVar[dict[str, Descriptor]] = {}
     __descriptor__: ClassVar[type[Descriptor]] = Descriptor
     __constants__: ClassVar[dict[str, Any]] = {}
+
+    __get_pydantic_core_schema__ = classmethod(_field_schema)
 
     def __init_subclass__(cls) -> None:
         cls.__attributes__, cls.__constants__ = {}, {}
@@ -267,6 +278,8 @@ def _is_as_parsed(hint: Any) -> bool:
 
 class _UntaggedMeta(type):
     __union__: Callable[[], Any]
+
+    __get_pydantic_core_schema__ = _field_schema
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, _runtime_classes(cls))

@@ -34,7 +34,7 @@ __all__ = [
     "NULL",
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
     "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "find_null_members",
-    "from_builtins", "member", "schema_hook", "to_builtins", "untagged",
+    "from_builtins", "is_plain", "member", "schema_hook", "to_builtins", "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -125,6 +125,14 @@ class OpenObject(exact.OpenObject):
             return made
 
         return decode_leniently
+
+
+def is_plain(kind: Any) -> bool:
+    """Return whether a type is one of the plain types, or made of them."""
+    return any(
+        issubclass(option, (Struct, OpenObject)) if isinstance(option, type) else any(map(is_plain, get_args(option)))
+        for option in spread_union(kind)
+    )
 
 
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:

@@ -28,18 +28,13 @@ __all__ = ["field_schema"]
 
 def field_schema(kind: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
     """Return Pydantic's schema of a Struct, an open object, or a union without a tag."""
+    # Plain types read null as absence.
+    from_builtins = plain_structs.from_builtins if plain_structs.is_plain(kind) else structs.from_builtins
     return core_schema.no_info_wrap_validator_function(
-        partial(_validate, kind, _from_builtins(kind)),
+        partial(_validate, kind, from_builtins),
         handler.generate_schema(_described(kind)),  # for the JSON Schema
         serialization=core_schema.plain_serializer_function_ser_schema(to_builtins),
     )
-
-
-def _from_builtins(kind: Any) -> Callable[[Any, Any], Any]:
-    """Return the function that converts parsed JSON to a type, which is another one for plain types."""
-    plain = plain_structs.Struct, plain_structs.OpenObject
-    is_plain = any(isinstance(leaf, type) and issubclass(leaf, plain) for leaf in spread_union(kind))
-    return plain_structs.from_builtins if is_plain else structs.from_builtins
 
 
 def _validate(kind: Any, from_builtins: Callable[[Any, Any], Any], value: Any, _: Any) -> Any:

@@ -87,6 +87,7 @@ _COMMON_IMPORTS = (
     "from_builtins",
     "to_builtins",
     "untagged",
+    "validate",
 )
 
 STRUCTS = Backend(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ClosedModel", "DecodeError", "Model",
     "TypingAnnotated", "complete", "constant", "dec_hook", "decode", "enc_hook", "encode", "from_builtins",
-    "schema_hook", "to_builtins", "untagged",
+    "schema_hook", "to_builtins", "untagged", "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -325,6 +325,20 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
     return _serialize(value, lambda: to_jsonable_python(value, by_alias=True))
+
+
+def validate(value: T, type: TypeForm[T] | None = None) -> T:
+    """Check a value as it would be encoded, and return it. Constructors check; copies and assignments do not.
+
+    `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.
+    """
+    kind = cast(Any, value.__class__ if type is None else type)
+    try:
+        made = _serialize(value, lambda: _adapter(kind).dump_python(value, mode="json", warnings=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DecodeError("", str(error).partition("\n")[0]) from error
+    from_builtins(made, kind)
+    return value
 
 
 def dec_hook(kind: Any, value: Any) -> Any:

@@ -11,14 +11,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from mcpspec.support import models as exact
 from mcpspec.support.errors import DecodeError
-from mcpspec.support.models import complete, constant, decode, encode, from_builtins, to_builtins, untagged
+from mcpspec.support.models import complete, constant, decode, encode, from_builtins, to_builtins, untagged, validate
 from mcpspec.support.null import NULL
 
 __all__ = [
     "NULL",
     "ClosedModel", "DecodeError", "Model", "Nullable",
     "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "null_means",
-    "to_builtins", "untagged",
+    "to_builtins", "untagged", "validate",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

@@ -47,6 +47,7 @@ __all__ = [
     "TypingAnnotated", "constant", "constructor", "dec_hook", "declared_struct", "decode", "encode", "fits",
     "from_builtins",
     "may_contain_non_finite", "member", "reject_non_finite", "schema_hook", "shape_of", "to_builtins", "untagged",
+    "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -514,3 +515,17 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
     return msgspec.to_builtins(value)
+
+
+def validate(value: T, type: TypeForm[T] | None = None) -> T:
+    """Check a value as it would be encoded, and return it. Constructors do not check, for speed.
+
+    `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.
+    """
+    try:
+        made = msgspec.to_builtins(value, str_keys=True)
+        reject_non_finite(made)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DecodeError("", str(error)) from error
+    from_builtins(made, value.__class__ if type is None else type)
+    return value

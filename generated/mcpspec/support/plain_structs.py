@@ -35,6 +35,7 @@ __all__ = [
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
     "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "find_null_members",
     "from_builtins", "is_plain", "member", "schema_hook", "to_builtins", "untagged",
+    "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -162,6 +163,17 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     except DecodeError as error:
         return _without_nulls(lambda: deepcopy(value), type, error)
     return _restore_nulls(made, value, type) if _keeps_null(type) else made
+
+
+def validate(value: T, type: TypeForm[T] | None = None) -> T:
+    """Check a value as it would be encoded, and return it. Constructors do not check, for speed.
+
+    `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.
+    """
+    exact.validate(value, type)
+    for found, wire in find_misplaced_nulls(to_builtins(value), value.__class__ if type is None else type):
+        raise DecodeError(format_path((*found.path, wire)), "expected a value, or None for absence, got NULL")
+    return value
 
 
 def find_null_members(buf: bytes | bytearray | memoryview | str, type: TypeForm[Any]) -> list[str]:

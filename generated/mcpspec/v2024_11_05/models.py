@@ -20,6 +20,7 @@ from mcpspec.support.models import (
     from_builtins,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -1977,4 +1978,5 @@ __all__ = [
     "ToolListChangedNotificationParams",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

@@ -19,6 +19,7 @@ from mcpspec.support.models import (
     from_builtins,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -2046,4 +2047,5 @@ __all__ = [
     "ToolListChangedNotificationParams",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

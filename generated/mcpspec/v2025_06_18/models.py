@@ -19,6 +19,7 @@ from mcpspec.support.models import (
     from_builtins,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -2308,4 +2309,5 @@ __all__ = [
     "ToolOutputSchema",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

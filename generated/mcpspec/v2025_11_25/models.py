@@ -19,6 +19,7 @@ from mcpspec.support.models import (
     from_builtins,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -3249,4 +3250,5 @@ __all__ = [
     "URLElicitationRequiredError",
     "URLElicitationRequiredErrorError",
     "URLElicitationRequiredErrorErrorData",
+    "validate",
 ]

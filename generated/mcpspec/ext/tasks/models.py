@@ -20,6 +20,7 @@ from mcpspec.support.models import (
     from_builtins,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -1910,5 +1911,6 @@ __all__ = [
     "UpdateTaskRequest",
     "UpdateTaskRequestParams",
     "UpdateTaskResult",
+    "validate",
     "WorkingTask",
 ]

@@ -22,6 +22,7 @@ from mcpspec.support.plain_models import (
     null_means,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -1960,4 +1961,5 @@ __all__ = [
     "ToolListChangedNotificationParams",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

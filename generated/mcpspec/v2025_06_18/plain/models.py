@@ -21,6 +21,7 @@ from mcpspec.support.plain_models import (
     null_means,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -2268,4 +2269,5 @@ __all__ = [
     "ToolOutputSchema",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

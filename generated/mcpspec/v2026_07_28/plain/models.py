@@ -21,6 +21,7 @@ from mcpspec.support.plain_models import (
     null_means,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -3064,4 +3065,5 @@ __all__ = [
     "UntitledMultiSelectEnumSchema",
     "UntitledMultiSelectEnumSchemaItems",
     "UntitledSingleSelectEnumSchema",
+    "validate",
 ]

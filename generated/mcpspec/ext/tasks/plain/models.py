@@ -22,6 +22,7 @@ from mcpspec.support.plain_models import (
     null_means,
     to_builtins,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -1867,5 +1868,6 @@ __all__ = [
     "UpdateTaskRequest",
     "UpdateTaskRequestParams",
     "UpdateTaskResult",
+    "validate",
     "WorkingTask",
 ]

@@ -25,7 +25,7 @@ from mcpspec.support.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
@@ -123,8 +123,23 @@ class Model(_Base):
 
     if not TYPE_CHECKING:
 
+        def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
+            """Return a copy with other members, by their attributes or by their names on the wire."""
+            attributes = {wire: name for name, wire in _wire_names(type(self)).items()}
+            named = {attributes.get(key, key): value for key, value in (update or {}).items()}
+            return super().model_copy(update=named, deep=deep)
+
+        def __replace__(self, **members: Any) -> Any:
+            for name in members:
+                self._check_declares(name)
+            return self.model_copy(update=members)
+
         def __setattr__(self, name: str, value: Any) -> None:
             """Reject undeclared attributes, which would be encoded. Undeclared members are set in `model_extra`."""
+            self._check_declares(name)
+            super().__setattr__(name, value)
+
+        def _check_declares(self, name: str) -> None:
             cls = type(self)
             if not (
                 name in cls.__pydantic_fields__
@@ -133,7 +148,6 @@ class Model(_Base):
                 or name in (self.__pydantic_extra__ or ())
             ):
                 raise AttributeError(f"{cls.__name__} declares no member {name!r}; set it in model_extra")
-            super().__setattr__(name, value)
 
     @classmethod
     def __get_pydantic_json_schema__(

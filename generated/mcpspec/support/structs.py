@@ -195,6 +195,12 @@ class OpenObject(dict[str, Any]):
         """Return a shallow copy of the same type."""
         return _rebuild(type(self), self)
 
+    def __replace__(self, **members: Any) -> Any:
+        copied = self.copy()
+        for name, value in members.items():
+            setattr(copied, name, value)
+        return copied
+
     @classmethod
     def __decoder__(cls) -> Callable[[Any], Any]:
         """Return the function that converts parsed JSON to the object, with declared members checked and typed."""

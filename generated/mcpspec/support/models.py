@@ -341,7 +341,7 @@ def to_builtins(value: object) -> Any:
     return _serialize(value, lambda: to_jsonable_python(value, by_alias=True))
 
 
-def validate(value: T, type: TypeForm[T] | None = None) -> T:
+def validate(value: T, type: TypeForm[Any] | None = None) -> T:
     """Check a value as it would be encoded, and return it. Constructors check; copies and assignments do not.
 
     `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.

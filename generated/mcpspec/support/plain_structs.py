@@ -165,7 +165,7 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     return _restore_nulls(made, value, type) if _keeps_null(type) else made
 
 
-def validate(value: T, type: TypeForm[T] | None = None) -> T:
+def validate(value: T, type: TypeForm[Any] | None = None) -> T:
     """Check a value as it would be encoded, and return it. Constructors do not check, for speed.
 
     `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.

@@ -523,7 +523,7 @@ def to_builtins(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
-def validate(value: T, type: TypeForm[T] | None = None) -> T:
+def validate(value: T, type: TypeForm[Any] | None = None) -> T:
     """Check a value as it would be encoded, and return it. Constructors do not check, for speed.
 
     `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.

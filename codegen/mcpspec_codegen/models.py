@@ -97,6 +97,7 @@ _COMMON_IMPORTS = (
     "from_builtins",
     "to_builtins",
     "untagged",
+    "validate",
 )
 
 STRUCTS = Backend(
@@ -298,9 +299,9 @@ _LENGTHS = ("minLength", "maxLength")
 
 
 def _is_mixed(node: Schema) -> bool:
-    """Return whether a scalar is of types with different bounds, so that Pydantic needs them on each type."""
-    kinds = {"number" if name == "integer" else name for name in type_names(node)} - {"null"}
-    return len(kinds) > 1 and not kinds & {"array", "object"}
+    """Return whether a scalar is of several types, so that Pydantic needs the bounds on each. A number is of two."""
+    kinds = {*type_names(node)} - {"null"}
+    return (len(kinds) > 1 or "number" in kinds) and not kinds & {"array", "object"}
 
 
 def _bounded_scalar(node: Schema, annotated: str, backend: Backend) -> str:

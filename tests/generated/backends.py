@@ -16,9 +16,11 @@ from mcpspec import features
 
 __all__ = [
     "BACKENDS",
+    "FACES",
     "PACKAGES",
     "Backend",
     "backend",
+    "definitions",
     "is_list",
     "is_object",
     "open_members",
@@ -27,6 +29,8 @@ __all__ = [
 ]
 
 BACKENDS = ("structs", "models")
+FACES = (*BACKENDS, "plain.structs", "plain.models")
+"""The modules of types of a revision: the exact ones, and the plain ones."""
 PACKAGES = {
     **{version: "mcpspec.v" + version.replace("-", "_") for version in mcpspec.VERSIONS},
     **({"draft": "mcpspec.draft"} if features.DRAFT else {}),
@@ -55,6 +59,13 @@ class Backend:
 
 def backend(version: str, name: str) -> Backend:
     return Backend(name, import_module(f"{PACKAGES[version]}.{name}"))
+
+
+def definitions(version: str, name: str) -> dict[str, Any]:
+    """Return the types of a module, by their names."""
+    module = backend(version, name).module
+    shared = {"DecodeError", "MISSING", "NULL", "UNSET", "UnsetType"}
+    return {key: getattr(module, key) for key in module.__all__ if key[0].isupper() and key not in shared}
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:

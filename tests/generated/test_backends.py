@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests import official
-from tests.generated.backends import PACKAGES, backend, open_members
+from tests.generated.backends import PACKAGES, definitions, open_members
 
 Members = dict[str, tuple[str, bool]]
 """Name on the wire → attribute, and whether the member is required."""
@@ -35,22 +35,16 @@ def _of_model(kind: Any) -> Members | None:
     return {field.alias or name: (name, field.is_required()) for name, field in kind.model_fields.items()}
 
 
-def _types(version: str, name: str) -> dict[str, Any]:
-    module = backend(version, name).module
-    shared = {"DecodeError", "MISSING", "UNSET", "UnsetType"}
-    return {key: getattr(module, key) for key in module.__all__ if key[0].isupper() and key not in shared}
-
-
 @pytest.mark.parametrize("version", PACKAGES)
 def test_both_backends_have_the_same_types(version: str) -> None:
-    assert _types(version, "structs").keys() == _types(version, "models").keys()
+    assert definitions(version, "structs").keys() == definitions(version, "models").keys()
 
 
 @pytest.mark.parametrize("version", PACKAGES)
 def test_both_backends_have_the_same_members(version: str) -> None:
-    models = _types(version, "models")
+    models = definitions(version, "models")
     compared = 0
-    for name, struct in _types(version, "structs").items():
+    for name, struct in definitions(version, "structs").items():
         expected = _of_struct(struct)
         assert _of_model(getattr(models[name], "__value__", models[name])) == expected, name
         compared += expected is not None
@@ -61,7 +55,7 @@ def test_both_backends_have_the_same_members(version: str) -> None:
 def test_members_are_those_of_the_schema(version: str) -> None:
     """The expectation is read off upstream's file, not off the compiler's output."""
     schema, key = official.patched_schema(version)
-    types = _types(version, "structs")
+    types = definitions(version, "structs")
     for name, node in schema[key].items():
         members = _of_struct(types[name])
         if members is None or "properties" not in node:

@@ -63,6 +63,15 @@ def test_the_first_use_of_a_definition_makes_it_and_all_that_it_refers_to() -> N
     assert made_in(copy) == {"Tool", *parts}
 
 
+def test_making_a_class_builds_no_validator() -> None:
+    assert not import_again(models.__name__).Tool.__pydantic_complete__
+
+    class Mine(models.Tool):
+        price: int
+
+    assert not Mine.__pydantic_complete__
+
+
 @each_module
 def test_each_definition_can_be_the_first(module: str) -> None:
     """The blocks name all references, so no definition depends on what was used before."""

@@ -223,7 +223,7 @@ def test_a_module_of_types_has_its_functions_and_its_marker_of_absence(
     version: str, backend: str, absent: tuple[str, ...]
 ) -> None:
     types = import_module(f"{PACKAGES[version]}.{backend}")
-    functions = {"decode", "encode", "from_builtins", "to_builtins", "DecodeError"}
+    functions = {"decode", "encode", "from_builtins", "to_builtins", "validate", "DecodeError"}
     assert functions | set(absent) <= set(types.__all__)
 
 

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from mcpspec.support.objects import is_array, is_object, spread_union
 from mcpspec.support.plain_structs import find_null_members
@@ -75,7 +76,27 @@ def test_a_dumped_model_is_what_is_on_the_wire() -> None:
     tool = models.Tool(name="a", input_schema={"type": "object"}, annotations=models.ToolAnnotations(title="b"))
     assert json.dumps(tool.model_dump()) == json.dumps(json.loads(models.encode(tool)))
     assert json.loads(tool.model_dump_json()) == tool.model_dump()
-    assert tool.model_dump(exclude_defaults=False)["title"] is None
+    assert (
+        json.loads(Shelf(tool=tool).model_dump_json()) == Shelf(tool=tool).model_dump() == {"tool": tool.model_dump()}
+    )
+
+
+class Shelf(BaseModel):
+    """A model of somebody else, with one of ours in it."""
+
+    tool: models.Tool
+
+
+class Priced(models.Tool):
+    """A tool with a member of a vendor."""
+
+    price: int | None = None
+    currency: str | None = Field(default=None, exclude_if=lambda value: value == "EUR")
+
+
+def test_absent_members_of_a_class_that_inherits_are_left_out_unless_it_says_otherwise() -> None:
+    assert Priced(name="a", input_schema={}).model_dump() == {"name": "a", "inputSchema": {}, "currency": None}
+    assert "currency" not in Priced(name="a", input_schema={}, currency="EUR").model_dump()
 
 
 @each_library

@@ -14,26 +14,35 @@ from mcpspec.support.errors import DecodeError
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.unknown import unknown_members
 from mcpspec.v2025_11_25 import structs
+from mcpspec.v2025_11_25.plain import structs as plain
 
 TOOL = {"name": "a", "inputSchema": {"type": "object", "color": 1}, "_meta": {"x": 1}}
 TEXT = {"type": "text", "text": "hi"}
 
-CASES: list[tuple[Any, Any, list[str]]] = [
-    (TOOL, structs.Tool, []),
-    (TOOL | {"color": 1}, structs.Tool, ["color"]),
-    (TOOL | {"annotations": {"title": "t", "a.b": 1}}, structs.Tool, ['annotations["a.b"]']),
-    ({"tools": [TOOL, TOOL | {"color": {"name": 1}}]}, structs.ListToolsResult, ["tools[1].color"]),
-    ({"content": [TEXT | {"lang": "en"}], "more": 1}, structs.CallToolResult, ["content[0].lang", "more"]),
-    (TEXT | {"uri": "x"}, structs.ContentBlock, ["uri"]),
-    ({"type": "resource", "resource": {"uri": "a:b", "text": "t", "size": 1}}, structs.ContentBlock, ["resource.size"]),
-    ({"jsonrpc": "2.0", "id": 1, "method": "ping", "trace": 1}, structs.ClientRequest, ["trace"]),
-    ({"content": [], "structuredContent": {"anything": {"goes": 1}}}, structs.CallToolResult, []),
+CASES: list[tuple[Any, str, list[str]]] = [
+    (TOOL, "Tool", []),
+    (TOOL | {"color": 1}, "Tool", ["color"]),
+    (TOOL | {"annotations": {"title": "t", "a.b": 1}}, "Tool", ['annotations["a.b"]']),
+    ({"tools": [TOOL, TOOL | {"color": {"name": 1}}]}, "ListToolsResult", ["tools[1].color"]),
+    ({"content": [TEXT | {"lang": "en"}], "more": 1}, "CallToolResult", ["content[0].lang", "more"]),
+    (TEXT | {"uri": "x"}, "ContentBlock", ["uri"]),
+    ({"type": "resource", "resource": {"uri": "a:b", "text": "t", "size": 1}}, "ContentBlock", ["resource.size"]),
+    ({"jsonrpc": "2.0", "id": 1, "method": "ping", "trace": 1}, "ClientRequest", ["trace"]),
+    ({"content": [], "structuredContent": {"anything": {"goes": 1}}}, "CallToolResult", []),
 ]
 
 
+@pytest.mark.parametrize("types", [structs, plain], ids=["exact", "plain"])
 @pytest.mark.parametrize(("value", "kind", "paths"), CASES)
-def test_undeclared_members_are_listed_with_their_paths(value: Any, kind: Any, paths: list[str]) -> None:
-    assert sorted(unknown_members(json.dumps(value), kind)) == paths
+def test_undeclared_members_are_listed_with_their_paths(types: Any, value: Any, kind: str, paths: list[str]) -> None:
+    assert sorted(unknown_members(json.dumps(value), getattr(types, kind))) == paths
+
+
+def test_the_types_of_lists_may_be_plain_too() -> None:
+    text = json.dumps([TOOL | {"color": 1, "title": None}])
+    assert unknown_members(text, list[plain.Tool]) == ["[0].color"]
+    with pytest.raises(DecodeError, match="title: expected string, got null"):
+        unknown_members(text, list[structs.Tool])
 
 
 def test_text_that_does_not_fit_is_rejected() -> None:

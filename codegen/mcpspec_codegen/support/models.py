@@ -27,30 +27,16 @@ from mcpspec.support.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from pydantic import GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
     from typing_extensions import TypeForm
 
 __all__ = [
-    "ClosedModel",
-    "DecodeError",
-    "Model",
-    "TypingAnnotated",
-    "UnionMeta",
-    "complete",
-    "constant",
-    "decode",
-    "encode",
-    "encode_with",
-    "explain_text",
-    "explain_value",
-    "from_builtins",
-    "serialize_with",
-    "to_builtins",
-    "union",
-    "union_members",
-    "untagged",
+    "ClosedModel", "DecodeError", "Model", "TypingAnnotated", "UnionMeta", "complete", "constant", "dec_hook", "decode",
+    "enc_hook", "encode", "encode_with", "explain_text", "explain_value", "from_builtins", "schema_hook",
+    "serialize_with", "to_builtins", "union", "union_members", "untagged", "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -85,8 +71,9 @@ else:
         __constants__ = {}
 
         def __init_subclass__(cls, **arguments: Any) -> None:
-            """Turn each `constant(…)` into a field, before Pydantic reads the fields."""
+            """Turn each `constant(…)` into a field, before Pydantic reads the fields and decides what to build."""
             super().__init_subclass__(**arguments)
+            cls.model_config["defer_build"] = True
             constants = {key: value for key, value in vars(cls).items() if isinstance(value, Constant)}
             for key, value in constants.items():
                 if value.optional:
@@ -97,6 +84,12 @@ else:
             for base in reversed(cls.__bases__):
                 inherited |= getattr(base, "__constants__", {})
             cls.__constants__ = inherited | {value.name or key: value.value for key, value in constants.items()}
+
+        @classmethod
+        def __pydantic_init_subclass__(cls, **arguments: Any) -> None:
+            """Let Pydantic defer only the class, and not the adapters of others, of which FastAPI would warn."""
+            super().__pydantic_init_subclass__(**arguments)
+            del cls.model_config["defer_build"]
 
 
 @cache
@@ -124,7 +117,6 @@ class Model(_Base):
         model_config = ConfigDict(
             extra="allow",
             strict=True,
-            defer_build=True,
             serialize_by_alias=True,
             protected_namespaces=(),
             allow_inf_nan=False,
@@ -133,8 +125,23 @@ class Model(_Base):
 
     if not TYPE_CHECKING:
 
+        def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
+            """Return a copy with other members, by their attributes or by their names on the wire."""
+            attributes = {wire: name for name, wire in _wire_names(type(self)).items()}
+            named = {attributes.get(key, key): value for key, value in (update or {}).items()}
+            return super().model_copy(update=named, deep=deep)
+
+        def __replace__(self, **members: Any) -> Any:
+            for name in members:
+                self._check_declares(name)
+            return self.model_copy(update=members)
+
         def __setattr__(self, name: str, value: Any) -> None:
             """Reject undeclared attributes, which would be encoded. Undeclared members are set in `model_extra`."""
+            self._check_declares(name)
+            super().__setattr__(name, value)
+
+        def _check_declares(self, name: str) -> None:
             cls = type(self)
             if not (
                 name in cls.__pydantic_fields__
@@ -143,7 +150,20 @@ class Model(_Base):
                 or name in (self.__pydantic_extra__ or ())
             ):
                 raise AttributeError(f"{cls.__name__} declares no member {name!r}; set it in model_extra")
-            super().__setattr__(name, value)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        """Describe the members with the docstrings below them, which are read when a schema is made."""
+        from mcpspec.support.attribute_docs import attribute_docs
+
+        made = handler(schema)
+        properties = handler.resolve_ref_schema(made).get("properties", {})
+        for name, doc in attribute_docs(cls).items():
+            for key in {name, _wire_names(cls).get(name, name)} & properties.keys():
+                properties[key].setdefault("description", doc)
+        return made
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Yield the members that are present."""
@@ -367,3 +387,42 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
     return serialize_with(value, lambda: to_jsonable_python(value, by_alias=True))
+
+
+def validate(value: T, type: TypeForm[Any] | None = None) -> T:
+    """Check a value as it would be encoded, and return it. Constructors check; copies and assignments do not.
+
+    `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.
+    """
+    kind = cast(Any, value.__class__ if type is None else type)
+    try:
+        made = serialize_with(value, lambda: _adapter(kind).dump_python(value, mode="json", warnings=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DecodeError("", str(error).partition("\n")[0]) from error
+    from_builtins(made, kind)
+    return value
+
+
+def dec_hook(kind: Any, value: Any) -> Any:
+    """Decode a model in a type of msgspec. The `dec_hook` for Structs of your own that have models as members."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return from_builtins(value, kind)
+    from mcpspec.support.structs import dec_hook  # here, since models alone do not need msgspec
+
+    return dec_hook(kind, value)
+
+
+def enc_hook(value: Any) -> Any:
+    """Encode a model in a value of msgspec. The `enc_hook` for Structs of your own that have models as members."""
+    if isinstance(value, BaseModel):
+        return to_builtins(value)
+    raise NotImplementedError(f"type {type(value)!r} cannot be encoded as JSON")
+
+
+def schema_hook(kind: Any) -> dict[str, Any]:
+    """Describe a model in a type of msgspec. The `schema_hook` for Structs of your own that have models as members."""
+    from mcpspec.support.struct_schemas import custom_schema, inline_definitions
+
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return inline_definitions(kind.model_json_schema())
+    return custom_schema(kind)

@@ -13,7 +13,16 @@ from mcpspec.support import structs as exact
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.null import NULL
 from mcpspec.support.objects import Shape, spread_union
-from mcpspec.support.structs import constant, constructor, dec_hook, encode, shape_of, to_builtins, untagged
+from mcpspec.support.structs import (
+    constant,
+    constructor,
+    dec_hook,
+    encode,
+    schema_hook,
+    shape_of,
+    to_builtins,
+    untagged,
+)
 from mcpspec.support.walk import find_misplaced_nulls, format_path, walk_objects
 
 if TYPE_CHECKING:
@@ -25,7 +34,8 @@ __all__ = [
     "NULL",
     "ConstantStruct", "DecodeError", "OpenObject", "Struct",
     "TypingAnnotated", "constant", "constructor", "dec_hook", "decode", "encode", "find_null_members",
-    "from_builtins", "member", "to_builtins", "untagged",
+    "from_builtins", "is_plain", "member", "schema_hook", "to_builtins", "untagged",
+    "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -118,6 +128,14 @@ class OpenObject(exact.OpenObject):
         return decode_leniently
 
 
+def is_plain(kind: Any) -> bool:
+    """Return whether a type is one of the plain types, or made of them."""
+    return any(
+        issubclass(option, (Struct, OpenObject)) if isinstance(option, type) else any(map(is_plain, get_args(option)))
+        for option in spread_union(kind)
+    )
+
+
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     """Decode JSON text as a type of this module: a class, or one of its unions.
 
@@ -145,6 +163,17 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     except DecodeError as error:
         return _without_nulls(lambda: deepcopy(value), type, error)
     return _restore_nulls(made, value, type) if _keeps_null(type) else made
+
+
+def validate(value: T, type: TypeForm[Any] | None = None) -> T:
+    """Check a value as it would be encoded, and return it. Constructors do not check, for speed.
+
+    `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.
+    """
+    exact.validate(value, type)
+    for found, wire in find_misplaced_nulls(to_builtins(value), value.__class__ if type is None else type):
+        raise DecodeError(format_path((*found.path, wire)), "expected a value, or None for absence, got NULL")
+    return value
 
 
 def find_null_members(buf: bytes | bytearray | memoryview | str, type: TypeForm[Any]) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+from functools import cache, partial
+from operator import eq, is_
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from typing import Annotated as TypingAnnotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
-from pydantic_core import SchemaSerializer, core_schema
 
 from mcpspec.support import models as exact
 from mcpspec.support.errors import DecodeError
@@ -15,11 +15,12 @@ from mcpspec.support.models import (
     complete,
     constant,
     decode,
-    encode_with,
+    encode,
     from_builtins,
-    serialize_with,
+    to_builtins,
     union,
     untagged,
+    validate,
 )
 from mcpspec.support.null import NULL
 
@@ -27,10 +28,12 @@ __all__ = [
     "NULL",
     "ClosedModel", "DecodeError", "Model", "Nullable",
     "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "null_means",
-    "to_builtins", "union", "untagged",
+    "to_builtins", "union", "untagged", "validate",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Nullable: TypeAlias = Any
     """A member that may be absent, which is None, or any JSON value, of which null is `NULL`."""
 else:
@@ -50,6 +53,11 @@ def _nullable_members(cls: type[BaseModel]) -> frozenset[str]:
     return frozenset([*found, *(field.alias for field in found.values() if field.alias is not None)])
 
 
+def _is_equal_to(default: Any) -> Callable[[Any], bool]:
+    """Return a function of C, since each encoding of a member calls it."""
+    return partial(is_, None) if default is None else partial(eq, default)
+
+
 if TYPE_CHECKING:
     _Base = exact.Model
 else:
@@ -62,13 +70,13 @@ else:
             return super().__call__(**members)
 
     class _Base(exact.Model, metaclass=_PlainModelMeta):
-        def model_dump(self, **options: Any) -> dict[str, Any]:
-            """Return the members that are on the wire, by their names there."""
-            return super().model_dump(**{"exclude_defaults": True, **options})
-
-        def model_dump_json(self, **options: Any) -> str:
-            """Return the JSON text that is on the wire."""
-            return super().model_dump_json(**{"exclude_defaults": True, **options})
+        @classmethod
+        def __pydantic_init_subclass__(cls, **arguments: Any) -> None:
+            """Leave absent members out of everything that Pydantic makes of a model, also as a part of others."""
+            super().__pydantic_init_subclass__(**arguments)
+            for member in cls.__pydantic_fields__.values():
+                if member.exclude_if is None and not member.is_required():
+                    member.exclude_if = _is_equal_to(member.default)
 
 
 class Model(_Base):
@@ -94,21 +102,3 @@ class ClosedModel(Model):
         model_config: ClassVar[ConfigDict]
     else:
         model_config = ConfigDict(extra="forbid")
-
-
-_serializer: Final = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_json_inf_nan="constants"))
-
-
-def encode(value: object) -> bytes:
-    """Encode a value as JSON text, in UTF-8 and without line breaks.
-
-    Raises `ValueError` for NaN and infinity, which JSON does not have.
-    """
-    return encode_with(value, lambda: _serializer.to_json(value, by_alias=True, exclude_defaults=True))
-
-
-def to_builtins(value: object) -> Any:
-    """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
-    return serialize_with(
-        value, lambda: _serializer.to_python(value, mode="json", by_alias=True, exclude_defaults=True)
-    )

@@ -47,14 +47,24 @@ __all__ = [
     "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct",
     "TypingAnnotated", "constant", "constructor", "dec_hook", "declared_struct", "decode", "encode", "fits",
     "from_builtins",
-    "may_contain_non_finite", "member", "reject_non_finite", "shape_of", "to_builtins", "untagged",
+    "may_contain_non_finite", "member", "reject_non_finite", "schema_hook", "shape_of", "to_builtins", "untagged",
+    "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
 
 
+def _field_schema(kind: Any, _source: Any, handler: Any) -> Any:
+    """Let a Pydantic model have a field of the type."""
+    from mcpspec.support.struct_fields import field_schema
+
+    return field_schema(kind, handler)
+
+
 class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True):
     """Base of all objects. Members that a type does not declare are dropped when decoding."""
+
+    __get_pydantic_core_schema__ = classmethod(_field_schema)
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
@@ -141,6 +151,8 @@ class OpenObject(dict[str, Any]):
     __descriptor__: ClassVar[type[Descriptor]] = Descriptor
     __constants__: ClassVar[dict[str, Any]] = {}
 
+    __get_pydantic_core_schema__ = classmethod(_field_schema)
+
     def __init_subclass__(cls) -> None:
         cls.__attributes__, cls.__constants__ = {}, {}
         for base in reversed(cls.__mro__[1:]):
@@ -183,6 +195,12 @@ class OpenObject(dict[str, Any]):
     def copy(self) -> Any:
         """Return a shallow copy of the same type."""
         return _rebuild(type(self), self)
+
+    def __replace__(self, **members: Any) -> Any:
+        copied = self.copy()
+        for name, value in members.items():
+            setattr(copied, name, value)
+        return copied
 
     @classmethod
     def __decoder__(cls) -> Callable[[Any], Any]:
@@ -269,6 +287,8 @@ def _is_as_parsed(hint: Any) -> bool:
 class _UntaggedMeta(type):
     __union__: Callable[[], Any]
 
+    __get_pydantic_core_schema__ = _field_schema
+
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, _runtime_classes(cls))
 
@@ -318,6 +338,16 @@ _decoding = _Decoding()
 def dec_hook(kind: Any, value: Any) -> Any:
     """Decode untagged unions and open objects, which msgspec does not know. The `dec_hook` for your own decoders."""
     return _decoding[kind](value)
+
+
+def schema_hook(kind: Any) -> dict[str, Any]:
+    """Describe untagged unions and open objects, which msgspec does not know.
+
+    The `schema_hook` for JSON Schemas, as in `msgspec.json.schema(structs.Tool, schema_hook=schema_hook)`.
+    """
+    from mcpspec.support.struct_schemas import custom_schema
+
+    return custom_schema(kind)
 
 
 @cache
@@ -484,3 +514,17 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON: dicts, lists, strings, numbers, booleans and None."""
     return msgspec.to_builtins(value)
+
+
+def validate(value: T, type: TypeForm[Any] | None = None) -> T:
+    """Check a value as it would be encoded, and return it. Constructors do not check, for speed.
+
+    `type` is that of the value if it is not given. Raises `DecodeError`, which names the place and the cause.
+    """
+    try:
+        made = msgspec.to_builtins(value, str_keys=True)
+        reject_non_finite(made)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DecodeError("", str(error)) from error
+    from_builtins(made, value.__class__ if type is None else type)
+    return value

@@ -21,6 +21,7 @@ from mcpspec.support.models import (
     to_builtins,
     union,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -269,12 +270,19 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | MISSING = MISSING
         """Models to prefer, the first match winning."""
-        cost_priority: TypingAnnotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
+        cost_priority: TypingAnnotated[
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING,
+            Field(alias="costPriority"),
+        ] = MISSING
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: TypingAnnotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
+        speed_priority: TypingAnnotated[
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING,
+            Field(alias="speedPriority"),
+        ] = MISSING
         """Weight of low latency in the choice of model, from 0 to 1."""
         intelligence_priority: TypingAnnotated[
-            float | int | MISSING, Field(alias="intelligencePriority", ge=0, le=1)
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING,
+            Field(alias="intelligencePriority"),
         ] = MISSING
         """Weight of ability in the choice of model, from 0 to 1."""
 
@@ -1102,7 +1110,9 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         """Roles that the object is meant for."""
-        priority: TypingAnnotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
+        priority: TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING = (
+            MISSING
+        )
         """Importance from 0, dispensable, to 1, indispensable."""
 
 
@@ -1959,4 +1969,5 @@ __all__ = [
     "ToolListChangedNotificationParams",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

@@ -22,6 +22,7 @@ from mcpspec.support.structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -1724,4 +1725,5 @@ __all__ = [
     "UnsetType",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

@@ -21,6 +21,7 @@ from mcpspec.support.structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -1796,4 +1797,5 @@ __all__ = [
     "UnsetType",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

@@ -21,6 +21,7 @@ from mcpspec.support.structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -2025,4 +2026,5 @@ __all__ = [
     "UnsetType",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

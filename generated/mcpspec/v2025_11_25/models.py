@@ -20,6 +20,7 @@ from mcpspec.support.models import (
     to_builtins,
     union,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -522,13 +523,20 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | MISSING = MISSING
         """Models to prefer, the first match winning."""
-        cost_priority: Annotated[float | int | MISSING, Field(alias="costPriority", ge=0, le=1)] = MISSING
+        cost_priority: Annotated[
+            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
+            Field(alias="costPriority"),
+        ] = MISSING
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[float | int | MISSING, Field(alias="speedPriority", ge=0, le=1)] = MISSING
+        speed_priority: Annotated[
+            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
+            Field(alias="speedPriority"),
+        ] = MISSING
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[float | int | MISSING, Field(alias="intelligencePriority", ge=0, le=1)] = (
-            MISSING
-        )
+        intelligence_priority: Annotated[
+            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
+            Field(alias="intelligencePriority"),
+        ] = MISSING
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -1371,7 +1379,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         """Roles that the object is meant for."""
-        priority: Annotated[float | int | MISSING, Field(ge=0, le=1)] = MISSING
+        priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
         """Importance from 0, dispensable, to 1, indispensable."""
         last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
         """Time of the last change of the object, in ISO 8601."""
@@ -3226,4 +3234,5 @@ __all__ = [
     "URLElicitationRequiredError",
     "URLElicitationRequiredErrorError",
     "URLElicitationRequiredErrorErrorData",
+    "validate",
 ]

@@ -21,6 +21,7 @@ from mcpspec.support.structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -2827,4 +2828,5 @@ __all__ = [
     "URLElicitationRequiredError",
     "URLElicitationRequiredErrorError",
     "URLElicitationRequiredErrorErrorData",
+    "validate",
 ]

@@ -21,6 +21,7 @@ from mcpspec.support.structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -2740,4 +2741,5 @@ __all__ = [
     "UntitledMultiSelectEnumSchema",
     "UntitledMultiSelectEnumSchemaItems",
     "UntitledSingleSelectEnumSchema",
+    "validate",
 ]

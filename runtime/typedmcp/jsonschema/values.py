@@ -137,5 +137,7 @@ def encode_default(value: object) -> Any:
 
 
 def is_pydantic(kind: object) -> bool:
-    """Return whether Pydantic has to validate values of a class."""
+    """Return whether Pydantic has to validate values of a class. Our types let it, and do not need it."""
+    if hasattr(kind, "__struct_config__") or hasattr(kind, "__decoder__"):
+        return False
     return hasattr(kind, "__get_pydantic_core_schema__") or hasattr(kind, "__pydantic_validator__")

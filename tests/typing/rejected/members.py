@@ -49,6 +49,7 @@ def set_members_to_wrong_types(tool: structs.Tool, model: models.Tool, meta: str
     tool.colour = "red"  # E
     model.name = 1  # E
     model.title = None  # E
+    model.colour = "red"  # E
     meta.protocol_version = 1  # E
     meta.colour = "red"  # E
 

@@ -21,6 +21,7 @@ from mcpspec.support.structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -1675,5 +1676,6 @@ __all__ = [
     "UpdateTaskRequest",
     "UpdateTaskRequestParams",
     "UpdateTaskResult",
+    "validate",
     "WorkingTask",
 ]

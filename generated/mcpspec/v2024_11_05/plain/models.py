@@ -23,6 +23,7 @@ from mcpspec.support.plain_models import (
     to_builtins,
     union,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -271,13 +272,20 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: TypingAnnotated[float | int | None, Field(alias="costPriority", ge=0, le=1)] = None
+        cost_priority: TypingAnnotated[
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None,
+            Field(alias="costPriority"),
+        ] = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: TypingAnnotated[float | int | None, Field(alias="speedPriority", ge=0, le=1)] = None
+        speed_priority: TypingAnnotated[
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None,
+            Field(alias="speedPriority"),
+        ] = None
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: TypingAnnotated[float | int | None, Field(alias="intelligencePriority", ge=0, le=1)] = (
-            None
-        )
+        intelligence_priority: TypingAnnotated[
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None,
+            Field(alias="intelligencePriority"),
+        ] = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -1097,7 +1105,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | None = None
         """Roles that the object is meant for."""
-        priority: TypingAnnotated[float | int | None, Field(ge=0, le=1)] = None
+        priority: TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None = None
         """Importance from 0, dispensable, to 1, indispensable."""
 
 
@@ -1944,4 +1952,5 @@ __all__ = [
     "ToolListChangedNotificationParams",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

@@ -23,6 +23,7 @@ from mcpspec.support.plain_structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -1704,4 +1705,5 @@ __all__ = [
     "ToolListChangedNotificationParams",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

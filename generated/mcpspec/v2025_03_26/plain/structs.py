@@ -22,6 +22,7 @@ from mcpspec.support.plain_structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -1776,4 +1777,5 @@ __all__ = [
     "ToolListChangedNotificationParams",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

@@ -22,6 +22,7 @@ from mcpspec.support.plain_structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -1983,4 +1984,5 @@ __all__ = [
     "ToolOutputSchema",
     "UnsubscribeRequest",
     "UnsubscribeRequestParams",
+    "validate",
 ]

@@ -22,6 +22,7 @@ from mcpspec.support.plain_structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -2779,4 +2780,5 @@ __all__ = [
     "URLElicitationRequiredError",
     "URLElicitationRequiredErrorError",
     "URLElicitationRequiredErrorErrorData",
+    "validate",
 ]

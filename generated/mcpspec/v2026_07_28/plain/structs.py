@@ -22,6 +22,7 @@ from mcpspec.support.plain_structs import (
     member,
     to_builtins,
     untagged,
+    validate,
 )
 
 
@@ -2671,4 +2672,5 @@ __all__ = [
     "UntitledMultiSelectEnumSchema",
     "UntitledMultiSelectEnumSchemaItems",
     "UntitledSingleSelectEnumSchema",
+    "validate",
 ]

@@ -23,6 +23,7 @@ from mcpspec.support.plain_models import (
     to_builtins,
     union,
     untagged,
+    validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
@@ -400,11 +401,18 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: Annotated[float | int | None, Field(alias="costPriority", ge=0, le=1)] = None
+        cost_priority: Annotated[
+            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="costPriority")
+        ] = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[float | int | None, Field(alias="speedPriority", ge=0, le=1)] = None
+        speed_priority: Annotated[
+            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="speedPriority")
+        ] = None
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[float | int | None, Field(alias="intelligencePriority", ge=0, le=1)] = None
+        intelligence_priority: Annotated[
+            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None,
+            Field(alias="intelligencePriority"),
+        ] = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -708,7 +716,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | None = None
         """Roles that the object is meant for."""
-        priority: Annotated[float | int | None, Field(ge=0, le=1)] = None
+        priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Importance from 0, dispensable, to 1, indispensable."""
         last_modified: Annotated[str | None, Field(alias="lastModified")] = None
         """Time of the last change of the object, in ISO 8601."""
@@ -1851,5 +1859,6 @@ __all__ = [
     "UpdateTaskRequest",
     "UpdateTaskRequestParams",
     "UpdateTaskResult",
+    "validate",
     "WorkingTask",
 ]

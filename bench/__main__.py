@@ -19,9 +19,16 @@ from bench.report import terminal, write_report
 from bench.report.figures import is_typedmcp
 from bench.results import FORMAT, Results
 
-SUITES = {"codecs": "codecs", "stdio": "stdio", "http": "http", "import": "imports", "memory": "memory"}
+SUITES = {
+    "codecs": "codecs",
+    "convert": "convert",
+    "stdio": "stdio",
+    "http": "http",
+    "import": "imports",
+    "memory": "memory",
+}
 """Suites by the first part of their table names, with their modules."""
-QUICK_SUITES = ("codecs", "stdio", "http", "import")
+QUICK_SUITES = ("codecs", "convert", "stdio", "http", "import")
 """The default suites of a quick run. Memory takes too long."""
 RETRIES = 2
 """Repetitions of a suite that is over budget."""

@@ -23,7 +23,7 @@ from bench.report.figures import (
 )
 from bench.results import Results, load
 
-__all__ = ["DOCUMENTS", "QuoteConfig", "QuotedRatio", "insert_block", "load_quotes", "main", "render_block"]
+__all__ = ["DOCUMENTS", "QuoteConfig", "QuotedRatio", "insert_block", "is_newer", "load_quotes", "main", "render_block"]
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
@@ -70,12 +70,12 @@ def load_quotes(path: Path = FILE) -> tuple[Results, QuoteConfig]:
 def render_block(results: Results, quotes: QuoteConfig, document: Path) -> str:
     """Render the ratios as a Markdown table with their origin, and with warnings about the run.
 
-    Raises `ValueError` for a missing ratio, and for a run that must not be quoted: a quick or incomplete one, or one of
-    uncommitted code.
+    Ratios with contenders that are newer than the run are left out. Raises `ValueError` for other missing ratios, and
+    for a run that must not be quoted: a quick or incomplete one, or one of uncommitted code.
     """
     if results.quick or results.broken or not re.fullmatch("[0-9a-f]+", results.environment.commit):
         raise ValueError("only a complete run of a commit can be quoted: run `make bench` without uncommitted changes")
-    rows = "".join(_row(results, quote) for quote in quotes.quoted)
+    rows = "".join(_row(results, quote) for quote in quotes.quoted if not is_newer(results, quote))
     origin = textwrap.fill(
         " ".join([_origin(results), *list_warnings(results)]),
         LINE_LENGTH,
@@ -109,6 +109,13 @@ def _origin(results: Results) -> str:
     )
 
 
+def is_newer(results: Results, quote: QuotedRatio) -> bool:
+    """Return whether a ratio is newer than a run, which has no row for a contender, not even one with a failure."""
+    table = results.table(quote.table)
+    known: set[str] = set() if table is None else {row.contender for row in table.rows}
+    return not known >= {quote.contender, quote.against}
+
+
 def _row(results: Results, quote: QuotedRatio) -> str:
     table = results.table(quote.table)
     mine = None if table is None else find_cell(table, quote.contender, quote.column, quote.against)
@@ -131,6 +138,9 @@ def insert_block(text: str, figures: str) -> str:
 def main() -> int:
     """Write the figures into all documents."""
     results, quotes = load_quotes()
+    for quote in quotes.quoted:
+        if is_newer(results, quote):
+            print(f"left out, newer than the run: {quote.table}, {quote.contender} against {quote.against}")
     for document in DOCUMENTS:
         text = insert_block(document.read_text(encoding="utf-8"), render_block(results, quotes, document))
         document.write_text(text, encoding="utf-8")

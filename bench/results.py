@@ -53,6 +53,8 @@ class Row(msgspec.Struct):
     figures: dict[str, Figures]
     """By column. A column that the contender does not support is missing."""
     note: str = ""
+    checks: str = ""
+    """What it checks, if that differs between the contenders of the table."""
 
 
 class Table(msgspec.Struct):

@@ -26,6 +26,7 @@ __all__ = [
     "format_ratio",
     "format_ratio_span",
     "format_start",
+    "group_checks",
     "is_typedmcp",
     "list_warnings",
     "parse_size",
@@ -130,6 +131,15 @@ def _compared(table: Table, contender: str, against: str, column: str) -> Headli
 def is_typedmcp(contender: str) -> bool:
     """Return whether a contender is part of typedmcp. Reports highlight these."""
     return _OURS.match(contender) is not None
+
+
+def group_checks(table: Table) -> dict[str, list[str]]:
+    """Return the contenders of a table by what they check, without those that do not say it."""
+    found: dict[str, list[str]] = {}
+    for row in table.rows:
+        if row.checks:
+            found.setdefault(row.checks, []).append(row.contender)
+    return found
 
 
 def describe_ratio(table: Table) -> str:

@@ -15,6 +15,7 @@ from bench.report.figures import (
     format_ratio,
     format_ratio_span,
     format_start,
+    group_checks,
     list_warnings,
 )
 from bench.report.templates import replace_unprintable
@@ -54,8 +55,14 @@ def _table(table: Table) -> str:
     heading = f"{table.title} ({table.name})"
     about = f"{table.about} Ratios: times {describe_ratio(table)} as {table.reference}; {describe_figures(table)}."
     lines = [heading, "─" * min(len(heading), WIDTH), *wrap(about, WIDTH), "", *_grids(table)]
+    notes = [part for note in _notes(table) for part in wrap(note, WIDTH, subsequent_indent="    ")]
+    return "\n".join([*lines, *notes])
+
+
+def _notes(table: Table) -> list[str]:
     notes = [f"  {row.contender}: {row.note}" for row in table.rows if row.note]
-    return "\n".join([*lines, *(part for note in notes for part in wrap(note, WIDTH, subsequent_indent="    "))])
+    checks = [f"  {'; '.join(names)}: {checks}" for checks, names in group_checks(table).items()]
+    return [*notes, *(["  What each contender checks:"] if checks else []), *checks]
 
 
 def _grids(table: Table) -> list[str]:

@@ -8,24 +8,45 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from bench.corpus import MESSAGES, make_message
 from bench.plan import Measure, Measurements, Plan, log, measure_restarting
 from bench.results import Row, Table
 from bench.suites.processes import Process, describe_failure, exchange_line, start_process
 
-__all__ = ["CONTENDERS", "OFFICIAL", "measure_tables"]
+__all__ = ["CONTENDERS", "MCP_TYPES", "OFFICIAL", "Codec", "measure_tables"]
 
-OFFICIAL = "official mcp_types"
+
+class Codec(NamedTuple):
+    """A contender: its module in `bench.contenders.codecs`, and what it checks when it decodes."""
+
+    module: str
+    checks: str
+
+
+OFFICIAL = "official SDK, several passes"
+MCP_TYPES = "official mcp_types, one pass"
+ALL, NOTHING = "all of the schema", "only that the text is JSON"
+PLAIN = "all of the schema except inside _meta, JSON Schemas and forms; null counts as absent"
+LAX = "lax: numbers may be strings, null counts as absent"
 CONTENDERS = {
-    "typedmcp structs (msgspec)": "typedmcp_structs",
-    "typedmcp structs, open objects unchecked": "typedmcp_structs_unchecked",
-    "typedmcp models (Pydantic)": "typedmcp_models",
-    OFFICIAL: "official_mcp_types",
-    "msgspec, untyped": "msgspec_untyped",
-    "orjson, untyped": "orjson_untyped",
-    "json, untyped": "json_untyped",
+    "typedmcp structs (msgspec)": Codec("typedmcp_structs", ALL),
+    "typedmcp structs, open objects unchecked": Codec(
+        "typedmcp_structs_unchecked", "all of the schema except inside _meta and JSON Schemas"
+    ),
+    "typedmcp plain structs (msgspec)": Codec("typedmcp_plain_structs", PLAIN),
+    "typedmcp models (Pydantic)": Codec("typedmcp_models", ALL),
+    "typedmcp plain models (Pydantic)": Codec("typedmcp_plain_models", PLAIN),
+    OFFICIAL: Codec(
+        "official_sdk", f"the schema of the revision, or of a later one, except the fields of forms; {LAX}"
+    ),
+    MCP_TYPES: Codec(
+        "official_one_pass", f"types that fit every revision, except inside _meta, JSON Schemas and forms; {LAX}"
+    ),
+    "msgspec, untyped": Codec("msgspec_untyped", NOTHING),
+    "orjson, untyped": Codec("orjson_untyped", NOTHING),
+    "json, untyped": Codec("json_untyped", NOTHING),
 }
 WORKER = "bench.contenders.codecs.worker"
 COLUMNS = ["decode + encode", "decode", "encode", "reject"]
@@ -49,8 +70,8 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
     each = replace(plan, rounds=max(plan.rounds, MIN_ROUNDS), parts=PARTS)
     seconds = plan.seconds * SHARE / PARTS
     workers = {
-        contender: partial(_run_worker, contender, module, dict.fromkeys([*names, *sizes]), seconds)
-        for contender, module in CONTENDERS.items()
+        contender: partial(_run_worker, contender, codec.module, dict.fromkeys([*names, *sizes]), seconds)
+        for contender, codec in CONTENDERS.items()
     }
     found = measure_restarting(workers, each, min)
     yield from (_table(name, found) for name in names)
@@ -87,6 +108,7 @@ def _rows(found: Measurements[str, Operation], operations: Mapping[str, Operatio
             contender,
             {column: figures[operation] for column, operation in operations.items() if operation in figures},
             describe_failure(found, contender),
+            CONTENDERS[contender].checks,
         )
         for contender, figures in found.items()
     ]
@@ -101,7 +123,7 @@ def _table(name: str, found: Measurements[str, Operation]) -> Table:
         about=(
             f"How long a codec takes to decode this message ({len(given.data):,} bytes, revision {given.revision}) and "
             "to encode it. `reject` is the time to reject a message with a value of the wrong type; untyped codecs "
-            "cannot do that."
+            "cannot do that. Contenders do not check the same: see what each one checks."
         ),
         unit="µs",
         better="lower",

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from bench.quote import DOCUMENTS, ROOT, insert_block, load_quotes, render_block
+from bench.corpus import MESSAGES
+from bench.quote import DOCUMENTS, ROOT, insert_block, is_newer, load_quotes, render_block
 from bench.report.figures import slugify
+from bench.suites.codecs import CONTENDERS
 
 _A_RATIO = re.compile(
     r"\d ?(×|times (as|faster|smaller))|\d+(\.\d+)? ?(µs|(\w+ )?(requests|calls) a second|/s\b)|\d\.\d+ s\b"
@@ -38,6 +40,23 @@ def test_the_quoted_run_is_complete_and_of_a_commit() -> None:
     assert not results.quick
     assert not results.broken
     assert re.fullmatch(r"[0-9a-f]{7,}", results.environment.commit), "the run is of uncommitted files"
+
+
+def test_quotes_that_are_newer_than_the_run_are_of_codecs_that_will_be_measured() -> None:
+    results, quotes = load_quotes()
+    newer = [quote for quote in quotes.quoted if is_newer(results, quote)]
+    assert {name for quote in newer for name in (quote.contender, quote.against)} <= CONTENDERS.keys()
+    assert {quote.table for quote in newer} <= {f"codecs/{name}" for name in MESSAGES}
+
+
+def test_a_contender_that_failed_in_the_run_is_not_left_out() -> None:
+    results, quotes = load_quotes()
+    table = results.table(quotes.quoted[0].table)
+    assert table is not None
+    rows = [msgspec.structs.replace(row, figures={}) for row in table.rows]
+    failed = msgspec.structs.replace(results, tables=[msgspec.structs.replace(table, rows=rows)])
+    with pytest.raises(ValueError, match="not measured"):
+        render_block(failed, quotes, DOCUMENTS[1])
 
 
 def test_only_the_quoted_run_and_its_chart_are_kept() -> None:

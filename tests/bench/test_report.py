@@ -89,6 +89,15 @@ def test_text_and_page_show_all_contenders_columns_notes_figures_and_ratios() ->
         assert expected in in_page
 
 
+def test_text_and_page_show_what_each_contender_checks() -> None:
+    results = sample_results.results()
+    in_text, in_page = _words(render_text(results)), _words(render_page(results, DATA))
+    for names, checks in (("structs", "all of the schema"), (f"{REFERENCE}; fastmcp", "nothing")):
+        assert f"{names}: {checks}" in in_text
+        assert f"<strong>{names}</strong>: {checks}" in in_page
+    assert "checks:" not in render_text(sample_results.results([sample_results.stdio()]))
+
+
 def test_a_missing_figure_is_a_dash() -> None:
     results = sample_results.results([sample_results.codecs()])
     rows = [line.split() for line in render_text(results).splitlines() if line.startswith("fastmcp")]

@@ -232,3 +232,18 @@ def test_what_cannot_be_converted_is_an_error(case: str) -> None:
 def test_a_value_of_the_revision_itself_is_returned_as_it_is() -> None:
     content = newest.TextContent(text="hi")
     assert mcpspec.convert(content, NEWEST).value is content
+
+
+@pytest.mark.parametrize("source", mcpspec.VERSIONS)
+@pytest.mark.parametrize("target", mcpspec.VERSIONS)
+def test_the_schemas_of_a_tool_keep_all_their_members_and_are_of_the_target(source: str, target: str) -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "x-mine": 1}
+    plain = {"name": "weather", "inputSchema": schema, "outputSchema": schema}
+    tool, there = (structs_of(version).Tool for version in (source, target))
+    converted = mcpspec.convert(structs_of(source).from_builtins(plain, tool), target)
+    assert converted.value.input_schema == schema
+    assert type(converted.value.input_schema) is structs_of(target).ToolInputSchema
+    if all("output_schema" in kind.__struct_fields__ for kind in (tool, there)):
+        assert converted.value.output_schema == schema
+        assert type(converted.value.output_schema) is structs_of(target).ToolOutputSchema
+    assert [path for path in converted.lost if not path.startswith("outputSchema")] == []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from bench.corpus import Message
 
-__all__ = ["CodecContender", "find_message_type", "make_generated_codec"]
+__all__ = ["CodecContender", "find_message_type", "make_generated_codec", "make_plain_codec"]
 
+_DEFAULTS = {"readOnlyHint": False, "openWorldHint": True, "mode": "form"}
 _RESULTS = {"tools/call": "CallTool", "tools/list": "ListTools", "resources/read": "ReadResource"}
 
 
@@ -21,6 +22,8 @@ class CodecContender(NamedTuple):
     """The second argument of `decode`, if it takes one."""
     checks: bool = True
     """True if it rejects values of the wrong type."""
+    omits: Mapping[str, Any] = {}
+    """Members that it leaves out if they have these values, which are the protocol's defaults."""
 
     def read(self, data: bytes) -> Any:
         """Decode a message."""
@@ -41,3 +44,8 @@ def find_message_type(message: Message, types: Any) -> Any:
 def make_generated_codec(types: Any, message: Message) -> CodecContender:
     """Make a codec of the public functions of a generated module."""
     return CodecContender(types.decode, types.encode, find_message_type(message, types))
+
+
+def make_plain_codec(types: Any, message: Message) -> CodecContender:
+    """Make a codec of the public functions of a generated module of plain types."""
+    return make_generated_codec(types, message)._replace(omits=_DEFAULTS)

@@ -33,19 +33,20 @@ def prepare(module: str, name: str) -> tuple[Message, CodecContender] | None:
     codec: CodecContender | None = import_module(f"bench.contenders.codecs.{module}").make_codec(given)
     if codec is None:
         return None
-    if not contains(json.loads(codec.encode(codec.read(given.data))), json.loads(given.data)):
+    if not contains(json.loads(codec.encode(codec.read(given.data))), json.loads(given.data), codec.omits):
         raise RuntimeError(f"{module} changes {name}")
     if codec.checks and try_decode(codec, given.wrong) is None:
         raise RuntimeError(f"{module} accepts a wrong {name}")
     return given, codec
 
 
-def contains(found: Any, given: Any) -> bool:
-    """Return whether `found` has all the data of `given`. It may have defaults in addition."""
+def contains(found: Any, given: Any, omitted: Mapping[str, Any] = {}) -> bool:
+    """Return whether `found` has all the data of `given`, except defaults that it may omit. It may have more."""
     if is_object(given) and is_object(found):
-        return all(name in found and contains(found[name], value) for name, value in given.items())
+        kept = {name: value for name, value in given.items() if name in found or omitted.get(name) != value}
+        return all(name in found and contains(found[name], value, omitted) for name, value in kept.items())
     if is_array(given) and is_array(found):
-        return len(found) == len(given) and all(map(contains, found, given))
+        return len(found) == len(given) and all(contains(*each, omitted) for each in zip(found, given, strict=True))
     return bool(found == given)
 
 

@@ -7,7 +7,7 @@ is compared, to name the places.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -60,27 +60,78 @@ class Converted(NamedTuple, Generic[T]):
 
 def convert_value(value: Any, to: str, meta: Mapping[str, Any] | None, versions: Sequence[str]) -> Converted[Any]:
     """Convert a value to a revision, as `mcpspec.convert` describes."""
-    place = _Place.of(value)
+    kind = value.__class__
+    try:
+        way = _ways[kind, to]
+    except KeyError:
+        way = _ways[kind, to] = _find_way(kind, to, versions)
+    if way is None:
+        return Converted(value, [])
+    lost: DroppedFields = []
+    made = way.convert(value if way.source is None else _to_exact(value, way), lost)
+    if lost or way.is_checked or meta is not None:
+        made, lost = _check(value, made, meta, way)
+    if way.target_types is not None:
+        made = way.target_types.from_builtins(to_builtins(made), getattr(way.target_types, way.target.__name__))
+    return Converted(made, lost)
+
+
+class _Way(NamedTuple):
+    """What turns the values of a type into values of another revision."""
+
+    convert: Converter
+    is_checked: bool
+    """True if a result may be invalid or incomplete even if the converter drops nothing."""
+    types: Any
+    """The module of the values."""
+    source: Any
+    """The exact type of the values, or None if they are exact structs."""
+    target: Any
+    """The exact type of the results."""
+    target_types: Any
+    """The module of the results, or None if they are exact structs."""
+    versions: tuple[str, str]
+    """The revisions of values and results."""
+
+
+_ways: dict[tuple[type, str], _Way | None] = {}
+"""The ways found so far, by the types of the values and the revision of the results. None for the same revision."""
+
+
+def _find_way(kind: type, to: str, versions: Sequence[str]) -> _Way | None:
+    """Find the way from a type to a revision; None if the type is of that revision."""
+    place = _Place.of(kind)
     target = load_revision(to, versions)
     if place.version == to:
-        return Converted(value, [])
-    exact = value if place.face == "structs" else place.to_exact(value)
-    source = exact.__class__
-    kind = _target_type(source, target.structs, to)
-    conversion = _conversion(source, kind)
-    lost: DroppedFields = []
-    made = conversion.convert(exact, lost)
-    if lost or conversion.is_partial or meta is not None or place.keeps_undeclared_members:
-        before = place.types.to_builtins(value)
-        try:
-            made = from_builtins(_with_meta(to_builtins(made), meta), kind)
-        except DecodeError as error:
-            raise ConversionError(error.path, error.reason, place.version, to) from error
-        lost = [path for path in _differences(before, to_builtins(made)) if not _is_implied(before, path)]
-    if place.face != "structs":
-        types = import_module(f"{target.__name__}.{place.face}")
-        made = types.from_builtins(to_builtins(made), getattr(types, kind.__name__))
-    return Converted(made, lost)
+        return None
+    is_exact = place.face == "structs"
+    source = kind if is_exact else getattr(import_module(f"mcpspec.{place.package}.structs"), kind.__name__)
+    found = _target_type(source, target.structs, to)
+    conversion = _conversion(source, found)
+    return _Way(
+        conversion.convert,
+        conversion.is_partial or place.face.endswith("models"),  # models keep undeclared members
+        import_module(kind.__module__),
+        None if is_exact else source,
+        found,
+        None if is_exact else import_module(f"{target.__name__}.{place.face}"),
+        (place.version, to),
+    )
+
+
+def _to_exact(value: Any, way: _Way) -> Any:
+    """Return a model, or a plain struct, as an exact struct."""
+    return from_builtins(way.types.to_builtins(value), way.source)
+
+
+def _check(value: Any, made: Any, meta: Mapping[str, Any] | None, way: _Way) -> tuple[Any, list[str]]:
+    """Return a result that is valid, with members in its `_meta`, and the paths of what it has lost."""
+    before = way.types.to_builtins(value)
+    try:
+        made = from_builtins(_with_meta(to_builtins(made), meta), way.target)
+    except DecodeError as error:
+        raise ConversionError(error.path, error.reason, *way.versions) from error
+    return made, [path for path in _differences(before, to_builtins(made)) if not _is_implied(before, path)]
 
 
 def _differences(before: Any, after: Any) -> list[str]:
@@ -103,35 +154,22 @@ def _with_meta(plain: Any, meta: Mapping[str, Any] | None) -> Any:
 
 
 class _Place(NamedTuple):
-    """The revision of a value, and the module of its type in the package of the revision, such as `plain.models`."""
+    """The revision of a type, and its module in the package of the revision, such as `plain.models`."""
 
     package: str
     face: str
 
     @classmethod
-    def of(cls, value: object) -> _Place:
-        """Return the place of a value. Raises `TypeError` for a value of no revision."""
-        root, package, *face = f"{type(value).__module__}..".split(".")
+    def of(cls, kind: type) -> _Place:
+        """Return the place of a type. Raises `TypeError` for a type of no revision."""
+        root, package, *face = f"{kind.__module__}..".split(".")
         if root != "mcpspec" or package == "ext" or not face[0]:
-            raise TypeError(f"expected a value of a type of mcpspec, got {type(value).__name__}")
+            raise TypeError(f"expected a value of a type of mcpspec, got {kind.__name__}")
         return cls(package, ".".join(filter(None, face)))
 
     @property
     def version(self) -> str:
         return self.package.removeprefix("v").replace("_", "-")
-
-    @property
-    def types(self) -> Any:
-        return import_module(f"mcpspec.{self.package}.{self.face}")
-
-    @property
-    def keeps_undeclared_members(self) -> bool:
-        return self.face.endswith("models")
-
-    def to_exact(self, value: Any) -> Any:
-        """Return a model, or a plain struct, as an exact struct."""
-        exact: Any = import_module(f"mcpspec.{self.package}.structs")
-        return from_builtins(self.types.to_builtins(value), getattr(exact, type(value).__name__))
 
 
 def _target_type(kind: type, types: Any, to: str) -> Any:
@@ -173,7 +211,7 @@ class _AnyPairCompiler(ConverterCompiler):
         older_names = {f"{key.partition('.')[0]}.{older}": key.partition(".")[2] for key, older in RENAMED.items()}
         rules = downgrade_rules(target, UNSET) | dict(_input_rules(target))
         rules = {key: rule for key, rule in rules.items() if _has_member(source, key)}
-        rules |= dict(_result_rules(source, target))
+        rules |= dict(_result_rules(source, target)) | dict(_schema_rules(rules, target))
         super().__init__(rules, renamed={**RENAMED, **older_names}, reuse=False)
         self.is_partial: bool = False
 
@@ -190,21 +228,25 @@ class _AnyPairCompiler(ConverterCompiler):
         return super()._compile(source, target)
 
     def _mapping(self, source: Any, target: Any) -> Converter | None:
-        if not is_open(source):
-            self.is_partial = True
-            return super()._mapping(source, target)
-        theirs = declared_members(target) if is_open(target) else {}
-        lost = [wire for wire in declared_members(source) if wire not in theirs and wire != "$schema"]
-        implied = {wire: _IMPLIED[wire] for wire, (_, required) in theirs.items() if required and wire in _IMPLIED}
-        self.is_partial = self.is_partial or any(required for _, required in theirs.values())
-        return partial(_convert_open, lost, implied, target)
+        # Open objects are checked when they are converted, and name what they cannot express.
+        if is_open(source):
+            theirs = declared_members(target) if is_open(target) else {}
+            lost = [wire for wire in declared_members(source) if wire not in theirs and not _is_schema(source)]
+            implied = {wire: _IMPLIED[wire] for wire, (_, required) in theirs.items() if required and wire in _IMPLIED}
+            return _open_converter(lost, implied, source, target)
+        self.is_partial = self.is_partial or not is_open(target)
+        return super()._mapping(source, target)
 
     def _struct(self, source: Any, target: Any, given: str | None = None) -> Converter:
         mine, theirs = members_of(source), members_of(target)
         if any(mine[name].optional and not member.optional for name, member in theirs.items() if name in mine):
             self.is_partial = True
         convert = super()._struct(source, target, given)
-        implied = {n: value for n, value in RESULT_DEFAULTS.items() if n in mine and n not in theirs}
+        implied = {
+            n: value
+            for n, value in RESULT_DEFAULTS.items()
+            if n in mine and n not in theirs and source.__constants__.get(n) != value  # equal constants are not dropped
+        }
         return partial(_without_implied, convert, source.__name__, implied) if implied else convert
 
 
@@ -229,20 +271,24 @@ def _convert_scalar(target: Any, value: Any, dropped: DroppedFields) -> Any:
     return value
 
 
-def _convert_open(lost: list[str], implied: Mapping[str, Any], target: Any, value: Any, dropped: DroppedFields) -> Any:
-    """Copy an open object, without the members that only its own revision declares."""
-    plain: dict[str, Any] = {**implied, **to_builtins(value)}
-    for wire in lost:
-        if wire in plain:
-            del plain[wire]
-            dropped.append(wire)
-    if not is_open(target):
-        return plain
-    try:
-        return from_builtins(plain, target)
-    except DecodeError as error:
-        dropped.append(str(error))
-        return plain
+def _open_converter(lost: Sequence[str], implied: Mapping[str, Any], source: Any, target: Any) -> Converter:
+    """Return a converter that copies an open object, without the members that only its own revision declares."""
+    make: Callable[[Any], Any] = target.__decoder__() if is_open(target) else dict
+    is_json = _is_schema(source)  # other objects may hold values of their revision
+
+    def convert(value: Any, dropped: DroppedFields) -> Any:
+        plain: dict[str, Any] = value if is_json else {**implied, **to_builtins(value)}
+        for wire in lost:
+            if wire in plain:
+                del plain[wire]
+                dropped.append(wire)
+        try:
+            return make(plain)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            dropped.append(str(error))
+            return plain
+
+    return convert
 
 
 def _result_rules(source: Any, target: Any) -> Iterator[tuple[str, Rule]]:
@@ -253,6 +299,24 @@ def _result_rules(source: Any, target: Any) -> Iterator[tuple[str, Rule]]:
         if is_struct(kind) and is_struct(older):
             for member in RESULT_DEFAULTS.keys() & ({*kind.__struct_fields__} - {*older.__struct_fields__}):
                 yield f"{name}.{member}", partial(_return, RESULT_DEFAULTS[member])
+
+
+def _is_schema(kind: type) -> bool:
+    """Return whether a type is of JSON Schemas, which keep all members, even those that a revision does not declare."""
+    return kind.__name__ in ("ToolInputSchema", "ToolOutputSchema")
+
+
+def _schema_rules(rules: Mapping[str, Rule], target: Any) -> Iterator[tuple[str, Rule]]:
+    """Yield the rules for the schemas of tools, whose values become values of the target's types."""
+    for name, member in members_of(target.Tool).items():
+        rule = rules.get(f"Tool.{name}")
+        if rule is not None and is_open(member.hint):
+            yield f"Tool.{name}", partial(_apply_rule, rule, _open_converter((), {}, member.hint, member.hint))
+
+
+def _apply_rule(rule: Rule, convert: Converter, tool: Any, dropped: DroppedFields) -> Any:
+    schema = rule(tool, dropped)
+    return schema if schema is UNSET else convert(schema, dropped)
 
 
 def _has_member(types: Any, key: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from types import NoneType
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_args, get_origin
 
@@ -42,7 +43,7 @@ def walk_objects(value: Any, hint: Any, path: Path = ()) -> Iterator[FoundObject
 def _walk_object(value: dict[str, Any], options: list[Any], path: Path) -> Iterator[FoundObject]:
     kinds = [option for option in options if shape_of(option) is not None]
     # An only option needs no check, which would take its time again at each level.
-    ranked = UnionOptions(kinds, shape_of).rank(value)
+    ranked = kinds if len(kinds) == 1 else _union_options(tuple(kinds)).rank(value)
     kind = next((kind for kind in ranked if len(options) == 1 or fits(value, kind)), None)
     if kind is None and len(options) == len(kinds):
         kind = next(iter(ranked), None)
@@ -57,6 +58,11 @@ def _walk_object(value: dict[str, Any], options: list[Any], path: Path) -> Itera
     for name, each in value.items():
         if name in declared:
             yield from walk_objects(each, declared[name], (*path, name))
+
+
+@cache
+def _union_options(kinds: tuple[Any, ...]) -> UnionOptions[Any]:
+    return UnionOptions([*kinds], shape_of)
 
 
 def find_misplaced_nulls(value: Any, hint: Any) -> Iterator[tuple[FoundObject, str]]:

@@ -11,6 +11,8 @@ __all__ = ["find_differences"]
 
 def find_differences(before: Any, after: Any, path: str) -> list[str]:
     """Return the paths of the values that are missing in another value, or have changed. Additions do not count."""
+    if before == after:  # of most parts of a value, and in one step
+        return []
     if is_object(before) and is_object(after):
         return [
             lost
@@ -19,4 +21,4 @@ def find_differences(before: Any, after: Any, path: str) -> list[str]:
         ]
     if is_array(before) and is_array(after) and len(before) == len(after):
         return [lost for i, item in enumerate(before) for lost in find_differences(item, after[i], f"{path}[{i}]")]
-    return [] if before == after else [path]
+    return [path]

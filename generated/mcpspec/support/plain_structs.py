@@ -12,7 +12,7 @@ import msgspec
 from mcpspec.support import structs as exact
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.null import NULL
-from mcpspec.support.objects import Shape, spread_union
+from mcpspec.support.objects import Shape, is_array, is_object, spread_union
 from mcpspec.support.structs import (
     constant,
     constructor,
@@ -162,7 +162,7 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
         made = exact.from_builtins(value, type)
     except DecodeError as error:
         return _without_nulls(lambda: deepcopy(value), type, error)
-    return _restore_nulls(made, value, type) if _keeps_null(type) else made
+    return _restore_nulls(made, value, type) if _keeps_null(type) and _holds_null(value) else made
 
 
 def validate(value: T, type: TypeForm[Any] | None = None) -> T:
@@ -205,6 +205,20 @@ def _contains_null(buf: bytes | bytearray | memoryview | str) -> bool:
     if isinstance(buf, str):
         return buf.rfind("null") >= 0
     return (bytes(buf) if isinstance(buf, memoryview) else buf).rfind(b"null") >= 0  # twice as fast as from the front
+
+
+def _holds_null(value: object) -> bool:
+    """Return whether parsed JSON contains null anywhere."""
+    pending: list[object] = [value]
+    while pending:
+        found = pending.pop()
+        if found is None:
+            return True
+        if is_object(found):
+            pending += found.values()
+        elif is_array(found):
+            pending += found
+    return False
 
 
 def _nullable_members(shape: Shape) -> list[str]:

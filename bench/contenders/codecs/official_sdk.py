@@ -1,4 +1,8 @@
-"""The official `mcp_types`: from a line to a typed message and back, with the calls that the official SDK makes."""
+"""The official `mcp_types` with the calls that the official SDK makes, from a line to a typed message and back.
+
+The SDK decodes the envelope, checks what is inside with the types of the revision, and then makes its common type. It
+encodes in the same steps.
+"""
 
 from __future__ import annotations
 

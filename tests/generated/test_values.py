@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from mcpspec.support.structs import shape_of
 from mcpspec.v2026_07_28 import models, structs
 from mcpspec.v2026_07_28.plain import models as plain_models
 from mcpspec.v2026_07_28.plain import structs as plain_structs
-from tests.generated.backends import FACES, Backend, backend
+from tests.generated.backends import FACES, PACKAGES, Backend, backend, definitions
 from tests.generated.vectors import REVISIONS, valid_values
 
 each_revision = pytest.mark.parametrize("version", REVISIONS)
@@ -123,3 +124,46 @@ def test_a_copy_of_a_model_takes_names_of_both_kinds(types: Any) -> None:
 def test_a_misspelt_member_is_not_replaced(types: Any) -> None:
     with pytest.raises((TypeError, AttributeError), match="titel"):
         tool(types).__replace__(titel="b")
+
+
+# Misspelt members
+
+
+@each_revision
+@each_face
+def test_a_misspelt_attribute_is_neither_set_nor_read(version: str, face: str) -> None:
+    for types, value, twin in objects(version, face):
+        before = types.encode(value)
+        for name in attributes(value):
+            with pytest.raises(AttributeError):
+                setattr(value, f"{name}s_", 1)
+            with pytest.raises(AttributeError):
+                getattr(value, f"{name}s_")
+        assert value == twin
+        assert types.encode(value) == before
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+@pytest.mark.parametrize("face", ["structs", "plain.structs"])
+def test_constructors_of_structs_reject_misspelt_members(version: str, face: str) -> None:
+    kinds = [kind for kind in definitions(version, face).values() if shape_of(kind) is not None]
+    for kind in kinds:
+        with pytest.raises(TypeError, match="misspelt"):
+            kind(misspelt=1)
+    assert len(kinds) > 40
+
+
+class StrictIcon(models.Icon, extra="forbid"):
+    """A class for values of one's own, exact."""
+
+
+class PlainStrictIcon(plain_models.Icon, extra="forbid"):
+    """A class for values of one's own, plain."""
+
+
+@pytest.mark.parametrize(("kind", "strict"), [(models.Icon, StrictIcon), (plain_models.Icon, PlainStrictIcon)])
+def test_constructors_of_models_keep_undeclared_members_unless_a_class_forbids_them(kind: Any, strict: Any) -> None:
+    assert models.encode(kind(src="a", mimetype="b")) == b'{"src":"a","mimetype":"b"}'
+    assert models.encode(strict(src="a", mime_type="b")) == b'{"src":"a","mimeType":"b"}'
+    with pytest.raises(ValueError, match="mimetype\n  Extra inputs are not permitted"):
+        strict(src="a", mimetype="b")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -24,6 +24,7 @@ from mcpspec_codegen.prose import Prose
 from mcpspec_codegen.source import Descriptions
 
 __all__ = [
+    "COMPAT",
     "MODELS",
     "PLAIN_MODELS",
     "PLAIN_STRUCTS",
@@ -37,8 +38,9 @@ __all__ = [
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-Face: TypeAlias = Literal["exact", "plain"]
-"""Way in which types show what may be absent: exactly as the schema says, or as None and defaults."""
+Face: TypeAlias = Literal["exact", "plain", "compat"]
+"""Way in which types show what may be absent: exactly as the schema says, as None and defaults, or as the official
+package does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +67,26 @@ class Backend:
     @property
     def is_plain(self) -> bool:
         """True if absence is None, or a default."""
-        return self.face == "plain"
+        return self.face != "exact"
 
     @property
     def exports(self) -> tuple[str, ...]:
         """The names for absent values that its modules export."""
-        return {"UNSET": ("UNSET", "UnsetType"), "MISSING": ("MISSING",), "None": ("NULL",)}[self.absent]
+        named = {"UNSET": ("UNSET", "UnsetType"), "MISSING": ("MISSING",), "None": ("NULL",)}[self.absent]
+        return () if self.face == "compat" else named
 
     @property
     def prefix(self) -> str:
         """Prefix of the names of the modules that use these types."""
         return "" if self.is_msgspec else self.module + "_"
 
+
+COMPAT_SUPPORT = (
+    "ContentAsList", "DecodeError", "NeedsInput", "Notification", "NotificationParams", "PaginatedRequest",
+    "PaginatedRequestParams", "Request", "RequestParams", "RequestParamsMeta", "Uri", "decode", "encode",
+    "from_builtins", "to_builtins",
+)  # fmt: skip
+"""What the types free of revisions use of the code beside them."""
 
 _COMMON_IMPORTS = (
     "DecodeError",
@@ -109,11 +119,11 @@ MODELS = Backend(
     base="mcpspec.support.models.Model",
     annotation="Field",
     imports=(
-        "typing.TYPE_CHECKING",
+        *("typing." + name for name in ("TYPE_CHECKING", "TypeAlias")),
         "pydantic.Field",
         "pydantic_core.MISSING",
         "mcpspec.support.definitions.lazy_definitions",
-        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel")),
+        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel", "union")),
     ),
     absent="MISSING",
 )
@@ -131,6 +141,20 @@ def _plain(backend: Backend) -> Backend:
 
 PLAIN_STRUCTS = _plain(STRUCTS)
 PLAIN_MODELS = _plain(MODELS)
+COMPAT = replace(
+    MODELS,
+    module="models",
+    base="mcpspec.support.compat.Model",
+    imports=(
+        *("typing." + name for name in ("TYPE_CHECKING", "Final", "TypeAlias")),
+        *("pydantic." + name for name in ("Field", "TypeAdapter")),
+        "mcpspec.support.definitions.lazy_definitions",
+        "mcpspec.support.models.untagged",
+        *("mcpspec.support.compat." + name for name in (*COMPAT_SUPPORT, "union")),
+    ),
+    absent="None",
+    face="compat",
+)
 
 
 def generate_classes(interface: Interface, backend: Backend) -> str:
@@ -141,7 +165,7 @@ def generate_classes(interface: Interface, backend: Backend) -> str:
     imports = {
         name: f"{interface.inherited.package}.{backend.module}.{name}" for name in interface.inherited.definitions
     }
-    visible = {name: _import_types(_without_template_data(node, backend), imports) for name, node in own.items()}
+    visible = {name: _import_types(_without_template_data(node, backend, own), imports) for name, node in own.items()}
     with warnings.catch_warnings():
         # It warns of unions that msgspec cannot decode; the templates make `untagged` unions of them.
         warnings.simplefilter("ignore", UserWarning)
@@ -206,7 +230,7 @@ def _config(
     )
 
 
-def _without_template_data(node: Schema, backend: Backend) -> Schema:
+def _without_template_data(node: Schema, backend: Backend, known: Collection[str]) -> Schema:
     """Return a definition without the parts that the templates write themselves."""
     extra = node["x"]
     node = _exact_numbers(_without_arguments({key: value for key, value in node.items() if key != "x"}))
@@ -216,6 +240,8 @@ def _without_template_data(node: Schema, backend: Backend) -> Schema:
         node.pop("additionalProperties", None)
         tag = extra["tag"][0] if backend.is_msgspec and "tag" in extra else None
         node["properties"] = {key: _without_arguments(child) for key, child in node["properties"].items() if key != tag}
+        if own := [base for base in extra.get("bases", []) if base in known]:  # so that they are written first
+            node["allOf"] = [{"$ref": f"#/$defs/{base}"} for base in own]
     return node
 
 
@@ -317,13 +343,16 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
     return {
         "name": name,
         "kind": extra["kind"],
+        "is_union": "anyOf" in node,
         "closed": extra.get("closed", False),
         "tag": tag,
         "constants": [wire for wire in constants if tag is None or wire != tag["wire"]],
         "is_plain": backend.is_plain,
+        "face": backend.face,
+        "bases": [*extra.get("mixins", []), *map(_base_hint, extra.get("bases", []))],
         "annotated": annotated,
         "doc": doc,
-        "references": sorted(_references(node)),
+        "references": sorted(_references(node) | {base for base in extra.get("bases", []) if base in defs}),
         "reference": prose.reference(owners[-1]),
         **_annotation(node, backend, annotated),
         "members": {
@@ -341,6 +370,13 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
             for wire, attribute in sorted(extra.get("names", {}).items(), key=lambda names: names[0] not in tags)
         },
     }
+
+
+_PARAMETERS = {"Request": "[Any, Any]", "PaginatedRequest": "[Any]", "Notification": "[Any, Any]"}
+
+
+def _base_hint(base: str) -> str:
+    return base + _PARAMETERS.get(base, "")
 
 
 def _references(node: Schema) -> set[str]:

@@ -29,8 +29,9 @@ from mcpspec_codegen.order import find_order, load_orders
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.own import to_2020_12
 from mcpspec_codegen.plain import ProtocolDefaults, check_protocol_defaults
-from mcpspec_codegen.prose import OfficialProse
+from mcpspec_codegen.prose import CombinedProse, OfficialProse
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
+from mcpspec_codegen.superset import CompatFacts, merge_revisions
 from mcpspec_codegen.wording import find_contradictions, list_terms
 
 __all__ = [
@@ -72,6 +73,7 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
         known = [flat for _, flat in documents]
         check_defaults(known, supplement["constructor_defaults"], compiler.supplement_file)
         check_protocol_defaults(known, supplement["protocol_defaults"], compiler.supplement_file)
+    files |= compiler.compat(revisions)
     files["mcpspec/features.py"] = render.features_module(
         {source.version: compiler.features(source, flat) for source, flat in revisions},
         supplement["name_params"],
@@ -214,6 +216,7 @@ class _Compiler:
         self.orders = load_orders(folder)
         self.supplement_file = str(folder / "supplement.json")
         self.supplement = read_json(folder / "supplement.json", _Supplement)
+        self.compat_file = folder / "compat.json"
 
     def source(self, version: str) -> Source:
         """Return the schema of a version. Raises `SchemaError` if it is not pinned."""
@@ -310,6 +313,25 @@ class _Compiler:
         interface = self.interface(source, flat)
         modules = render.modules(interface, render.BACKENDS, self.supplement["protocol_defaults"], source.file)
         return {f"mcpspec/{source.package}/{name}.py": text for name, text in modules.items()}
+
+    def compat(self, revisions: list[tuple[Source, Schema]]) -> dict[str, str]:
+        """Render the files of the types that are free of revisions, from those that have a date."""
+        facts = read_json(self.compat_file, CompatFacts)
+        dated = [(source, flat) for source, flat in revisions if not source.is_draft]
+        interfaces = [self.interface(source, flat) for source, flat in dated]
+        former: dict[str, list[str]] = {}
+        for old, new in facts["renamed"].items():
+            former.setdefault(new, []).append(old)
+        known = [(frozenset(found.document["$defs"]), found.prose) for found in reversed(interfaces)]
+        merged = Interface(
+            title="MCP, free of revisions",
+            document=merge_revisions([flat for _, flat in dated], facts, str(self.compat_file)),
+            methods=[],
+            codes={name: code for found in interfaces for name, code in found.codes.items()},
+            prose=CombinedProse(known, former),
+            identity={"LATEST_PROTOCOL_VERSION": dated[-1][0].version},
+        )
+        return {f"mcpspec/compat/{name}.py": text for name, text in render.compat(merged, facts).items()}
 
     def interface(self, source: Source, flat: Schema) -> Interface:
         """Collect what the package of a revision or extension is rendered from."""

@@ -12,7 +12,7 @@ from mcpspec_codegen.inline import name_variant
 from mcpspec_codegen.nodes import Schema, is_schema
 from mcpspec_codegen.source import Descriptions
 
-__all__ = ["OfficialProse", "OwnProse", "Prose", "docstring"]
+__all__ = ["CombinedProse", "OfficialProse", "OwnProse", "Prose", "docstring"]
 
 
 class Prose(Protocol):
@@ -47,6 +47,32 @@ class OfficialProse:
 
     def reference(self, name: str) -> str | None:
         return self.link.format(anchor=name.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedProse:
+    """The descriptions of types free of revisions: those of the newest revision that has them."""
+
+    revisions: list[tuple[frozenset[str], Prose]]
+    """Definitions and descriptions, newest first."""
+    former_names: dict[str, list[str]]
+    """Definition → its names in the revisions."""
+
+    def of_definition(self, name: str) -> str | None:
+        texts = (prose.of_definition(old) for old, prose in self._places(name))
+        return next(filter(None, texts), None)
+
+    def of_property(self, owners: list[str], name: str) -> str | None:
+        texts = (prose.of_property([old, *owners[1:]], name) for old, prose in self._places(owners[0]))
+        return next(filter(None, texts), None)
+
+    def reference(self, name: str) -> str | None:
+        return next((prose.reference(old) for old, prose in self._places(name)), None)
+
+    def _places(self, name: str) -> Iterator[tuple[str, Prose]]:
+        """Yield the names of a definition in the revisions, each with the descriptions there."""
+        for known, prose in self.revisions:
+            yield from ((old, prose) for old in (name, *self.former_names.get(name, ())) if old in known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,24 @@ from mcpspec_codegen import names
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import TABLES, MethodDefinition
-from mcpspec_codegen.models import MODELS, PLAIN_MODELS, PLAIN_STRUCTS, STRUCTS, Backend, generate_classes
+from mcpspec_codegen.models import (
+    COMPAT,
+    COMPAT_SUPPORT,
+    MODELS,
+    PLAIN_MODELS,
+    PLAIN_STRUCTS,
+    STRUCTS,
+    Backend,
+    generate_classes,
+)
 from mcpspec_codegen.nodes import Schema, ref_name
 from mcpspec_codegen.plain import ProtocolDefaults, simplify
 from mcpspec_codegen.source import DRAFT, Source
+from mcpspec_codegen.superset import CompatFacts
 
 __all__ = [
     "BACKENDS",
+    "compat",
     "distribution",
     "extensions",
     "features_module",
@@ -89,15 +100,40 @@ def _modules(interface: Interface, backends: Sequence[Backend], packages: Sequen
 
 def _types_module(interface: Interface, backend: Backend) -> str:
     """Render `structs.py` or `models.py`: the model classes and `__all__`."""
-    head, guard, definitions = generate_classes(interface, backend).partition("if TYPE_CHECKING or is_needed(")
+    head, definitions = _split_head(generate_classes(interface, backend))
     return _render(
         "types.py.jinja2",
         head=head,
-        definitions=guard + definitions,
-        is_lazy=bool(guard),
+        definitions=definitions,
+        is_lazy=bool(definitions),
         names=list(interface.document["$defs"]),
         extra_names=list(backend.exports),
     )
+
+
+def _split_head(source: str) -> tuple[str, str]:
+    """Split the source of a module before its first lazy definition, if it has any."""
+    head, guard, definitions = source.partition("if TYPE_CHECKING or is_needed(")
+    return head, guard + definitions
+
+
+def compat(interface: Interface, facts: CompatFacts) -> dict[str, str]:
+    """Render the modules of `mcpspec.compat`: the types free of revisions, and what became of the official names."""
+    head, definitions = _split_head(generate_classes(interface, COMPAT))
+    constants = dict(sorted({**interface.codes, **facts["constants"], **interface.identity}.items()))
+    names = {*interface.document["$defs"], *constants, *facts["aliases"], *facts["adapters"], *COMPAT_SUPPORT}
+    types = _render(
+        "compat_types.py.jinja2",
+        head=head, definitions=definitions, aliases=facts["aliases"], adapters=facts["adapters"], constants=constants,
+        names=names - {"ContentAsList", "NeedsInput"},
+    )  # fmt: skip
+    renamed = {new: old for old, new in facts["renamed"].items() if new not in facts["renamed"]}
+    aliases = dict(sorted({**renamed, **facts["aliases"]}.items()))
+    return {
+        "__init__": _render("compat_package.py.jinja2"),
+        "types": types,
+        "names": _render("compat_names.py.jinja2", aliases=aliases, missing=facts["missing"]),
+    }
 
 
 def _methods_module(interface: Interface, backend: Backend) -> str:

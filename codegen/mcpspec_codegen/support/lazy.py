@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
-__all__ = ["check_version", "lazy_modules", "load_revision"]
+__all__ = ["check_version", "lazy_modules", "lazy_names", "load_revision"]
 
 
 def lazy_modules(
@@ -24,6 +25,20 @@ def lazy_modules(
 
     def __dir__() -> list[str]:
         return sorted({*names, *modules})
+
+    return __getattr__, __dir__
+
+
+def lazy_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a `__getattr__` that takes the names of a module, which it imports on first use, and a `__dir__`."""
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__") and name != "__all__":  # asked for by the import system
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(_import(module), name)
+
+    def __dir__() -> list[str]:
+        return sorted(_import(module).__all__)
 
     return __getattr__, __dir__
 

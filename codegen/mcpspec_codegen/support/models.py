@@ -9,6 +9,7 @@ from typing import Annotated as TypingAnnotated
 
 from pydantic import VERSION, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import MISSING, PydanticSerializationError, core_schema, from_json, to_json, to_jsonable_python
+from typing_extensions import TypeAliasType
 
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.explain import TypeAccess, decode_error, explain
@@ -18,6 +19,7 @@ from mcpspec.support.objects import (
     Member,
     Shape,
     UnionOptions,
+    classes_of,
     is_object,
     is_surely_finite,
     spread_union,
@@ -31,9 +33,24 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 __all__ = [
-    "ClosedModel", "DecodeError", "Model",
-    "TypingAnnotated", "complete", "constant", "decode", "encode", "encode_with", "from_builtins", "serialize_with",
-    "to_builtins", "untagged",
+    "ClosedModel",
+    "DecodeError",
+    "Model",
+    "TypingAnnotated",
+    "UnionMeta",
+    "complete",
+    "constant",
+    "decode",
+    "encode",
+    "encode_with",
+    "explain_text",
+    "explain_value",
+    "from_builtins",
+    "serialize_with",
+    "to_builtins",
+    "union",
+    "union_members",
+    "untagged",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -171,6 +188,37 @@ class _Untagged:
 untagged: Final = _Untagged()
 
 
+class UnionMeta(type):
+    """Metaclass of unions of models, which `isinstance` accepts, and of which Pydantic sees an alias."""
+
+    __union__: Callable[[], Any]
+    __value__: Any
+    __alias__: TypeAliasType
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, _runtime_classes(cls))
+
+    def __get_pydantic_core_schema__(cls, _source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return handler.generate_schema(cls.__alias__)
+
+
+def union(name: str, module: str, members: Any, *marks: Any) -> Any:
+    """Return a union of types as a class for `isinstance`. Its `__value__` is the union, with marks for Pydantic."""
+    return UnionMeta(name, (), union_members(name, module, members, *marks))
+
+
+def union_members(name: str, module: str, members: Any, *marks: Any) -> dict[str, Any]:
+    """Return the attributes of the class of a union."""
+    hint: Any = Annotated[(members, *marks)] if marks else members
+    alias = cast(Any, TypeAliasType)(name, hint)  # checkers allow it only as a definition
+    return {"__module__": module, "__union__": staticmethod(lambda: hint), "__value__": hint, "__alias__": alias}
+
+
+@cache
+def _runtime_classes(of: UnionMeta) -> tuple[type, ...]:
+    return tuple(kind for leaf in spread_union(of) for kind in classes_of(leaf))
+
+
 @cache
 def _shape(kind: Any) -> Shape | None:
     """Return the members of a model; None for other types."""
@@ -215,7 +263,17 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
         _reject_non_finite(text)
         return cast(T, _validate_text(text, _adapter(cast(Any, type))))
     except (ValueError, RecursionError) as error:
-        raise decode_error(text, type, _types, error) from error
+        raise explain_text(text, type, error) from error
+
+
+def explain_text(text: bytes | bytearray | str, type: Any, error: Exception) -> DecodeError:
+    """Return the error for JSON text that Pydantic has rejected."""
+    return decode_error(text, type, _types, error)
+
+
+def explain_value(value: object, type: Any, error: Exception) -> DecodeError:
+    """Return the error for parsed JSON that Pydantic has rejected."""
+    return explain(value, type, _types, error)
 
 
 def _validate_text(text: bytes | bytearray | str, adapter: TypeAdapter[Any]) -> Any:
@@ -303,7 +361,7 @@ def from_builtins(value: object, type: TypeForm[T]) -> T:
     try:
         return cast(T, _adapter(cast(Any, type)).validate_python(value, strict=True))
     except (ValueError, RecursionError) as error:
-        raise explain(value, type, _types, error) from error
+        raise explain_value(value, type, error) from error
 
 
 def to_builtins(value: object) -> Any:

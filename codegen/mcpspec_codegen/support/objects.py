@@ -17,6 +17,7 @@ __all__ = [
     "Member",
     "Shape",
     "UnionOptions",
+    "classes_of",
     "is_array",
     "is_object",
     "is_surely_finite",
@@ -101,6 +102,15 @@ def spread_union(hint: Any) -> list[Any]:
     if get_origin(hint) in (Union, UnionType):
         return [leaf for member in get_args(hint) for leaf in spread_union(member)]
     return [NoneType if hint is None else hint]
+
+
+def classes_of(leaf: Any) -> list[type]:
+    """List the classes of the values of a member of a union."""
+    if get_origin(leaf) is Literal:
+        return [type(value) for value in get_args(leaf)]
+    if get_origin(leaf) is Annotated:
+        return classes_of(get_args(leaf)[0])
+    return [get_origin(leaf) or leaf]
 
 
 def strip_absent(hint: Any, absent: object) -> Any:

@@ -11,14 +11,23 @@ from pydantic_core import SchemaSerializer, core_schema
 
 from mcpspec.support import models as exact
 from mcpspec.support.errors import DecodeError
-from mcpspec.support.models import complete, constant, decode, encode_with, from_builtins, serialize_with, untagged
+from mcpspec.support.models import (
+    complete,
+    constant,
+    decode,
+    encode_with,
+    from_builtins,
+    serialize_with,
+    union,
+    untagged,
+)
 from mcpspec.support.null import NULL
 
 __all__ = [
     "NULL",
     "ClosedModel", "DecodeError", "Model", "Nullable",
     "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "null_means",
-    "to_builtins", "untagged",
+    "to_builtins", "union", "untagged",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

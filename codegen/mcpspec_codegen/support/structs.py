@@ -33,6 +33,7 @@ from mcpspec.support.objects import (
     Member,
     Shape,
     UnionOptions,
+    classes_of,
     is_object,
     is_surely_finite,
     spread_union,
@@ -296,15 +297,7 @@ def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
 
 @cache
 def _runtime_classes(union: _UntaggedMeta) -> tuple[type, ...]:
-    return tuple(kind for leaf in spread_union(union) for kind in _classes_of(leaf))
-
-
-def _classes_of(leaf: Any) -> list[type]:
-    if get_origin(leaf) is Literal:
-        return [type(value) for value in get_args(leaf)]
-    if get_origin(leaf) is TypingAnnotated:
-        return _classes_of(get_args(leaf)[0])
-    return [get_origin(leaf) or leaf]
+    return tuple(kind for leaf in spread_union(union) for kind in classes_of(leaf))
 
 
 class _Decoding(dict[Any, Callable[[Any], Any]]):

@@ -1,0 +1,312 @@
+"""What the types free of revisions have beside the schemas, so that they can take the place of the official package's.
+
+They are as lenient as that package: constructors and decoders accept names on the wire and attribute names, and convert
+values as Pydantic does by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, cast
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError, core_schema, to_json, to_jsonable_python
+
+from mcpspec.support import models as exact
+from mcpspec.support.errors import DecodeError
+from mcpspec.support.models import encode_with, serialize_with
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from pydantic import GetCoreSchemaHandler
+    from typing_extensions import TypeForm
+
+__all__ = [
+    "ContentAsList", "DecodeError", "Model", "NeedsInput", "Notification", "NotificationParams", "PaginatedRequest",
+    "PaginatedRequestParams", "Request", "RequestParams", "RequestParamsMeta", "Uri", "decode", "encode",
+    "from_builtins", "to_builtins", "union",
+]  # fmt: skip
+
+T = TypeVar("T")
+ParamsT = TypeVar("ParamsT")
+MethodT = TypeVar("MethodT", bound=str)
+
+
+class Model(BaseModel):
+    """Base of all objects. Absent members are None or the protocol's default; undeclared members are kept.
+
+    Members have Python names. At run time, names on the wire are attributes, too, and constructors accept both.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="allow",
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        defer_build=True,
+        protected_namespaces=(),
+    )
+
+    @property
+    def root(self) -> Self:
+        """The object itself: unions do not wrap their members."""
+        return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a member by its name on the wire, or an undeclared member."""
+            attribute = _attributes(type(self)).get(name)
+            return super().__getattr__(name) if attribute is None else getattr(self, attribute)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Set a member by either of its names."""
+            super().__setattr__(_attributes(type(self)).get(name, name), value)
+
+
+@cache
+def _attributes(cls: type[BaseModel]) -> dict[str, str]:
+    """Map names on the wire to attributes, if they differ."""
+    return {field.alias: name for name, field in cls.model_fields.items() if field.alias not in (None, name)}
+
+
+class _UnionMeta(exact.UnionMeta):
+    """Metaclass of unions that can be called and validate as the root models of 1.x of the official package do."""
+
+    def __call__(cls, root: Any) -> Any:
+        return root if isinstance(root, cls) else _adapter(cls).validate_python(root)
+
+    def model_validate(cls, obj: Any, **options: Any) -> Any:
+        """Return a member of the union, from parsed JSON or an instance."""
+        return _adapter(cls).validate_python(obj, **options)
+
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Any:
+        """Return a member of the union, from JSON text."""
+        return _adapter(cls).validate_json(json_data, **options)
+
+
+def union(name: str, module: str, members: Any, *marks: Any) -> Any:
+    """Return a union of types as a class, whose constructor returns the member that it is given."""
+    return _UnionMeta(name, (), exact.union_members(name, module, members, *marks))
+
+
+class RequestParamsMeta(dict[str, Any]):
+    """The `_meta` of parameters: a dictionary by names on the wire, whose members are attributes, too."""
+
+    def __init__(self, members: Mapping[str, Any] = {}, **more: Any) -> None:
+        super().__init__({_META_NAMES.get(key, key): value for key, value in {**members, **more}.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.get(_META_NAMES.get(name, name))
+
+    def __reduce__(self) -> Any:
+        return type(self), (dict(self),)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        members = core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema())
+        return core_schema.no_info_after_validator_function(cls, members)
+
+
+_META_NAMES = {"progress_token": "progressToken"}
+
+
+class Uri(str):
+    """A URI: a string whose parts are attributes, and which equals Pydantic's `AnyUrl` of the same text."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, str(other) if isinstance(other, AnyUrl) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    @property
+    def _parts(self) -> SplitResult:
+        return urlsplit(self)
+
+    @property
+    def scheme(self) -> str:
+        """The part before the first colon."""
+        return self._parts.scheme
+
+    @property
+    def host(self) -> str | None:
+        """The host, if there is one."""
+        return self._parts.hostname
+
+    @property
+    def port(self) -> int | None:
+        """The port, if it is stated. Raises `ValueError` if it is no number."""
+        return self._parts.port
+
+    @property
+    def username(self) -> str | None:
+        """The user, if there is one."""
+        return self._parts.username
+
+    @property
+    def password(self) -> str | None:
+        """The password, if there is one."""
+        return self._parts.password
+
+    @property
+    def path(self) -> str | None:
+        """The path, if there is one."""
+        return self._parts.path or None
+
+    @property
+    def query(self) -> str | None:
+        """The text after the question mark, if there is one."""
+        return self._parts.query or None
+
+    @property
+    def fragment(self) -> str | None:
+        """The text after the number sign, if there is one."""
+        return self._parts.fragment or None
+
+    def unicode_string(self) -> str:
+        """Return the URI as a plain string, as `AnyUrl` does."""
+        return str(self)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            _to_uri,
+            json_schema_input_schema=core_schema.url_schema(),
+            serialization=core_schema.to_string_ser_schema(),
+        )
+
+
+def _to_uri(value: object) -> Uri:
+    if isinstance(value, str | AnyUrl):
+        return Uri(value)
+    raise PydanticCustomError("string_type", "Input should be a valid string")
+
+
+class RequestParams(Model):
+    """Parameters of a request."""
+
+    class Meta(RequestParamsMeta):
+        """Additional data about a request, under the name that it has in 1.x of the official package."""
+
+    meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
+    """Additional data about the message or object, under namespaced keys."""
+
+
+class PaginatedRequestParams(RequestParams):
+    """Parameters of a request for one page of a list."""
+
+    cursor: str | None = None
+    """Position in the list: the `nextCursor` of the page before. Without one, the first page is meant."""
+
+
+class NotificationParams(Model):
+    """Parameters of a notification."""
+
+    class Meta(RequestParamsMeta):
+        """Additional data about a notification, under the name that it has in 1.x of the official package."""
+
+    meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
+    """Additional data about the message or object, under namespaced keys."""
+
+
+class Request(Model, Generic[ParamsT, MethodT]):
+    """Base of requests, without the JSON-RPC envelope. Derive from `Request[MyParams, Literal["my/method"]]`."""
+
+    method: MethodT
+    """Name of the method, which identifies the kind of message."""
+    params: ParamsT
+    """Parameters of the message."""
+    name_param: ClassVar[str | None] = None
+    """Name of the parameter that the official package writes into the header `Mcp-Name`."""
+
+
+class PaginatedRequest(Request[PaginatedRequestParams | None, MethodT], Generic[MethodT]):
+    """Base of requests for one page of a list."""
+
+    params: PaginatedRequestParams | None = None
+    """Parameters of the message."""
+
+
+class Notification(Model, Generic[ParamsT, MethodT]):
+    """Base of notifications, without the JSON-RPC envelope."""
+
+    method: MethodT
+    """Name of the method, which identifies the kind of message."""
+    params: ParamsT
+    """Parameters of the message."""
+
+
+class ContentAsList(Model):
+    """Base of messages whose content is a block, or a list of blocks."""
+
+    content: Any
+
+    @property
+    def content_as_list(self) -> list[Any]:
+        """The content as a list of blocks."""
+        content: Any = self.content
+        return content if isinstance(content, list) else [content]  # pyright: ignore[reportUnknownVariableType]
+
+
+class NeedsInput(Model):
+    """Base of results that ask for input, and so have requests or state."""
+
+    @model_validator(mode="after")
+    def _require_requests_or_state(self) -> Self:
+        found = cast(Any, self)
+        if not found.input_requests and found.request_state is None:
+            raise ValueError("expected inputRequests or requestState")
+        return self
+
+
+def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
+    """Decode JSON text as a type of `mcpspec.compat`: a class, or one of its unions.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    text = bytes(buf) if isinstance(buf, memoryview) else buf
+    try:
+        return cast(T, _adapter(cast(Any, type)).validate_json(text))
+    except (ValueError, RecursionError) as error:
+        raise exact.explain_text(text, type, error) from error
+
+
+def from_builtins(value: object, type: TypeForm[T]) -> T:
+    """Convert parsed JSON (dicts, lists, strings, numbers, booleans, None) to a type of `mcpspec.compat`.
+
+    Raises `DecodeError`, which names the place and the cause.
+    """
+    try:
+        return cast(T, _adapter(cast(Any, type)).validate_python(value))
+    except (ValueError, RecursionError) as error:
+        raise exact.explain_value(value, type, error) from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def encode(value: object) -> bytes:
+    """Encode a value as JSON text, in UTF-8 and without line breaks. Members that are None are left out.
+
+    Raises `ValueError` for NaN and infinity, which JSON does not have.
+    """
+    return encode_with(value, lambda: to_json(value, by_alias=True, exclude_none=True, inf_nan_mode="constants"))
+
+
+def to_builtins(value: object) -> Any:
+    """Convert a value to parsed JSON. Members that are None are left out."""
+    return serialize_with(value, lambda: to_jsonable_python(value, by_alias=True, exclude_none=True))

@@ -1,0 +1,59 @@
+"""Unions are types for `isinstance`, and constructors of Pydantic know them by their names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from mcpspec.support.objects import spread_union
+from tests.generated.backends import PACKAGES
+
+FACES = ("structs", "models", "plain.structs", "plain.models")
+UNIONS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "of types with a tag": ("ContentBlock", {"type": "text", "text": "a"}, "TextContent"),
+    "of messages": (
+        "ServerNotification",
+        {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
+        "ToolListChangedNotification",
+    ),
+    "without a tag": ("JSONRPCMessage", {"jsonrpc": "2.0", "id": 1, "method": "x"}, "JSONRPCRequest"),
+    "of results": ("ServerResult", {"content": [], "resultType": "complete"}, "CallToolResult"),
+}
+each_face = pytest.mark.parametrize("face", FACES)
+each_union = pytest.mark.parametrize("case", UNIONS)
+
+
+def types_of(face: str) -> Any:
+    return import_module(f"{PACKAGES['2026-07-28']}.{face}")
+
+
+@each_face
+@each_union
+def test_a_value_is_an_instance_of_its_union_and_other_values_are_not(case: str, face: str) -> None:
+    types = types_of(face)
+    name, value, kind = UNIONS[case]
+    union = getattr(types, name)
+    decoded = types.from_builtins(value, union)
+    assert isinstance(decoded, union)
+    assert type(decoded).__name__ == kind
+    for other in (None, value, types.Tool(name="t", input_schema={"type": "object"}), object()):
+        assert not isinstance(other, union)
+
+
+@pytest.mark.parametrize("face", ["models", "plain.models"])
+@each_union
+def test_schemas_refer_to_a_union_of_models_by_its_name(case: str, face: str) -> None:
+    union = getattr(types_of(face), UNIONS[case][0])
+    schema = TypeAdapter(dict[str, union]).json_schema()
+    assert schema["additionalProperties"]["$ref"] == f"#/$defs/{UNIONS[case][0]}"
+
+
+@each_face
+def test_the_members_of_every_union_are_listed(face: str) -> None:
+    types = types_of(face)
+    assert [kind.__name__ for kind in spread_union(types.ContentBlock)] == [
+        "TextContent", "ImageContent", "AudioContent", "ResourceLink", "EmbeddedResource",
+    ]  # fmt: skip

@@ -47,7 +47,8 @@ __all__ = [
     "plain_schema",
 ]
 
-_SUPPORT = Path(__file__).parent / "support"
+_COPIED = ("support", "compat")
+"""The folders of hand-written modules of `mcpspec`."""
 
 
 def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
@@ -55,7 +56,7 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
     compiler = _Compiler(folder, only)
     if all(source.is_extension for source in compiler.sources):
         raise SchemaError("--only", "", "names no revision; mcpspec needs at least one")
-    files = {f"mcpspec/support/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_SUPPORT.glob("*.py"))}
+    files = _copy_modules()
     files |= render.distribution(compiler.sources)
     files["mcpspec/py.typed"] = ""
     files["mcpspec/__init__.py"] = render.root(compiler.sources)
@@ -80,6 +81,12 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
         supplement["log_levels"],
     )
     return format_files(files)
+
+
+def _copy_modules() -> dict[str, str]:
+    """Read the modules that are written by hand."""
+    paths = (path for folder in _COPIED for path in sorted((Path(__file__).parent / folder).glob("*.py")))
+    return {f"mcpspec/{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths}
 
 
 class Gap(NamedTuple):

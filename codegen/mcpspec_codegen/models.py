@@ -82,7 +82,7 @@ class Backend:
 
 
 COMPAT_SUPPORT = (
-    "ContentAsList", "DecodeError", "NeedsInput", "Notification", "NotificationParams", "PaginatedRequest",
+    "ContentAsList", "DecodeError", "KeepsNull", "NeedsInput", "Notification", "NotificationParams", "PaginatedRequest",
     "PaginatedRequestParams", "Request", "RequestParams", "RequestParamsMeta", "Uri", "decode", "encode",
     "from_builtins", "to_builtins",
 )  # fmt: skip

@@ -120,12 +120,13 @@ def _split_head(source: str) -> tuple[str, str]:
 def compat(interface: Interface, facts: CompatFacts) -> dict[str, str]:
     """Render the modules of `mcpspec.compat`: the types free of revisions, and what became of the official names."""
     head, definitions = _split_head(generate_classes(interface, COMPAT))
-    constants = dict(sorted({**interface.codes, **facts["constants"], **interface.identity}.items()))
+    values = {**interface.codes, **facts["constants"], **interface.identity}
+    constants = {name: _code(values[name]) for name in sorted(values)}
     names = {*interface.document["$defs"], *constants, *facts["aliases"], *facts["adapters"], *COMPAT_SUPPORT}
     types = _render(
         "compat_types.py.jinja2",
         head=head, definitions=definitions, aliases=facts["aliases"], adapters=facts["adapters"], constants=constants,
-        names=names - {"ContentAsList", "NeedsInput"},
+        names=names - {"ContentAsList", "KeepsNull", "NeedsInput"},
     )  # fmt: skip
     renamed = {new: old for old, new in facts["renamed"].items() if new not in facts["renamed"]}
     aliases = dict(sorted({**renamed, **facts["aliases"]}.items()))
@@ -134,6 +135,10 @@ def compat(interface: Interface, facts: CompatFacts) -> dict[str, str]:
         "types": types,
         "names": _render("compat_names.py.jinja2", aliases=aliases, missing=facts["missing"]),
     }
+
+
+def _code(value: str | int | list[str]) -> str:
+    return f"frozenset({value!r})" if isinstance(value, list) else repr(value)
 
 
 def _methods_module(interface: Interface, backend: Backend) -> str:

@@ -47,7 +47,8 @@ class CompatFacts(TypedDict):
     aliases: dict[str, str]
     adapters: dict[str, str]
     """Name of a Pydantic `TypeAdapter` → its type."""
-    constants: dict[str, str | int]
+    constants: dict[str, str | int | list[str]]
+    """Name → value; a list is a set."""
     missing: dict[str, str]
     """Name in the official package without an equal → why."""
 
@@ -270,7 +271,7 @@ def _relax(defs: dict[str, Schema], facts: CompatFacts) -> dict[str, Schema]:
     """Give constants and results their defaults, and require parameters only if they require more than `_meta`."""
     relaxed = {name: _with_defaults(node, facts["defaults"].get(name, {})) for name, node in defs.items()}
     needed = {name for name, node in relaxed.items() if node.get("required") or "anyOf" in node}
-    return {name: _with_optional_params(_with_support_types(node), needed) for name, node in relaxed.items()}
+    return {name: _with_support_types(_with_optional_params(node, needed)) for name, node in relaxed.items()}
 
 
 def _with_defaults(node: Schema, defaults: Mapping[str, Any]) -> Schema:
@@ -305,15 +306,21 @@ def _import(node: Schema) -> Schema:
 
 
 def _add_bases(defs: dict[str, Schema], facts: CompatFacts) -> dict[str, Schema]:
+    def bases(name: str, node: Schema) -> Schema:
+        found = _find_bases(name, defs, facts)
+        keeps_null = _requires_nullable(node) and not any(_requires_nullable(defs[base]) for base in found)
+        return {"bases": found, "mixins": [*facts["mixins"].get(name, []), *(["KeepsNull"] if keeps_null else [])]}
+
     return {
-        name: {
-            **node,
-            "x": {**node["x"], "bases": _find_bases(name, defs, facts), "mixins": facts["mixins"].get(name, [])},
-        }
-        if "properties" in node
-        else node
+        name: {**node, "x": {**node["x"], **bases(name, node)}} if "properties" in node else node
         for name, node in defs.items()
     }
+
+
+def _requires_nullable(node: Schema) -> bool:
+    """Return whether a required member may be null."""
+    required = (node["properties"][key] for key in node.get("required", []))
+    return any(child == {} or "null" in type_names(child) for child in required)
 
 
 def _find_bases(name: str, defs: Mapping[str, Schema], facts: CompatFacts) -> list[str]:

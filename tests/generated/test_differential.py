@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from typing import Any, cast
 
 import pytest
@@ -19,9 +20,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft7Validator, Draft202012Validator
 
 import mcpspec
+from mcpspec.support.walk import find_misplaced_nulls
 from mcpspec_codegen.nodes import definitions_key
 from tests import official, strategies
-from tests.generated.backends import BACKENDS, Backend, backend, is_list, is_object, type_tree
+from tests.generated.backends import BACKENDS, PACKAGES, Backend, backend, is_list, is_object, type_tree
 from tests.generated.vectors import valid_values
 from tests.paths import SCHEMA
 
@@ -182,6 +184,86 @@ def test_no_accepted_deviation_is_stale() -> None:
     assert _validator(mcpspec.LATEST, "RequestId").is_valid(1.0)
     with pytest.raises(types.module.DecodeError):
         types.decode(b"1.0", types.type("RequestId"))
+
+
+# Plain types
+
+
+_SCHEMAS = ("inputSchema", "outputSchema", "requestedSchema")
+_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
+_META: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": mcpspec.LATEST,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/subscriptionId": "1",
+}
+
+Leniency = Callable[[str, Any, Any], Any]
+"""Given the name of a definition, its plain type and a value, return the value as strict readers want it."""
+
+
+def _drop_null_members(_name: str, kind: Any, value: Any) -> Any:
+    value = copy.deepcopy(value)
+    for found, wire in [*find_misplaced_nulls(value, kind)]:
+        del found.value[wire]
+    return value
+
+
+def _fill_in_objects(name: str, _kind: Any, value: Any) -> Any:
+    if is_list(value):
+        return [_fill_in_objects("", None, item) for item in value]
+    if not is_object(value):
+        return value
+    if name.endswith("MetaObject"):
+        return _META
+    known = {**dict.fromkeys(_SCHEMAS, _SCHEMA), "_meta": _META}
+    return {
+        key: known[key] if key in known and is_object(child) else _fill_in_objects("", None, child)
+        for key, child in value.items()
+    }
+
+
+LENIENCIES: dict[str, tuple[str, Leniency]] = {
+    "null is absence": (
+        "peers write `null` for members that may be absent, and Python programs mean the same by both",
+        _drop_null_members,
+    ),
+    "plain objects": (
+        "JSON Schemas and `_meta` are dicts, which programs pass on or hand to other libraries; exact types check them",
+        _fill_in_objects,
+    ),
+}
+"""What plain types accept although the schema does not: title → reason, and the same value for strict readers."""
+
+
+@pytest.mark.parametrize("version", mcpspec.VERSIONS)
+def test_plain_types_accept_more_than_the_schema_for_stated_reasons_only(version: str) -> None:
+    unique = {(name, change): mutant for name, value in _originals(version) for change, mutant in _mutants(value)}
+    chosen = random.Random(f"plain {version}").sample(sorted(unique), min(_MUTANTS, len(unique)))
+    libraries = [import_module(f"{PACKAGES[version]}.plain.{name}") for name in BACKENDS]
+    lenient: Counter[str] = Counter()
+    for name, change in chosen:
+        value = unique[name, change]
+        expected = _validator(version, name).is_valid(value)
+        outcomes = [_accepts(types, name, value) for types in libraries]
+        assert outcomes[0] == outcomes[1], (name, change, value, outcomes)
+        if outcomes[0] and not expected:
+            kind = getattr(libraries[0], name)
+            forms = {title: strict(name, kind, value) for title, (_, strict) in LENIENCIES.items()}
+            forms["both"] = _fill_in_objects(name, kind, forms["null is absence"])
+            titles = [title for title, form in forms.items() if _validator(version, name).is_valid(form)]
+            assert titles, (name, change, value)
+            lenient[titles[0]] += 1
+        elif expected and not outcomes[0]:
+            assert DEVIATIONS["integral float"].applies(value), (name, change, value)
+    assert lenient.keys() >= LENIENCIES.keys(), lenient
+
+
+def _accepts(types: Any, name: str, value: Any) -> bool:
+    try:
+        types.decode(json.dumps(value).encode(), getattr(types, name))
+    except types.DecodeError:
+        return False
+    return True
 
 
 def _leaves_envelope_to_base(version: str) -> bool:

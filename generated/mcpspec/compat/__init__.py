@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mcpspec.compat.types import *
+    from mcpspec.compat.types import __all__ as __all__
 else:
     from mcpspec.support.lazy import lazy_names
 

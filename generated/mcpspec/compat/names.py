@@ -52,9 +52,15 @@ ALIASES: Final[dict[str, str]] = {
 
 MISSING: Final[dict[str, str]] = {
     "AnyFunction": "has nothing to do with the protocol; write `collections.abc.Callable[..., Any]`",
+    "AnyUrl": "is Pydantic\u0027s; import it from `pydantic`. URIs are `mcpspec.compat.Uri` here, which equals it",
+    "CLIENT_REQUESTS": "belongs to revisions; use `mcpspec.revision(version).models_methods.CLIENT_REQUESTS`",
+    "HANDSHAKE_PROTOCOL_VERSIONS": "use `mcpspec.features.FEATURES[version].has_handshake`, for the versions in `mcpspec.VERSIONS`",
+    "LATEST_HANDSHAKE_VERSION": "use `mcpspec.features.FEATURES[version].has_handshake`, for the versions in `mcpspec.VERSIONS`",
+    "MODERN_PROTOCOL_VERSIONS": "use `mcpspec.features.FEATURES[version].has_handshake`, for the versions in `mcpspec.VERSIONS`",
     "MethodT": "a type variable of the official package; write one of your own",
     "NotificationParamsT": "a type variable of the official package; write one of your own",
     "RequestParamsT": "a type variable of the official package; write one of your own",
+    "SPEC_CLIENT_METHODS": "belongs to revisions; use `mcpspec.revision(version).models_methods.CLIENT_REQUESTS`",
 }
 """Public names of the official package that `mcpspec.compat` lacks, and why."""
 

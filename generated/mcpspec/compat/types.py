@@ -11,6 +11,7 @@ from typing_extensions import TypeAliasType
 from mcpspec.support.compat import (
     ContentAsList,
     DecodeError,
+    KeepsNull,
     Model,
     NeedsInput,
     Notification,
@@ -158,7 +159,7 @@ if TYPE_CHECKING or is_needed("DiscoverRequest"):
 
         method: Literal["server/discover"] = "server/discover"
         """Name of the method, which identifies the kind of message."""
-        params: RequestParams
+        params: RequestParams | None = None
         """Parameters of the message."""
 
 
@@ -563,7 +564,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
 
 if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
 
-    class LoggingMessageNotificationParams(NotificationParams):
+    class LoggingMessageNotificationParams(KeepsNull, NotificationParams):
         """Log message with its severity and source.
 
         Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
@@ -1877,7 +1878,7 @@ if TYPE_CHECKING or is_needed("TaskStatus"):
 
 if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
 
-    class Task(Model):
+    class Task(KeepsNull):
         """State of a piece of work whose outcome is fetched later.
 
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#task
@@ -3658,6 +3659,7 @@ if TYPE_CHECKING or is_needed("server_result_adapter", "ServerResult"):
 CLIENT_CAPABILITIES_META_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_INFO_META_KEY: Final = "io.modelcontextprotocol/clientInfo"
 CONNECTION_CLOSED: Final = -32000
+CORE_RESULT_TYPES: Final = frozenset(["complete", "input_required"])
 DEFAULT_NEGOTIATED_VERSION: Final = "2025-03-26"
 HEADER_MISMATCH: Final = -32020
 INTERNAL_ERROR: Final = -32603
@@ -3727,6 +3729,7 @@ __all__ = [
     "CONNECTION_CLOSED",
     "Content",
     "ContentBlock",
+    "CORE_RESULT_TYPES",
     "CreateMessageRequest",
     "CreateMessageRequestParams",
     "CreateMessageRequestResult",

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, cast
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AnyUrl, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, TypeAdapter, model_serializer, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, core_schema, to_json, to_jsonable_python
 
@@ -22,13 +22,13 @@ from mcpspec.support.models import encode_with, serialize_with
 if TYPE_CHECKING:
     from typing import Self
 
-    from pydantic import GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler, SerializationInfo, SerializerFunctionWrapHandler
     from typing_extensions import TypeForm
 
 __all__ = [
-    "ContentAsList", "DecodeError", "Model", "NeedsInput", "Notification", "NotificationParams", "PaginatedRequest",
-    "PaginatedRequestParams", "Request", "RequestParams", "RequestParamsMeta", "Uri", "decode", "encode",
-    "from_builtins", "to_builtins", "union",
+    "ContentAsList", "DecodeError", "KeepsNull", "Model", "NeedsInput", "Notification", "NotificationParams",
+    "PaginatedRequest", "PaginatedRequestParams", "Request", "RequestParams", "RequestParamsMeta", "Uri", "decode",
+    "encode", "from_builtins", "to_builtins", "union",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -106,9 +106,22 @@ class RequestParamsMeta(dict[str, Any]):
         super().__init__({_META_NAMES.get(key, key): value for key, value in {**members, **more}.items()})
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self.get(_META_NAMES.get(name, name))
+        wire = _META_NAMES.get(name, name)
+        if wire not in self and wire not in _META_NAMES.values():
+            raise AttributeError(f"there is no member {name!r}")
+        return self.get(wire)
+
+    def __missing__(self, name: str) -> Any:
+        if name not in _META_NAMES:
+            raise KeyError(name)
+        return self[_META_NAMES[name]]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a member by either of its names, or a default."""
+        return super().get(_META_NAMES.get(name, name), default)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(_META_NAMES.get(name, name) if isinstance(name, str) else name)
 
     def __reduce__(self) -> Any:
         return type(self), (dict(self),)
@@ -120,6 +133,7 @@ class RequestParamsMeta(dict[str, Any]):
 
 
 _META_NAMES = {"progress_token": "progressToken"}
+"""The members that any parameters may have, by attribute."""
 
 
 class Uri(str):
@@ -273,6 +287,18 @@ class NeedsInput(Model):
         if not found.input_requests and found.request_state is None:
             raise ValueError("expected inputRequests or requestState")
         return self
+
+
+class KeepsNull(Model):
+    """Base of objects with required members that may be null, which are written although they are None."""
+
+    @model_serializer(mode="wrap")
+    def _write_null(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        for name, field in type(self).model_fields.items():
+            if field.is_required() and getattr(self, name) is None:
+                written[name if info.by_alias is False else field.alias or name] = None
+        return written
 
 
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:

@@ -1,0 +1,148 @@
+"""The types free of revisions do what those of the official package do, on the same values."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import mcp_types
+import pytest
+
+import mcpspec.compat as compat
+from mcpspec.compat.names import ALIASES, MISSING
+from mcpspec.support.objects import is_array, is_object
+from tests import official
+from tests.generated.compat import probe
+from tests.generated.vectors import REVISIONS, valid_values
+from tests.interop.install import INTEROP, python
+from tests.paths import SCHEMA
+
+LISTED = json.loads((Path(__file__).parent / "official_names.json").read_text(encoding="utf-8"))
+NAMES = {"mcp.types 1.30": LISTED["mcp_1"], "mcp_types 2.3": mcp_types.__all__, "projects": [*LISTED["imported"]]}
+RENAMED = json.loads((SCHEMA / "compat.json").read_text(encoding="utf-8"))["renamed"]
+
+
+@pytest.mark.parametrize("source", NAMES)
+def test_every_name_is_there_or_is_missing_for_a_stated_reason(source: str) -> None:
+    absent = set(NAMES[source]) - set(compat.__all__)
+    assert absent <= MISSING.keys()
+    assert [name for name in compat.__all__ if not hasattr(compat, name)] == []
+
+
+def test_the_tables_of_names_are_true() -> None:
+    known = {name for names in NAMES.values() for name in names}
+    assert MISSING.keys() <= known
+    assert MISSING.keys().isdisjoint(compat.__all__)
+    assert ALIASES.keys() <= set(compat.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in mcp_types.__all__ if name.isupper()))
+def test_constants_have_the_official_values(name: str) -> None:
+    assert getattr(compat, name) == getattr(mcp_types, name)
+
+
+@cache
+def values() -> list[tuple[str, Any]]:
+    """List values of all revisions, and upstream's examples, each with the name of its class."""
+    found = [(vector.definition, json.loads(vector.text)) for version in REVISIONS for vector in valid_values(version)]
+    found += [(path.parent.name, json.loads(path.read_text(encoding="utf-8"))) for path in official.examples()]
+    known = set(compat.__all__) - {"Notification", "Request"}  # bases, which lack the type of their parameters
+    named = [(RENAMED.get(name, name), value) for name, value in found if not is_array(value)]  # no batches
+    return [
+        ("JSONRPCError" if name == "JSONRPCResponse" and "error" in value else name, value)
+        for name, value in named
+        if name in known
+    ]
+
+
+def lacking(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
+    """Yield the places where the official JSON has something that ours has not, other than null."""
+    if is_object(theirs) and is_object(ours):
+        for key, value in theirs.items():
+            if key in ours:
+                yield from lacking(value, ours[key], f"{path}.{key}")
+            elif value is not None:
+                yield f"{path}.{key}"
+    elif is_array(theirs) and is_array(ours) and len(theirs) == len(ours):
+        for i, (left, right) in enumerate(zip(theirs, ours, strict=True)):
+            yield from lacking(left, right, f"{path}[{i}]")
+    elif not is_same(theirs, ours):
+        yield f"{path}: {theirs!r}, {ours!r}"
+
+
+def is_same(theirs: Any, ours: Any) -> bool:
+    """Return whether scalars are equal. 1.x of the official package writes URLs and times in another form."""
+    if theirs == ours or not (isinstance(theirs, str) and isinstance(ours, str)):
+        return bool(theirs == ours)
+    try:
+        return datetime.fromisoformat(theirs) == datetime.fromisoformat(ours)
+    except ValueError:
+        return theirs == f"{ours}/"
+
+
+META_NAMES = {"progress_token": "progressToken"}
+"""Members of `_meta` that `mcp_types` renames. Ours have both names, and are listed under that on the wire."""
+
+
+def on_the_wire(member: Any) -> Any:
+    return {META_NAMES.get(key, key): value for key, value in member.items()} if is_object(member) else member
+
+
+def compare(theirs: list[dict[str, Any] | None]) -> int:
+    """Compare what the official classes made of the values with what ours make of them. Return their number."""
+    compared = 0
+    for (name, value), found in zip(values(), theirs, strict=True):
+        if found is None or "rejected" in found:
+            continue
+        ours = probe.probe(compat, name, value)
+        assert ours is not None, name
+        assert "rejected" not in ours, (name, value, ours)
+        made = getattr(compat, name).model_validate(value)
+        differences = [*lacking(found["dumped"], ours["dumped"]), *lacking(found["constructed"], ours["constructed"])]
+        for field, member in {**found["attributes"], **found["defaults"]}.items():
+            read = probe.plain(getattr(made, field, None))
+            differences += [f"attribute {field}{path}" for path in lacking(on_the_wire(member), read)]
+        assert not differences, (name, value, differences, found, ours)
+        compared += 1
+    return compared
+
+
+def test_values_are_read_written_and_constructed_as_mcp_types_does() -> None:
+    compared = compare([probe.probe(mcp_types, name, value) for name, value in values()])
+    assert compared > 0.6 * len(values())
+
+
+@pytest.mark.long
+def test_values_are_read_written_and_constructed_as_mcp_types_1_does() -> None:
+    if not python("py1").exists():
+        pytest.skip(f"{INTEROP.name} lacks mcp 1: `make interop` installs it")
+    done = subprocess.run(
+        [python("py1"), probe.__file__, "mcp.types"],
+        input=json.dumps(values()), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert compare(json.loads(done.stdout)) > 0.5 * len(values())
+
+
+def test_every_definition_of_every_revision_has_a_class() -> None:
+    dropped = json.loads((SCHEMA / "compat.json").read_text(encoding="utf-8"))["dropped"]
+    for version in REVISIONS:
+        models = import_module(f"mcpspec.v{version.replace('-', '_')}.models")
+        names = {name for name in models.__all__ if name[0].isupper() and name not in ("DecodeError", "MISSING")}
+        assert not [name for name in names - dropped.keys() if not hasattr(compat, RENAMED.get(name, name))]
+
+
+def test_messages_of_every_revision_decode_into_one_class() -> None:
+    for name, value in values():
+        kind = getattr(compat, name)
+        made = compat.from_builtins(value, kind)
+        written = compat.to_builtins(made)
+        again = compat.from_builtins(written, kind)
+        assert compat.to_builtins(again) == written
+        assert compat.decode(compat.encode(made), kind) == again
+        assert not [*lacking(value, written)]

@@ -37,7 +37,7 @@ test: $(PROJECT) ## Run all tests that are not marked `long`: two to three minut
 
 test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the lowest versions of their dependencies
 	@$(UV) venv --quiet --clear --python $(RUN) $(LOWEST)
-	@$(INSTALL_LOWEST) -e 'generated[pydantic]'
+	@$(INSTALL_LOWEST) -e 'generated[migrate]'
 	$(LOWEST)/bin/python -m pytest -n auto -m "not long" tests/generated $(ARGS)
 	@$(INSTALL_LOWEST) -e generated -e '.[$(EXTRAS)]'
 	$(LOWEST)/bin/python -m pytest -n auto -m "not long" $(RUNTIME_TESTS) $(ARGS)

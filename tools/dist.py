@@ -242,6 +242,8 @@ def try_types(environment: TrialEnvironment) -> None:
     environment.run("decode_vectors.py", "structs", ROOT / "tests" / "vectors")
     environment.install(MCPSPEC, ["pydantic"])
     environment.run("decode_vectors.py", "models", ROOT / "tests" / "vectors")
+    environment.install(MCPSPEC, ["migrate"])
+    environment.run("migrate_imports.py")
     if environment.kind == "wheel":
         environment.verify_types("mcpspec")
 

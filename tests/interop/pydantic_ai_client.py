@@ -24,6 +24,9 @@ transports: Any = importlib.import_module("fastmcp.client.transports")
 
 warnings.simplefilter("ignore")  # it deprecates what older revisions have
 
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+"""The environment of servers: the path is that of the package."""
+
 ANSWER = "Paris, of course."
 
 
@@ -49,7 +52,7 @@ async def failure(call: Any) -> str:
 
 async def observe(target: list[str]) -> dict[str, Any]:
     url = target[0] if target[0].startswith("http") else None
-    command = transports.StdioTransport(command=target[0], args=target[1:], env=dict(os.environ))
+    command = transports.StdioTransport(command=target[0], args=target[1:], env=ENVIRONMENT)
     logged: list[Any] = []
 
     async def log(message: Any) -> None:

@@ -17,6 +17,7 @@ from enum import Enum, auto
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import libcst as cst
+
 from mcpspec.compat.import_statements import (
     COMPAT,
     ImportStatement,

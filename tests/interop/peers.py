@@ -37,6 +37,8 @@ class Peer:
     client: str
     revision: str
     transport: str = "stdio"
+    has_our_types: bool = False
+    """True if the official Python client uses the types of `mcpspec.compat`."""
 
     def __str__(self) -> str:
         return f"{self.client} on {self.revision} over {self.transport}"
@@ -59,6 +61,13 @@ class Peer:
     def over(self, transport: str) -> Peer:
         return replace(self, transport=transport)
 
+    def with_our_types(self) -> Peer:
+        return replace(self, has_our_types=True)
+
+    def saw_everything(self) -> dict[str, JSON]:
+        """Return the client's observations by step."""
+        return _seen(self)
+
     def command(self, *target: str) -> list[str]:
         """Return the command that runs the client. `target` is the command that starts the server, or its URL."""
         if self.client == "typescript":
@@ -66,7 +75,8 @@ class Peer:
             return [node(), str(HERE / "typescript_client.mjs"), str(modules), self.revision, self.transport, *target]
         interpreter = str(install.python("py1" if self.client == "python 1" else "py2"))
         mode = "modern" if self.is_modern else "legacy"
-        return [interpreter, str(HERE / "python_client.py"), mode, self.transport, *target]
+        launcher = [str(HERE / "installed.py")] if self.has_our_types else []
+        return [interpreter, *launcher, str(HERE / "python_client.py"), mode, self.transport, *target]
 
 
 STDIO = [

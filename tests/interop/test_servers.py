@@ -214,14 +214,14 @@ def sdk(opened_sdk: Sdk) -> Sdk:
 
 def test_the_client_receives_the_server_s_name_and_version(sdk: Sdk) -> None:
     known = sdk.client.server
-    titled = sdk.server is not PYTHON_1  # which has no place for a title
+    titled = sdk.server.name != PYTHON_1.name  # which has no place for a title
     info = {name: value for name, value in OFFER["info"].items() if titled or name != "title"}
     assert known.info is not None
     assert structs.to_builtins(known.info) == info
     assert known.instructions == OFFER["instructions"]
     assert known.revision == sdk.revision
-    experimental: dict[str, Any] = {"experimental": {}} if sdk.server is PYTHON_1 else {}
-    subscribe = sdk.server is not PYTHON_1  # which says so whatever it does
+    experimental: dict[str, Any] = {"experimental": {}} if sdk.server.name == PYTHON_1.name else {}
+    subscribe = sdk.server.name != PYTHON_1.name  # which says so whatever it does
     assert structs.to_builtins(known.capabilities) == {
         **experimental,
         "completions": {},
@@ -502,7 +502,7 @@ def test_an_error_is_an_exception_with_code_message_and_data(
         expected = (code, message)
         if code is None:  # TypeScript has the newer code on every revision
             expected = (-32602 if sdk.is_modern or sdk.server is TYPESCRIPT else -32002, message)
-        if method == "x/y" and sdk.server is PYTHON_1:  # which does not look whether it is the method
+        if method == "x/y" and sdk.server.name == PYTHON_1.name:  # which does not look whether it is the method
             expected = (-32602, "Invalid request parameters")
         with pytest.raises(typedmcp.RemoteError, match=rf"{method} \(id \d+\): ") as caught:
             await sdk.client.send(method, params)

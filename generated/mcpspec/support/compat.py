@@ -85,6 +85,10 @@ class _UnionMeta(exact.UnionMeta):
         """Return a member of the union, from parsed JSON or an instance."""
         return _adapter(cls).validate_python(obj, **options)
 
+    def model_construct(cls, root: T, **_options: Any) -> T:
+        """Return a value without validation."""
+        return root
+
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Any:
         """Return a member of the union, from JSON text."""
         return _adapter(cls).validate_json(json_data, **options)

@@ -54,7 +54,7 @@ class Row(msgspec.Struct):
     """By column. A column that the contender does not support is missing."""
     note: str = ""
     checks: str = ""
-    """What it checks, if that differs between the contenders of the table."""
+    """The checks that it makes, if they differ between the contenders of the table."""
 
 
 class Table(msgspec.Struct):

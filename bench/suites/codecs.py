@@ -15,10 +15,10 @@ from bench.plan import Measure, Measurements, Plan, log, measure_restarting
 from bench.results import Row, Table
 from bench.suites.processes import Process, describe_failure, exchange_line, start_process
 
-__all__ = ["CONTENDERS", "MCP_TYPES", "OFFICIAL", "Codec", "measure_tables"]
+__all__ = ["CONTENDERS", "MCP_TYPES", "OFFICIAL", "CodecModule", "measure_tables"]
 
 
-class Codec(NamedTuple):
+class CodecModule(NamedTuple):
     """A contender: its module in `bench.contenders.codecs`, and what it checks when it decodes."""
 
     module: str
@@ -31,22 +31,22 @@ ALL, NOTHING = "all of the schema", "only that the text is JSON"
 PLAIN = "all of the schema except inside _meta, JSON Schemas and forms; null counts as absent"
 LAX = "lax: numbers may be strings, null counts as absent"
 CONTENDERS = {
-    "typedmcp structs (msgspec)": Codec("typedmcp_structs", ALL),
-    "typedmcp structs, open objects unchecked": Codec(
+    "typedmcp structs (msgspec)": CodecModule("typedmcp_structs", ALL),
+    "typedmcp structs, open objects unchecked": CodecModule(
         "typedmcp_structs_unchecked", "all of the schema except inside _meta and JSON Schemas"
     ),
-    "typedmcp plain structs (msgspec)": Codec("typedmcp_plain_structs", PLAIN),
-    "typedmcp models (Pydantic)": Codec("typedmcp_models", ALL),
-    "typedmcp plain models (Pydantic)": Codec("typedmcp_plain_models", PLAIN),
-    OFFICIAL: Codec(
+    "typedmcp plain structs (msgspec)": CodecModule("typedmcp_plain_structs", PLAIN),
+    "typedmcp models (Pydantic)": CodecModule("typedmcp_models", ALL),
+    "typedmcp plain models (Pydantic)": CodecModule("typedmcp_plain_models", PLAIN),
+    OFFICIAL: CodecModule(
         "official_sdk", f"the schema of the revision, or of a later one, except the fields of forms; {LAX}"
     ),
-    MCP_TYPES: Codec(
+    MCP_TYPES: CodecModule(
         "official_one_pass", f"types that fit every revision, except inside _meta, JSON Schemas and forms; {LAX}"
     ),
-    "msgspec, untyped": Codec("msgspec_untyped", NOTHING),
-    "orjson, untyped": Codec("orjson_untyped", NOTHING),
-    "json, untyped": Codec("json_untyped", NOTHING),
+    "msgspec, untyped": CodecModule("msgspec_untyped", NOTHING),
+    "orjson, untyped": CodecModule("orjson_untyped", NOTHING),
+    "json, untyped": CodecModule("json_untyped", NOTHING),
 }
 WORKER = "bench.contenders.codecs.worker"
 COLUMNS = ["decode + encode", "decode", "encode", "reject"]

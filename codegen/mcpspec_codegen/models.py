@@ -86,7 +86,7 @@ COMPAT_SUPPORT = (
     "PaginatedRequestParams", "Request", "RequestParams", "RequestParamsMeta", "Uri", "decode", "encode",
     "from_builtins", "to_builtins",
 )  # fmt: skip
-"""What the types free of revisions use of the code beside them."""
+"""Names of the support code that the types free of revisions use."""
 
 _COMMON_IMPORTS = (
     "DecodeError",

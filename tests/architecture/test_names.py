@@ -14,9 +14,12 @@ from tools.code_figures import begins_with_relative_clause, docstrings
 
 _FACE = "the templates name the bases of exact and of plain types alike"
 
-SHARED_NAMES: dict[str, str] = dict.fromkeys(
-    ("ClosedModel", "ConstantStruct", "Model", "OpenObject", "Struct", "_Base"), _FACE
-)
+_OFFICIAL = "names of the official package, which `mcpspec.compat` keeps"
+
+SHARED_NAMES: dict[str, str] = {
+    **dict.fromkeys(("ClosedModel", "ConstantStruct", "Model", "OpenObject", "Struct", "_Base"), _FACE),
+    **dict.fromkeys(("Notification", "Request"), _OFFICIAL),
+}
 """Class names that several modules may define, each with the reason."""
 
 

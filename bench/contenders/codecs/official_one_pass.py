@@ -23,16 +23,18 @@ class _Notification(BaseModel):
     jsonrpc: Literal["2.0"]
 
 
-class _Envelope(_Notification):
+class _OneOfEnvelopes(_Notification):
     id: RequestId
 
 
 @cache
 def _message_type(message: Message) -> Any:
     if message.kind == "result":
-        return create_model("Response", __base__=_Envelope, result=(methods.MONOLITH_RESULTS[message.method], ...))
+        return create_model(
+            "Response", __base__=_OneOfEnvelopes, result=(methods.MONOLITH_RESULTS[message.method], ...)
+        )
     if message.kind == "request":
-        return _tell_apart(mcp_types.ClientRequest, _Envelope)
+        return _tell_apart(mcp_types.ClientRequest, _OneOfEnvelopes)
     return _tell_apart(mcp_types.ServerNotification, _Notification) if message.kind == "notification" else JSONRPCError
 
 

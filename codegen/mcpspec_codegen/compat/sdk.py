@@ -43,14 +43,14 @@ def install() -> None:
     Call this before anything imports `mcp`: modules that are imported already keep the classes that they have. The
     SDK's modules keep everything else that they define, such as constants.
     """
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    if any(isinstance(finder, _TypesFinder) for finder in sys.meta_path):
         return
     if any(name in sys.modules for name in _FIRST + _SECOND):
         raise RuntimeError("mcp is imported already: call install() before the first import of mcp")
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _TypesFinder())
 
 
-class _Finder(MetaPathFinder):
+class _TypesFinder(MetaPathFinder):
     """An importer of the SDK's modules that define types."""
 
     def find_spec(

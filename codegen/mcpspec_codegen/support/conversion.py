@@ -77,7 +77,7 @@ def convert_value(value: Any, to: str, meta: Mapping[str, Any] | None, versions:
 
 
 class _Way(NamedTuple):
-    """What turns the values of a type into values of another revision."""
+    """A compiled way to turn the values of a type into values of another revision."""
 
     convert: Converter
     is_checked: bool

@@ -1,4 +1,4 @@
-"""What the types free of revisions have beside the schemas, so that they can take the place of the official package's.
+"""The hand-written part of the types free of revisions, which lets them take the place of the official package's.
 
 They are as lenient as that package: constructors and decoders accept names on the wire and attribute names, and convert
 values as Pydantic does by default.

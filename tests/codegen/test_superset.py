@@ -27,7 +27,7 @@ def merged_member(*types: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-ANY_OBJECT = {"type": "object", "additionalProperties": {}}
+ANY_OBJECT: dict[str, Any] = {"type": "object", "additionalProperties": {}}
 MERGED: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "the same type": ([{"type": "string"}, {"type": "string"}], {"type": "string"}),
     "a wider type later": ([{"type": "integer"}, {"type": ["integer", "string"]}], {"type": ["integer", "string"]}),

@@ -273,8 +273,8 @@ def _convert_scalar(target: Any, value: Any, dropped: DroppedFields) -> Any:
 
 def _open_converter(lost: Sequence[str], implied: Mapping[str, Any], source: Any, target: Any) -> Converter:
     """Return a converter that copies an open object, without the members that only its own revision declares."""
-    make: Callable[[Any], Any] = target.__decoder__() if is_open(target) else dict
-    is_json = _is_schema(source)  # other objects may hold values of their revision
+    make: Callable[[Any], Any] = target.__decoder__() if is_open(target) else dict[str, Any]
+    is_json = _is_schema(source) and not lost  # other objects may hold values of their revision
 
     def convert(value: Any, dropped: DroppedFields) -> Any:
         plain: dict[str, Any] = value if is_json else {**implied, **to_builtins(value)}

@@ -57,3 +57,20 @@ def test_the_members_of_every_union_are_listed(face: str) -> None:
     assert [kind.__name__ for kind in spread_union(types.ContentBlock)] == [
         "TextContent", "ImageContent", "AudioContent", "ResourceLink", "EmbeddedResource",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("face", ["structs", "plain.structs"])
+def test_a_union_without_a_tag_is_widened_by_a_type_of_ones_own(face: str) -> None:
+    types = types_of(face)
+
+    class Purchase(types.Struct):  # type: ignore[misc, name-defined]
+        receipt: str
+        total: int
+
+    for union in (types.ServerResult | Purchase, Purchase | types.ServerResult):
+        made = types.from_builtins({"receipt": "r", "total": 1, "resultType": "complete"}, union)
+        assert isinstance(made, Purchase)
+        assert isinstance(made, union)
+        content = types.decode(b'{"content": [], "resultType": "complete"}', union)
+        assert isinstance(content, types.CallToolResult)
+    assert (types.ServerResult | Purchase) is (types.ServerResult | Purchase)

@@ -292,6 +292,13 @@ class _UntaggedMeta(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, _runtime_classes(cls))
 
+    def __or__(cls, other: Any) -> Any:
+        """Return the union with another type, which msgspec could not decode as a union of its own."""
+        return _widen(cls, other)
+
+    def __ror__(cls, other: Any) -> Any:
+        return _widen(other, cls)
+
     def __decoder__(cls) -> Callable[[Any], Any]:
         """Return the function that converts parsed JSON to the best fitting member of the union."""
         found = spread_union(cls)
@@ -313,6 +320,13 @@ class _UntaggedMeta(type):
 def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
     """Return a union without a tag as a type that msgspec decodes through `dec_hook`."""
     return _UntaggedMeta(name, (), {"__module__": module, "__union__": staticmethod(union)})
+
+
+@cache
+def _widen(left: Any, right: Any) -> Any:
+    members: Any = Union[(*spread_union(left), *spread_union(right))]  # noqa: UP007  # of a tuple
+    name = " | ".join(getattr(kind, "__name__", str(kind)) for kind in (left, right))
+    return untagged(name, __name__, lambda: members)
 
 
 @cache

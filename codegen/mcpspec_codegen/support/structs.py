@@ -293,11 +293,11 @@ class _UntaggedMeta(type):
         return isinstance(value, _runtime_classes(cls))
 
     def __or__(cls, other: Any) -> Any:
-        """Return the union with another type, which msgspec could not decode as a union of its own."""
-        return _widen(cls, other)
+        """Return the union with another type, which msgspec could not decode as a union of its own.
 
-    def __ror__(cls, other: Any) -> Any:
-        return _widen(other, cls)
+        Write this union first: Python does not ask it if it is on the right.
+        """
+        return _widen(cls, other)
 
     def __decoder__(cls) -> Callable[[Any], Any]:
         """Return the function that converts parsed JSON to the best fitting member of the union."""
@@ -324,7 +324,7 @@ def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
 
 @cache
 def _widen(left: Any, right: Any) -> Any:
-    members: Any = Union[(*spread_union(left), *spread_union(right))]  # noqa: UP007  # of a tuple
+    members: Any = Union[(*spread_union(left), *spread_union(right))]
     name = " | ".join(getattr(kind, "__name__", str(kind)) for kind in (left, right))
     return untagged(name, __name__, lambda: members)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.budget import Budget
 from bench.report.figures import (
     find_cell,
     format_figure,
@@ -109,7 +110,7 @@ def _origin(results: Results) -> str:
     )
 
 
-def is_newer(results: Results, quote: QuotedRatio) -> bool:
+def is_newer(results: Results, quote: QuotedRatio | Budget) -> bool:
     """Return whether a ratio is newer than a run, which has no row for a contender, not even one with a failure."""
     table = results.table(quote.table)
     known: set[str] = set() if table is None else {row.contender for row in table.rows}

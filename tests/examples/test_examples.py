@@ -6,13 +6,16 @@ import ast
 import asyncio
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import urlopen
 
 import pytest
 
+import mcpspec
 import typedmcp
 from tests.examples.running import EXAMPLES, output, run, serving
 from tests.redis_server import redis_server
@@ -194,6 +197,60 @@ def test_uvicorn_serves_the_fastapi_example() -> None:
         assert run_limited(add(f"{url}/mcp")) == "2 tasks"
         with urlopen(f"{url}/todo") as page:  # noqa: S310  # our own URL
             assert json.load(page) == ["water the plants", "sleep"]
+
+
+def test_fastapi_takes_and_returns_the_types_of_the_protocol() -> None:
+    # FastAPI warns of classes that Pydantic is to build later, so warnings are no errors here.
+    command = [sys.executable, str(EXAMPLES / "fastapi_types.py")]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    tool, result, rejected, schemas = done.stdout.splitlines()
+    assert ast.literal_eval(tool)[0].keys() == {"name", "description", "inputSchema"}
+    assert ast.literal_eval(result) == {"content": [{"type": "text", "text": "HELLO"}]}
+    assert rejected == "422 Input should be a valid string"
+    assert schemas == "['CallToolRequestParams', 'CallToolResult', 'Tool']"
+
+
+def test_the_recorder_forwards_messages_and_describes_them() -> None:
+    lines = [line.split(" ", 4) for line in output("recorder.py")]
+    methods = ["server/discover", "tools/call"]
+    assert [line[:4] for line in lines] == [
+        [DIALECT, *of, method] for method in methods for of in (["client", "request"], ["server", "result"])
+    ]
+    assert [line[4].partition("(")[0] for line in lines[2:]] == ["CallToolRequestParams", "CallToolResult"]
+
+
+def test_the_recorder_passes_bytes_on_unchanged_and_names_undeclared_members(tmp_path: Path) -> None:
+    messages = [
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+        b'"clientInfo":{"name":"a","version":"1"},"x-mine":1}}',
+        b'{"jsonrpc":"2.0","id":2, "method":"tools/call", "params":{"name":7}}',
+        b"nonsense",
+    ]
+    echo = [sys.executable, "-c", "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"]
+    sent = b"\n".join([*messages, b""])
+    command = [sys.executable, str(EXAMPLES / "recorder.py"), str(tmp_path / "log"), *echo]
+    assert subprocess.run(command, input=sent, stdout=subprocess.PIPE, check=True).stdout == sent
+    found = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    handshake, call, nonsense = [line for line in found if line["from"] == "client"]
+    assert (handshake["revision"], handshake["unknown"]) == ("2025-06-18", ['["x-mine"]'])
+    assert call["error"] == "name: expected string, got 7"
+    assert nonsense["kind"] == "invalid"
+
+
+def test_the_registry_validator_says_which_revisions_accept_the_tools() -> None:
+    files, weather = "\n".join(output("registry_validator.py")).split("weather.json\n")
+    assert weather.splitlines() == [f"  {version}: accepted" for version in mcpspec.VERSIONS]
+    assert (
+        files.count("    tools[0].inputSchema.properties.path: expected object, got true") == len(mcpspec.VERSIONS) - 1
+    )
+    assert files.splitlines()[-2:] == [f"  {mcpspec.LATEST}: accepted", "    ignores tools[0].icon"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"tools": 1}', '{"tools": [{"name": "a"}]}'])
+def test_the_registry_validator_fails_for_files_that_no_revision_accepts(text: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.json").write_text(text)
+    command = [sys.executable, str(EXAMPLES / "registry_validator.py"), str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
 
 
 def test_the_pydantic_example_validates_arguments() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 from typing import Annotated as TypingAnnotated
 
@@ -281,7 +281,12 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     text = bytes(buf) if isinstance(buf, memoryview) else buf
     try:
         _reject_non_finite(text)
-        return cast(T, _validate_text(text, _adapter(cast(Any, type))))
+        try:
+            validate = _validators_by_id[id(type)][0]
+        except KeyError:
+            validate = _remember_validator(type)
+        decoded: T = validate(text)
+        return decoded
     except (ValueError, RecursionError) as error:
         raise explain_text(text, type, error) from error
 
@@ -296,28 +301,50 @@ def explain_value(value: object, type: Any, error: Exception) -> DecodeError:
     return explain(value, type, _types, error)
 
 
-def _validate_text(text: bytes | bytearray | str, adapter: TypeAdapter[Any]) -> Any:
+_validators_by_id: dict[int, tuple[Callable[[Any], Any], Any]] = {}
+"""Validators of text by the identity of their types. The types are held, so that no other type gets the same identity.
+
+The hash of a union, and the call through an adapter, take longer than a small message.
+"""
+_MAX_VALIDATORS = 1024
+
+
+def _remember_validator(kind: Any) -> Callable[[Any], Any]:
+    if len(_validators_by_id) >= _MAX_VALIDATORS:
+        _validators_by_id.clear()
+    adapter = _adapter(kind)
+    if not adapter.pydantic_complete:
+        adapter.rebuild()
+    validate = _make_validator(adapter)
+    _validators_by_id[id(kind)] = (validate, kind)
+    return validate
+
+
+def _make_validator(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
     if _LOSES_MEMBERS:
-        return adapter.validate_python(_parse(text), strict=True)
-    return adapter.validate_json(text, strict=True)
+        return lambda text: adapter.validate_python(_parse(text), strict=True)
+    return partial(adapter.validator.validate_json, strict=True)
+
+
+_N, _I = b"NI"
 
 
 def _reject_non_finite(text: bytes | bytearray | str) -> None:
-    """Raise `ValueError` for `NaN` and `Infinity`, which Pydantic accepts and JSON does not have."""
-    if _is_in("NaN", text) or _is_in("Infinity", text):
+    """Raise `ValueError` for `NaN` and `Infinity`, which Pydantic accepts and JSON does not have.
+
+    Searches for the first letters first, which is far faster.
+    """
+    if isinstance(text, str):
+        is_found = ("N" in text and "NaN" in text) or ("I" in text and "Infinity" in text)
+    else:
+        is_found = (_N in text and b"NaN" in text) or (_I in text and b"Infinity" in text)
+    if is_found:
         _parse(text)
 
 
 def _parse(text: bytes | bytearray | str) -> Any:
     # The parser raises `TypeError` for a string that is not Unicode text.
     return from_json(text.encode() if isinstance(text, str) else text, allow_inf_nan=False)
-
-
-def _is_in(word: str, text: bytes | bytearray | str) -> bool:
-    """Return whether a text contains a word. Searches for the first letter first, which is far faster."""
-    if isinstance(text, str):
-        return word[0] in text and word in text
-    return text.find(ord(word[0])) >= 0 and text.find(word.encode()) >= 0
 
 
 def encode(value: object) -> bytes:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pytest
 from fastapi import Body, FastAPI
 from fastapi.openapi.models import OpenAPI
+from pydantic import VERSION, BaseModel
 
-from mcpspec.support.objects import spread_union
 from mcpspec.v2026_07_28 import models, structs
 from mcpspec.v2026_07_28.plain import models as plain_models
 from mcpspec.v2026_07_28.plain import structs as plain_structs
@@ -47,13 +47,18 @@ def echo(kind: Any) -> Any:
 
 
 def in_body(kind: Any) -> Any:
-    """Return the annotation of a parameter that is the body. FastAPI takes Structs for queries if it is not told."""
-    is_struct = any(hasattr(option, "__struct_config__") for option in spread_union(kind))
-    return Annotated[kind, Body()] if is_struct else kind
+    """Return the annotation of a parameter that is the body. FastAPI takes Structs for queries if it is not told.
+
+    Older versions of FastAPI take aliases for queries, too.
+    """
+    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+    return kind if is_model else Annotated[kind, Body()]
 
 
 @pytest.fixture(params=MODULES, scope="module")
 def app(request: pytest.FixtureRequest) -> FastAPI:
+    if request.param == "models" and VERSION.startswith("2.12."):
+        pytest.skip("Pydantic 2.12 itself cannot serialize a union of models that have MISSING; our `encode` can")
     return application(MODULES[request.param])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, partial
+from threading import RLock
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 from typing import Annotated as TypingAnnotated
 
@@ -53,6 +54,8 @@ def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
     return cast(T, Constant(value, optional, name))
 
 
+_building: Final = RLock()
+
 if TYPE_CHECKING:
     _Base = BaseModel
 else:
@@ -90,6 +93,22 @@ else:
             """Let Pydantic defer only the class, and not the adapters of others, of which FastAPI would warn."""
             super().__pydantic_init_subclass__(**arguments)
             del cls.model_config["defer_build"]
+
+        @classmethod
+        def model_rebuild(cls, *, force: bool = False, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
+            """Build the class, once. Before 2.14, Pydantic may build it in two threads, which see it half built."""
+            with _building:
+                if cls.__pydantic_complete__ and not force:
+                    return None
+                return super().model_rebuild(
+                    force=force, _parent_namespace_depth=_parent_namespace_depth + 1, **options
+                )
+
+        @classmethod
+        def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:
+            """Return the JSON Schema of the class, which is built first. Pydantic may see it half built, as above."""
+            complete(cls)
+            return super().model_json_schema(*arguments, **options)
 
 
 @cache

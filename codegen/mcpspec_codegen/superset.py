@@ -139,8 +139,9 @@ def _merge_records(older: Schema, newer: Schema) -> Schema:
             **newer["x"],
             "kind": "record",
             **{
-                key: {**newer["x"].get(key, {}), **older["x"].get(key, {})}
+                key: {**after, **before, **after}  # the newer one's order and values
                 for key in ("names", "constants", "defaults")
+                for before, after in [(older["x"].get(key, {}), newer["x"].get(key, {}))]
             },
         },
     }

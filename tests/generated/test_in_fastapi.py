@@ -51,8 +51,8 @@ def in_body(kind: Any) -> Any:
 
     Older versions of FastAPI take aliases for queries, too.
     """
-    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
-    return kind if is_model else Annotated[kind, Body()]
+    body: Any = Annotated[kind, Body()]
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else body
 
 
 @pytest.fixture(params=MODULES, scope="module")

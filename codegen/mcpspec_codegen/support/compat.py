@@ -42,7 +42,7 @@ class Model(BaseModel):
     Members have Python names. At run time, names on the wire are attributes, too, and constructors accept both.
     """
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=to_camel,
         extra="allow",
         validate_by_name=True,
@@ -147,7 +147,8 @@ class Uri(str):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = str.__hash__
+    def __hash__(self) -> int:
+        return str.__hash__(self)
 
     @property
     def _parts(self) -> SplitResult:

@@ -64,7 +64,7 @@ def _field_schema(kind: Any, _source: Any, handler: Any) -> Any:
 class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True):
     """Base of all objects. Members that a type does not declare are dropped when decoding."""
 
-    __get_pydantic_core_schema__ = classmethod(_field_schema)
+    __get_pydantic_core_schema__: ClassVar[Any] = classmethod(_field_schema)
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
@@ -151,7 +151,7 @@ class OpenObject(dict[str, Any]):
     __descriptor__: ClassVar[type[Descriptor]] = Descriptor
     __constants__: ClassVar[dict[str, Any]] = {}
 
-    __get_pydantic_core_schema__ = classmethod(_field_schema)
+    __get_pydantic_core_schema__: ClassVar[Any] = classmethod(_field_schema)
 
     def __init_subclass__(cls) -> None:
         cls.__attributes__, cls.__constants__ = {}, {}

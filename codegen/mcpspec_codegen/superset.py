@@ -41,7 +41,7 @@ class CompatFacts(TypedDict):
     """Definitions that those with all their members derive from, if their names end alike; most derived first."""
     extends: dict[str, str]
     """Definition → another base of it."""
-    defaults: dict[str, dict[str, bool | None]]
+    defaults: dict[str, dict[str, bool | list[Any] | None]]
     """Definition → member → value if it is absent."""
     mixins: dict[str, list[str]]
     """Definition → classes of the support code that it also derives from."""
@@ -72,7 +72,7 @@ def merge_revisions(documents: Sequence[Schema], facts: CompatFacts) -> Schema:
     names = dict.fromkeys(name for document in reversed(renamed) for name in document)
     merged = {name: _merge([found[name] for found in renamed if name in found], name, facts) for name in names}
     merged = {name: {**_simplify(node, merged), "x": node["x"]} for name, node in merged.items()}
-    for step in (_without_dropped, _add_named_types, _relax, _add_bases):
+    for step in (_without_dropped, _add_meta, _add_named_types, _relax, _add_bases):
         merged = step(merged, facts)
     kept = {name: _mark_union(node, merged) for name, node in _in_order(merged).items() if name not in _IMPORTED}
     return {"$defs": {name: {**node, "x": _known_origin(node["x"], kept)} for name, node in kept.items()}}
@@ -244,6 +244,22 @@ def _without_members(node: Schema, members: Sequence[str]) -> Schema:
         "properties": {key: child for key, child in node["properties"].items() if key not in members},
         "required": [key for key in node.get("required", []) if key not in members],
         "x": {**extra, **kept},
+    }
+
+
+def _add_meta(defs: dict[str, Schema], _facts: CompatFacts) -> dict[str, Schema]:
+    """Let all parameters have `_meta`, which some schemas leave to the base types."""
+    params = {ref_name(node.get("properties", {}).get("params", {}).get("$ref", "")) for node in defs.values()}
+    meta = {"_meta": {"$ref": "#/$defs/RequestParamsMeta"}}
+    return {
+        name: {
+            **node,
+            "properties": {**meta, **node["properties"]},
+            "x": {**node["x"], "names": {"_meta": "meta", **node["x"]["names"]}},
+        }
+        if name in params and "_meta" not in node.get("properties", {"_meta": None})
+        else node
+        for name, node in defs.items()
     }
 
 

@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 import mcpspec
+from mcpspec import compat
 from mcpspec.support.conversion import Converted
 from mcpspec.support.differences import find_differences
 from mcpspec.support.errors import ConversionError
@@ -145,6 +146,12 @@ newest, oldest = types_of(NEWEST, "structs"), types_of(OLDEST, "structs")
 
 LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
     "nothing": (newest.TextContent(text="hi"), OLDEST, [], {"type": "text", "text": "hi"}),
+    "a response whose type has another name": (
+        newest.JSONRPCErrorResponse(id=1, error=newest.Error(code=-32602, message="no")),
+        OLDEST,
+        [],
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "no"}},
+    ),
     "a member": (
         newest.Tool(name="t", title="T", input_schema={"type": "object"}),
         OLDEST,
@@ -218,6 +225,12 @@ ERRORS: dict[str, tuple[Any, str, type[Exception], str]] = {
         rf"Icon does not exist there \(from {NEWEST} to {OLDEST}\)",
     ),
     "a revision that does not exist": (newest.TextContent(text=""), "2020-01-01", LookupError, "2020-01-01"),
+    "a value of the types free of revisions": (
+        compat.TextContent(text=""),
+        OLDEST,
+        TypeError,
+        "TextContent of mcpspec.compat is of no revision; decode it as a type of the revision first",
+    ),
     "a value of no revision": ({"type": "text"}, OLDEST, TypeError, "expected a value of a type of mcpspec, got dict"),
 }
 

@@ -39,6 +39,7 @@ def test_a_value_is_an_instance_of_its_union_and_other_values_are_not(case: str,
     decoded = types.from_builtins(value, union)
     assert isinstance(decoded, union)
     assert type(decoded).__name__ == kind
+    assert issubclass(type(decoded), union)
     for other in (None, value, types.Tool(name="t", input_schema={"type": "object"}), object()):
         assert not isinstance(other, union)
 

@@ -71,6 +71,8 @@ class _Run:
     is_writing: bool
     changed: int = 0
     notes: list[tuple[Path, Note]] = field(default_factory=list["tuple[Path, Note]"])
+    beside_sdk: list[Path] = field(default_factory=list[Path])
+    """Files that use the SDK's servers or sessions together with our classes."""
     has_failed: bool = False
 
     def migrate(self, path: Path) -> None:
@@ -84,6 +86,8 @@ class _Run:
             self._note_unread(path, line, f"byte 0x{error.object[error.start]:02x} is not {error.encoding}")
         except SyntaxError as error:
             self._note_unread(path, 1, error.msg)
+        except LookupError as error:  # a codec that is not for text
+            self._note_unread(path, 1, str(error))
 
     def _migrate(self, path: Path) -> None:
         from mcpspec.compat.migration import migrate_source
@@ -99,6 +103,8 @@ class _Run:
             if self.is_writing:  # the lines of the new file are others
                 migration = migrate_source(migration.text, self.names)
         self.notes += [(path, note) for note in migration.notes]
+        if _COMPAT.search(migration.text) and _SDK.search(migration.text):
+            self.beside_sdk.append(path)
 
     def _apply(self, source: SourceFile, migration: Migration) -> None:
         if self.is_writing:
@@ -123,7 +129,18 @@ class _Run:
             _print(f"{_show(path)}:{line}: {': '.join(filter(None, (name, reason)))}\n")
         verb = "changed" if self.is_writing else "to change"
         sys.stderr.write(f"files {verb}: {self.changed}; places left to do by hand: {len(self.notes)}\n")
+        if self.beside_sdk:
+            files = f"{len(self.beside_sdk)} files, such as {_show(self.beside_sdk[0])},"
+            sys.stderr.write(f"{files} {_OTHER_CLASSES}\n")
         return 2 if self.has_failed else int(bool(self.notes))
+
+
+_COMPAT = re.compile(r"\bmcpspec\b.*\bcompat\b")
+_SDK = re.compile(r"^[ \t]*(?:from|import)[ \t]+mcp\b(?!\.types)", re.MULTILINE)
+_OTHER_CLASSES = (
+    "also import mcp, whose servers and sessions do not know these classes: call mcpspec.compat.sdk.install() before "
+    "the first import of mcp, or convert with from_sdk and to_sdk"
+)
 
 
 def _diff(source: SourceFile, text: str) -> Iterator[str]:

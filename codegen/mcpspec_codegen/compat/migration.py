@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import libcst as cst
@@ -85,12 +86,24 @@ def migrate_source(text: str, names: TypeNames) -> Migration:
     """Rewrite the imports of one file, and list what is left to do by hand."""
     if not re.search(r"\bmcp\b|\bmcp_types\b", text):
         return Migration(text, [])
+    if _measure_depth(text) > _MAX_DEPTH:  # the parser of LibCST would overflow its stack
+        return Migration(text, [Note(1, "", _TOO_DEEP)])
     try:
         return _migrate(text, names)
     except cst.ParserSyntaxError as error:
         return Migration(text, [Note(error.raw_line, "", f"not parsed: {error.message}")])
     except RecursionError:
-        return Migration(text, [Note(1, "", "nested too deeply for LibCST; edit this file by hand")])
+        return Migration(text, [Note(1, "", _TOO_DEEP)])
+
+
+_TOO_DEEP = "nested too deeply for LibCST; edit this file by hand"
+_MAX_DEPTH = 500
+
+
+def _measure_depth(text: str) -> int:
+    """Return the depth of brackets in a text, those in strings and comments included."""
+    steps = (1 if bracket in "([{" else -1 for bracket in re.findall(r"[()\[\]{}]", text))
+    return max(accumulate(steps), default=0)
 
 
 def _migrate(text: str, names: TypeNames) -> Migration:

@@ -163,6 +163,9 @@ class _Place(NamedTuple):
     def of(cls, kind: type) -> _Place:
         """Return the place of a type. Raises `TypeError` for a type of no revision."""
         root, package, *face = f"{kind.__module__}..".split(".")
+        if (root, package) == ("mcpspec", "compat"):
+            text = f"{kind.__name__} of mcpspec.compat is of no revision; decode it as a type of the revision first"
+            raise TypeError(text)
         if root != "mcpspec" or package == "ext" or not face[0]:
             raise TypeError(f"expected a value of a type of mcpspec, got {kind.__name__}")
         return cls(package, ".".join(filter(None, face)))

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClosedModel", "DecodeError", "Model", "TypingAnnotated", "UnionMeta", "complete", "constant", "dec_hook", "decode",
-    "enc_hook", "encode", "encode_with", "explain_text", "explain_value", "from_builtins", "schema_hook",
-    "serialize_with", "to_builtins", "union", "union_members", "untagged", "validate",
+    "enc_hook", "encode", "encode_with", "explain_text", "explain_value", "from_builtins", "reject_non_finite",
+    "schema_hook", "serialize_with", "to_builtins", "union", "union_members", "untagged", "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -237,6 +237,9 @@ class UnionMeta(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, _runtime_classes(cls))
 
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, _runtime_classes(cls))
+
     def __get_pydantic_core_schema__(cls, _source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return handler.generate_schema(cls.__alias__)
 
@@ -299,7 +302,7 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     """
     text = bytes(buf) if isinstance(buf, memoryview) else buf
     try:
-        _reject_non_finite(text)
+        reject_non_finite(text)
         try:
             validate = _validators_by_id[id(type)][0]
         except KeyError:
@@ -348,7 +351,7 @@ def _make_validator(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
 _N, _I = b"NI"
 
 
-def _reject_non_finite(text: bytes | bytearray | str) -> None:
+def reject_non_finite(text: bytes | bytearray | str) -> None:
     """Raise `ValueError` for `NaN` and `Infinity`, which Pydantic accepts and JSON does not have.
 
     Searches for the first letters first, which is far faster.
@@ -379,7 +382,7 @@ def encode_with(value: object, write: Callable[[], bytes]) -> bytes:
     text = serialize_with(value, write)
     try:
         if not (len(text) > LARGE_TEXT and is_surely_finite(value, len(text), _parts)):
-            _reject_non_finite(text)
+            reject_non_finite(text)
     except ValueError as error:
         raise ValueError("JSON has neither NaN nor infinity") from error
     return text

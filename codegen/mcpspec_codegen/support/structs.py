@@ -292,6 +292,9 @@ class _UntaggedMeta(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, _runtime_classes(cls))
 
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, _runtime_classes(cls))
+
     def __or__(cls, other: Any) -> Any:
         """Return the union with another type, which msgspec could not decode as a union of its own.
 

@@ -69,12 +69,14 @@ if TYPE_CHECKING or is_needed("BooleanSchema"):
 
 if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 
-    class CancelTaskRequestParams(Model):
+    class CancelTaskRequestParams(RequestParams):
         """Parameters of the message.
 
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
 
+        meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
+        """Additional data about the message or object, under namespaced keys."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task to stop."""
 
@@ -165,12 +167,14 @@ if TYPE_CHECKING or is_needed("DiscoverRequest"):
 
 if TYPE_CHECKING or is_needed("ElicitCompleteNotificationParams"):
 
-    class ElicitCompleteNotificationParams(Model):
+    class ElicitCompleteNotificationParams(NotificationParams):
         """Parameters of the message.
 
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
         """
 
+        meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
+        """Additional data about the message or object, under namespaced keys."""
         elicitation_id: Annotated[str, Field(alias="elicitationId")]
         """Identifier of the elicitation, unique within the server."""
 
@@ -221,12 +225,14 @@ if TYPE_CHECKING or is_needed("FormElicitationCapability"):
 
 if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
 
-    class GetTaskPayloadRequestParams(Model):
+    class GetTaskPayloadRequestParams(RequestParams):
         """Parameters of the message.
 
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
 
+        meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
+        """Additional data about the message or object, under namespaced keys."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task whose outcome to fetch."""
 
@@ -247,12 +253,14 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestPar
 
 if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
 
-    class GetTaskRequestParams(Model):
+    class GetTaskRequestParams(RequestParams):
         """Parameters of the message.
 
         Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
 
+        meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
+        """Additional data about the message or object, under namespaced keys."""
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task to look up."""
 
@@ -2623,7 +2631,7 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
         """Constant that identifies the kind of object."""
         tool_use_id: Annotated[str, Field(alias="toolUseId")]
         """Identifier of the tool call that this answers."""
-        content: list[ContentBlock]
+        content: list[ContentBlock] = []
         """Output of the tool, or a description of its error."""
         structured_content: Annotated[Any | None, Field(alias="structuredContent")] = None
         """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""

@@ -6,7 +6,7 @@ values as Pydantic does by default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, cast
 from urllib.parse import SplitResult, urlsplit
@@ -50,6 +50,8 @@ class Model(BaseModel):
         serialize_by_alias=True,
         defer_build=True,
         protected_namespaces=(),
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
     )
 
     @property
@@ -63,6 +65,12 @@ class Model(BaseModel):
             """Return a member by its name on the wire, or an undeclared member."""
             attribute = _attributes(type(self)).get(name)
             return super().__getattr__(name) if attribute is None else getattr(self, attribute)
+
+        def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
+            """Return a copy with other members, by either of their names."""
+            attributes = _attributes(type(self))
+            named = {attributes.get(name, name): value for name, value in (update or {}).items()}
+            return super().model_copy(update=named, deep=deep)
 
         def __setattr__(self, name: str, value: Any) -> None:
             """Set a member by either of its names."""
@@ -102,29 +110,65 @@ def union(name: str, module: str, members: Any, *marks: Any) -> Any:
 class RequestParamsMeta(dict[str, Any]):
     """The `_meta` of parameters: a dictionary by names on the wire, whose members are attributes, too."""
 
-    def __init__(self, members: Mapping[str, Any] = {}, **more: Any) -> None:
-        super().__init__({_META_NAMES.get(key, key): value for key, value in {**members, **more}.items()})
+    def __init__(self, members: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, **more: Any) -> None:
+        super().__init__()
+        self.update(members, **more)
 
     def __getattr__(self, name: str) -> Any:
         wire = _META_NAMES.get(name, name)
-        if wire not in self and wire not in _META_NAMES.values():
+        if name.startswith("__") or (wire not in self and wire not in _META_NAMES.values()):
             raise AttributeError(f"there is no member {name!r}")
         return self.get(wire)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(_META_NAMES.get(name, name), value)
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(_META_NAMES.get(name, name))
 
     def __missing__(self, name: str) -> Any:
         if name not in _META_NAMES:
             raise KeyError(name)
         return self[_META_NAMES[name]]
 
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(_META_NAMES.get(name, name) if isinstance(name, str) else name)
+
+    def __or__(self, other: Any) -> Any:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ior__(self, other: Any) -> Self:  # type: ignore[override]  # a mapping, or pairs
+        self.update(other)
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(self), (dict(self),)
+
     def get(self, name: str, default: Any = None) -> Any:
         """Return a member by either of its names, or a default."""
         return super().get(_META_NAMES.get(name, name), default)
 
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(_META_NAMES.get(name, name) if isinstance(name, str) else name)
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove a member by either of its names, and return it, or a default."""
+        return super().pop(_META_NAMES.get(name, name), *default)
 
-    def __reduce__(self) -> Any:
-        return type(self), (dict(self),)
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Return a member by either of its names, and set it if it is missing."""
+        return super().setdefault(_META_NAMES.get(name, name), default)
+
+    def update(self, members: Any = (), /, **more: Any) -> None:
+        """Set members by either of their names."""
+        for name, value in dict(members, **more).items():
+            self[name] = value
+
+    def copy(self) -> Self:
+        """Return a shallow copy."""
+        return type(self)(self)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
@@ -142,7 +186,12 @@ class Uri(str):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return str.__eq__(self, str(other) if isinstance(other, AnyUrl) else other)
+        if not isinstance(other, AnyUrl):
+            return str.__eq__(self, other)
+        try:
+            return AnyUrl(str(self)) == other
+        except ValueError:
+            return False
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -293,13 +342,19 @@ class NeedsInput(Model):
 class KeepsNull(Model):
     """Base of objects with required members that may be null, which are written although they are None."""
 
+    # Without a return type, of which Pydantic would make the JSON Schema.
     @model_serializer(mode="wrap")
-    def _write_null(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+    def _write_null(self, write: SerializerFunctionWrapHandler, info: SerializationInfo):  # type: ignore[no-untyped-def]  # noqa: ANN202
         written: dict[str, Any] = write(self)
         for name, field in type(self).model_fields.items():
-            if field.is_required() and getattr(self, name) is None:
+            if field.is_required() and getattr(self, name, ...) is None and _is_included(name, info):
                 written[name if info.by_alias is False else field.alias or name] = None
         return written
+
+
+def _is_included(name: str, info: SerializationInfo) -> bool:
+    included, excluded = cast(Any, info.include), cast(Any, info.exclude)
+    return (included is None or name in included) and (excluded is None or name not in excluded)
 
 
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
@@ -309,6 +364,7 @@ def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:
     """
     text = bytes(buf) if isinstance(buf, memoryview) else buf
     try:
+        exact.reject_non_finite(text)
         return cast(T, _adapter(cast(Any, type)).validate_json(text))
     except (ValueError, RecursionError) as error:
         raise exact.explain_text(text, type, error) from error

@@ -36,6 +36,8 @@ RENAMED: Final[Mapping[str, str]] = {}
 RENAMED_TYPES: Final[Mapping[str, str]] = {
     "ResourceTemplateReference": "ResourceReference",
     "ElicitRequestFormParams": "ElicitRequestParams",
+    "JSONRPCErrorResponse": "JSONRPCError",
+    "JSONRPCResultResponse": "JSONRPCResponse",
 }
 """Types of newer revisions, with their names in older ones, which lack the new name."""
 

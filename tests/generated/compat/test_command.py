@@ -285,3 +285,31 @@ def test_the_command_migrates_to_the_names_that_the_package_has() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, f"changed a.py\na.py:1: mcp.types.{name}: {missing[name]}\n")
     assert Path("a.py").read_text() == f"from mcp.types import {name}\n{AFTER}"
+
+
+def test_files_that_also_use_the_sdk_are_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
+    write("a.py", "from mcp import ClientSession, Tool\n")
+    write("b.py", "from mcp.types import Tool\n")
+    assert migrate(".") == 0
+    hint = capsys.readouterr().err.splitlines()[-1]
+    assert hint.startswith("1 files, such as a.py, also import mcp")
+    assert "mcpspec.compat.sdk.install()" in hint
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("from mcp.types import Tool\nx = " + "(" * 5000 + "1" + ")" * 5000 + "\n", "nested too deeply"),
+        ("# coding: rot13\n# mcp\n", "not parsed: 'rot13' is not a text encoding"),
+    ],
+    ids=["nested", "codec"],
+)
+def test_a_file_that_cannot_be_read_leaves_the_others(
+    text: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("a.py", text)
+    write("b.py")
+    assert migrate(".") == 1
+    output = capsys.readouterr().out
+    assert reason in output
+    assert "+from mcpspec.compat import Tool" in output

@@ -39,6 +39,15 @@ def test_a_member_that_does_not_exist_is_an_attribute_error() -> None:
         _ = types.Tool(name="a", input_schema={}).inputSchemas
 
 
+def test_a_copy_takes_members_by_either_name() -> None:
+    result = types.CallToolResult(content=[])
+    for update in ({"isError": True}, {"is_error": True}):
+        copied = result.model_copy(update=update)
+        assert copied.isError is True
+        assert json.loads(copied.model_dump_json(exclude_none=True))["isError"] is True
+        assert copied.model_extra == {}
+
+
 def test_undeclared_members_are_kept_and_are_attributes() -> None:
     tool = types.Tool.model_validate({"name": "a", "inputSchema": {}, "vendor": 1})
     assert tool.vendor == 1
@@ -208,3 +217,57 @@ def test_a_fault_is_named_with_its_place() -> None:
     with pytest.raises(compat.DecodeError) as caught:
         compat.decode(b'{"content": [{"type": "text"}]}', compat.CallToolResult)
     assert (caught.value.path, caught.value.reason) == ("content[0].text", "required, but missing")
+
+
+def test_meta_of_parameters_is_changed_by_either_name() -> None:
+    def made() -> Any:
+        return types.RequestParams(meta={"a": 1}).meta
+
+    by_attribute, by_item, updated, defaulted = made(), made(), made(), made()
+    by_attribute.progress_token = 7
+    by_item["progress_token"] = 7
+    updated.update(progress_token=7)
+    defaulted.setdefault("progress_token", 7)
+    merged = made() | {"progress_token": 7}
+    for meta in (by_attribute, by_item, updated, defaulted, merged, merged.copy()):
+        assert type(meta) is compat.RequestParamsMeta
+        assert dict(meta) == {"a": 1, "progressToken": 7}
+        assert meta.pop("progress_token") == 7
+    assert dict(compat.RequestParamsMeta([("progress_token", 1)], self=2)) == {"progressToken": 1, "self": 2}
+
+
+def test_meta_from_a_peer_cannot_replace_methods() -> None:
+    text = b'{"_meta": {"__deepcopy__": 1, "__reduce_ex__": 2, "get": 3}}'
+    params = compat.decode(text, compat.RequestParams)
+    assert params.model_copy(deep=True) == params == pickle.loads(pickle.dumps(params))  # noqa: S301
+
+
+@pytest.mark.parametrize("name", ["GetTaskRequestParams", "CancelTaskRequestParams", "GetTaskPayloadRequestParams"])
+def test_all_parameters_have_meta(name: str) -> None:
+    params = getattr(types, name)(task_id="x", meta={"progressToken": 1})
+    assert isinstance(params, compat.RequestParams)
+    assert compat.to_builtins(params) == {"_meta": {"progressToken": 1}, "taskId": "x"}
+    assert getattr(types, name)(task_id="x").meta is None
+
+
+def test_numbers_that_json_has_not_are_rejected() -> None:
+    with pytest.raises(compat.DecodeError):
+        compat.decode(b'{"name": "x", "arguments": {"a": NaN}}', compat.CallToolRequestParams)
+    with pytest.raises(ValueError, match="finite"):
+        compat.ProgressNotificationParams(progress_token=1, progress=float("inf"))
+    with pytest.raises(ValueError, match="NaN"):
+        compat.encode(compat.CallToolRequestParams(name="x", arguments={"a": float("nan")}))
+
+
+def test_a_class_that_keeps_null_is_described_and_written_in_part() -> None:
+    assert "taskId" in types.Task.model_json_schema(mode="serialization")["properties"]
+    params = types.LoggingMessageNotificationParams(level="info", data=None)
+    assert params.model_dump(exclude={"data"}, exclude_none=True) == {"level": "info"}
+    assert params.model_dump(include={"level"}) == {"level": "info"}
+    assert types.LoggingMessageNotificationParams.model_construct(level="info").model_dump(exclude_none=True) == {
+        "level": "info"
+    }
+
+
+def test_the_result_of_a_tool_may_lack_content_inside_of_messages() -> None:
+    assert types.ToolResultContent.model_validate({"type": "tool_result", "toolUseId": "x"}).content == []

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from mcpspec.support.models import Model
+from mcpspec.support.models import Model, UnionMeta
 from mcpspec.support.plain_structs import schema_hook as plain_schema_hook
 from mcpspec.support.structs import OpenObject, Struct, member, schema_hook, untagged
 from mcpspec.v2026_07_28 import models, structs
@@ -80,7 +80,7 @@ def test_the_schema_of_a_type_rejects_its_invalid_values(version: str, face: str
 def test_a_model_is_described_as_it_is_encoded(version: str, face: str) -> None:
     types = backend(version, face)
     for kind in definitions(version, face).values():
-        if isinstance(kind, type):
+        if isinstance(kind, type) and not isinstance(kind, UnionMeta):
             assert issubclass(kind, BaseModel)
             assert kind.model_json_schema() == schema_of(kind, face)
     schemas = {name: schema_of(kind, face, "serialization") for name, kind in definitions(version, face).items()}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from pydantic import create_model
 
@@ -75,3 +76,9 @@ def test_a_union_without_a_tag_is_widened_by_a_type_of_ones_own(face: str) -> No
     content = types.decode(b'{"content": [], "resultType": "complete"}', union)
     assert isinstance(content, types.CallToolResult)
     assert (types.ServerResult | Purchase) is (types.ServerResult | Purchase)
+
+
+@pytest.mark.parametrize("absent", [None, msgspec.UnsetType])
+def test_a_union_that_may_be_absent_is_a_union_of_msgspec(absent: Any) -> None:
+    union = types_of("structs").ServerResult
+    assert get_args(union | absent) == (union, absent or type(None))

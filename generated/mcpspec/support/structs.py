@@ -7,6 +7,7 @@ from functools import cache, partial
 from keyword import iskeyword
 from math import isfinite
 from threading import RLock
+from types import NoneType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -300,7 +301,7 @@ class _UntaggedMeta(type):
 
         Write this union first: Python does not ask it if it is on the right.
         """
-        return _widen(cls, other)
+        return Union[cls, other] if other in _ABSENT else _widen(cls, other)  # noqa: UP007  # `|` would be this method
 
     def __decoder__(cls) -> Callable[[Any], Any]:
         """Return the function that converts parsed JSON to the best fitting member of the union."""
@@ -323,6 +324,10 @@ class _UntaggedMeta(type):
 def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
     """Return a union without a tag as a type that msgspec decodes through `dec_hook`."""
     return _UntaggedMeta(name, (), {"__module__": module, "__union__": staticmethod(union)})
+
+
+_ABSENT = (None, NoneType, UnsetType)
+"""What msgspec itself allows beside a type that it does not know."""
 
 
 @cache

@@ -92,6 +92,16 @@ def test_an_error_names_the_place(types: Any, value: Any, place: Any, message: s
     assert caught_in_json.value.errors() == caught.value.errors()
 
 
+@each_structs
+@pytest.mark.parametrize("name", ["a", "a.b/c d", 'quoted "]', "[0]", "\\", "line\nbreak", "é", "long" * 30])
+def test_an_error_names_members_of_any_name(types: Any, name: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(types.ClientCapabilities).validate_python({"experimental": {name: 3}})
+    first, second = caught.value.errors()[0]["loc"]
+    assert first == "experimental"
+    assert second == name or len(name) > 60  # errors shorten long names
+
+
 def test_plain_types_read_null_as_absence() -> None:
     kind = config_of(plain_structs)
     made = kind.model_validate({"tool": {**TOOL, "title": None}})

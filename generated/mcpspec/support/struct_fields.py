@@ -49,7 +49,7 @@ def _validate(kind: Any, from_builtins: Callable[[Any, Any], Any], value: Any, _
         raise ValidationError.from_exception_data(kind.__name__, [details]) from error
 
 
-_PART = re.compile(r"\[(?P<index>\d+)\]|\[(?P<text>\".*?\")\]|\.?(?P<name>[^.\[]+)")
+_PART = re.compile(r'\[(?P<index>\d+)\]|\[(?P<text>"(?:[^"\\]|\\.)*")\]|\.?(?P<name>[^.\[]+)')
 
 
 def _parts(path: str) -> Iterator[int | str]:

@@ -327,7 +327,7 @@ def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
 
 
 _ABSENT = (None, NoneType, UnsetType)
-"""What msgspec itself allows beside a type that it does not know."""
+"""Types that msgspec itself allows beside one that it does not know."""
 
 
 @cache

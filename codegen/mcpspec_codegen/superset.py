@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypedDict, TypeVar
 
-from mcpspec_codegen.nodes import Schema, is_schema, map_children, ref_name, type_names
+from mcpspec_codegen.nodes import BOUNDS, Schema, is_schema, map_children, ref_name, type_names
 from mcpspec_codegen.plain import simplify
 from mcpspec_codegen.unions import find_common_tag
 
@@ -148,7 +148,7 @@ def _merge_records(older: Schema, newer: Schema) -> Schema:
 
 
 def _simplify(node: Any, defs: Mapping[str, Schema]) -> Any:
-    """Leave out the members of unions that others contain."""
+    """Leave out the members of unions that others contain, and the bounds of those that are left."""
     if not is_schema(node):
         return node
     node = map_children(node, lambda child: _simplify(child, defs))
@@ -158,7 +158,9 @@ def _simplify(node: Any, defs: Mapping[str, Schema]) -> Any:
     for option in _flatten(node["anyOf"]):
         if not any(_covers(other, option, defs) for other in options):
             options = [other for other in options if not _covers(option, other, defs)] + [option]
-    return options[0] if len(options) == 1 else {**node, "anyOf": options}
+    if len(options) == 1:
+        return options[0]
+    return {**node, "anyOf": [{key: value for key, value in each.items() if key not in BOUNDS} for each in options]}
 
 
 def _flatten(options: Sequence[Schema]) -> list[Schema]:

@@ -34,6 +34,10 @@ MERGED: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "a wider type earlier": ([{"type": ["integer", "string"]}, {"type": "integer"}], {"type": ["integer", "string"]}),
     "any value later": ([ANY_OBJECT, {}], {}),
     "other types": ([{"type": "integer"}, {"type": "string"}], {"anyOf": [{"type": "string"}, {"type": "integer"}]}),
+    "another type with a bound": (
+        [{"type": "integer", "minimum": 0}, {"type": "string"}],
+        {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+    ),
     "a list of wider items": (
         [{"type": "array", "items": {"type": "string"}}, {"type": "array", "items": {}}],
         {"type": "array", "items": {}},

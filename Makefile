@@ -14,16 +14,16 @@ DOCS := $(VENV)-docs/.dependencies
 LOWEST := $(VENV)-lowest
 # The option takes the lowest versions of direct requirements: those of editable projects, and not those of wheels.
 INSTALL_LOWEST = $(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e codegen --group test
-EXTRAS := cli,http,jsonschema,pydantic,redis,uvloop
+EXTRAS := auth,cli,http,jsonschema,keyring,pydantic,redis,uvloop
 
 RUNTIME_TESTS := tests/jsonschema tests/server/store tests/client/test_client.py \
-	tests/client/test_output_validation.py tests/client/http tests/cli/test_calls.py tests/cli/test_help.py
+	tests/client/test_output_validation.py tests/client/http tests/auth tests/cli/test_calls.py tests/cli/test_help.py
 
 # Fail unless the variables that a target requires are set.
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test test-lowest test-all check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-lowest test-all fuzz soak pictures check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-import bench-memory bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,15 @@ import-budget: $(PROJECT) ## Measure imports and the start of a server; fails ov
 figures: $(PROJECT) ## Print figures of the code: lengths of functions, lines of the core, bare `Any`, suppressed warnings
 	@$(RUN) -m tools.code_figures
 
+fuzz: $(PROJECT) ## Fuzz what reads bytes of peers, following its coverage: TARGETS="frames events" SECONDS=60 (Linux)
+	$(RUN) -m tests.fuzz $(TARGETS) --seconds $(or $(SECONDS),60) $(ARGS)
+
+soak: $(PROJECT) ## Load a server and its clients for SECONDS=120, and fail if memory rises (Linux)
+	$(RUN) -m tests.soak --seconds $(or $(SECONDS),120) $(ARGS)
+
+pictures: $(PROJECT) ## Save pictures of the page of `typedmcp dev`, and a session at a terminal, in pictures/ (needs Chromium)
+	TYPEDMCP_PICTURES=$(CURDIR)/pictures $(RUN) -m pytest tests/cli/dev/test_page_in_a_browser.py tests/cli/test_terminal.py $(ARGS)
+
 interop: $(PROJECT) ## Install clients and servers of others into .interop, and test them with ours
 	$(RUN) -m tests.interop.install
 	$(RUN) -m pytest tests/interop $(ARGS)
@@ -110,7 +119,7 @@ docs-serve: $(DOCS) ## Serve these pages at http://127.0.0.1:8000, and rebuild t
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs serve
 
 clean: ## Remove the environments, caches and pages of the other targets
-	rm -rf .venv .venv-* .tools .interop dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* .tools .interop .fuzz dist pictures site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 # Dependencies are installed first: an editable install without generated/ would lack `mcpspec`.
 $(PROJECT): $(DEPS)

@@ -41,7 +41,6 @@ async def book_table(day: str, ctx: Context) -> str:
     return f"booked: {booking.guests} guests, {booking.place}, on {day}"
 
 
-Request = structs.ElicitRequestFormParams | structs.ElicitRequestURLParams
 Answer = Mapping[str, Any] | None
 """A mapping fills in the form, None declines."""
 
@@ -50,7 +49,7 @@ async def book(*answers: Answer) -> None:
     """Call the tool as a user who gives these answers."""
     remaining = iter(answers)
 
-    def elicit(request: Request) -> Answer:
+    def elicit(request: structs.ElicitRequestFormParams) -> Answer:
         answer = next(remaining)
         print(f"  {request.message} {answer}")
         return answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections import Counter
 from typing import cast
 
@@ -19,6 +20,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def forget_servers() -> None:
+    """Let clients negotiate anew in each test: a port may have belonged to a server of an older test."""
+    if (connection := sys.modules.get("typedmcp.client.connection")) is not None:  # tests of the types do not have it
+        connection.known_servers.clear()
 
 
 RUNS = {

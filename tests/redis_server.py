@@ -27,7 +27,7 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1]..'*')) do
   local left = redis.call('PTTL', key)
   if left > 0 then redis.call('PEXPIRE', key, left - ARGV[2]) end
   local name = string.sub(key, #ARGV[1] + 1)
-  if name == 'sessions' or string.find(name, '^streams:') then
+  if name == 'sessions' or name == 'ended' or string.find(name, '^streams:') then
     for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -ARGV[2], member) end
   end
 end

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ import pytest
 from msgspec.structs import fields
 
 import typedmcp
-from tests.docs import frames
-from tests.docs.markdown import PAGES, Block, anchors, blocks, links, name_of, prose, tables
+from tests.docs import frames, limits
+from tests.docs.markdown import PAGES, Block, anchors, blocks, links, name_of, prose, replace_block, tables
 from tests.docs.shell import EXTRAS, errors_in
 from tests.paths import ROOT
 from typedmcp.app import options
+from typedmcp.jsonschema import validate
 from typedmcp.limits import Limits
 from typedmcp.server.http.asgi import AsgiOptions
+from typedmcp.server.store.limits import StoreLimits
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
@@ -145,7 +148,7 @@ def test_the_reference_lists_every_public_name_once() -> None:
 
 def test_no_page_contains_a_path_of_the_author_s_machine() -> None:
     for page in PAGES:
-        assert not re.search(r"/(work|root|tmp|home/(?!ada\b))", page.read_text(encoding="utf-8")), name_of(page)
+        assert not re.search(r"/((work|root|tmp)\b|home/(?!ada\b))", page.read_text(encoding="utf-8")), name_of(page)
 
 
 # Tables
@@ -212,20 +215,11 @@ def test_every_option_of_connecting_is_on_the_page() -> None:
     assert missing == []
 
 
-def _limits_in(page: Path) -> dict[str, int]:
-    """The default of each limit in the tables of a page."""
-    units = {"KiB": 1 << 10, "MiB": 1 << 20}
-    found: dict[str, int] = {}
-    for _, (first, *rows) in tables(page):
-        if first[:2] == ["limit", "default"]:
-            for name, default, *_ in rows:
-                number, _, unit = default.partition(" ")
-                found[name.strip("`")] = int(number.replace(",", "")) * units.get(unit, 1)
-    return found
-
-
-def test_every_limit_is_in_a_table_with_its_default() -> None:
-    assert _limits_in(DOCS / "limits.md") == {field.name: field.default for field in fields(Limits)}
+def test_the_tables_of_limits_are_made_from_the_code() -> None:
+    text = limits.PAGE.read_text(encoding="utf-8")
+    assert replace_block(text, "limits", limits.sections()) == text, "run: python -m tests.docs.limits"
+    names = [*_names_in(limits.PAGE, "limit")]
+    assert names == [field.name for kind in (fields(Limits), fields_of(StoreLimits)) for field in kind]
 
 
 @pytest.mark.parametrize(
@@ -236,13 +230,25 @@ def test_every_option_of_a_store_is_in_a_table(store: type, head: str) -> None:
     assert sorted(_names_in(DOCS / "deploying.md", "option of stores", head)) == sorted(_parameters(store))
 
 
+@pytest.mark.parametrize("page", ["servers.md", "clients.md"])
+def test_the_dialects_of_json_schema_are_named(page: str) -> None:
+    known = {_dialect_name(url) for url in validate._DIALECTS}  # pyright: ignore[reportPrivateUsage]
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert {*re.findall(r"\b(draft-0\d|20(?:19|20)-\d\d)\b", text)} == known
+
+
+def _dialect_name(url: str) -> str:
+    """Return the usual name of a dialect: the year and month, or the number of the draft."""
+    return url.split("/")[-2] if "/draft/" in url else f"draft-{url.split('draft-')[1][:2]}"
+
+
 def test_every_kind_of_diagnostic_is_in_a_table() -> None:
     assert _names_in(DOCS / "wire.md", "kind") == [*typedmcp.DiagnosticKind]
 
 
 def test_the_tables_of_frames_are_made_from_the_vectors() -> None:
     text = frames.PAGE.read_text(encoding="utf-8")
-    assert frames.replace(text, frames.sections()) == text, "run: python -m tests.docs.frames"
+    assert replace_block(text, "frames", frames.sections()) == text, "run: python -m tests.docs.frames"
 
 
 INTERNAL = {"attempt", "is_registered", "method_codec", "sink", "task"}
@@ -360,4 +366,4 @@ def test_the_client_on_the_page_about_handlers_prints_the_answers() -> None:
     tools, greeting, refusal = _output("client")
     assert tools == "['greet'] on 2026-07-28"
     assert greeting == "Hello, Ada!"
-    assert "the client has not declared: elicitation (-32021)" in refusal
+    assert "the client has not declared: elicitation; declare it with connect(…, elicit=…) (-32021)" in refusal

@@ -22,6 +22,18 @@ def test_an_error_has_a_code_that_its_revision_defines(revision: str) -> None:
     assert {missing_resource, missing_capability} <= {*codes.values()}
 
 
+RESERVED = {-32002: -32602, -32042: -32603, -32020: -32020, -32023: -32603, -32050: -32603, -32099: -32603}
+"""Codes that 2026-07-28 reserves, and the codes that are sent instead."""
+
+
+@pytest.mark.parametrize("revision", SUPPORTED)
+@pytest.mark.parametrize("code", [*RESERVED, -32000, -32019, -32100, -1, 7])
+def test_a_code_that_a_revision_reserves_is_not_sent(code: int, revision: str) -> None:
+    sent = RESERVED.get(code, code) if FEATURES[revision].is_modern else code
+    for error in (typedmcp.RemoteError(code, ""), typedmcp.RemoteError.from_wire({"code": code, "message": ""})):
+        assert error.wire_code(revision) == sent
+
+
 @pytest.mark.parametrize(
     ("code", "data", "kind"),
     [
@@ -63,3 +75,35 @@ def test_an_unusable_code_becomes_that_of_an_internal_error(code: Any) -> None:
 def test_errors_can_be_copied_and_pickled(error: typedmcp.Error) -> None:
     for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):  # noqa: S301  # of this test
         assert (type(again), str(again), again.__dict__) == (type(error), str(error), error.__dict__)
+
+
+@pytest.mark.parametrize(
+    ("required", "named"),
+    [
+        ({"sampling": {}}, "sampling"),
+        ({"elicitation": {"url": {}}}, "elicitation.url"),
+        ({"roots": {}, "sampling": {"tools": {}, "context": {}}}, "roots, sampling.tools, sampling.context"),
+    ],
+)
+def test_the_error_for_a_missing_capability_names_its_parts(required: dict[str, Any], named: str) -> None:
+    error = typedmcp.MissingCapabilityError(required)
+    assert error.message == f"the client has not declared: {named}"
+    assert error.data == {"requiredCapabilities": required}
+
+
+@pytest.mark.parametrize(
+    ("requested", "supported", "text"),
+    [
+        ("2031-05-01", [], "2031-05-01"),
+        ("2026-07-28", ["2025-06-18", "2025-03-26"], "2026-07-28; supported: 2025-06-18, 2025-03-26"),
+        ("\x1b[31m\u202e", ["\n"], r"\x1b[31m\u202e; supported: \n"),
+        ("9" * 1000, ["8" * 1000] * 100, f"{'9' * 40}; supported: {', '.join(['8' * 40] * 20)}"),
+    ],
+    ids=["nothing", "older ones", "control characters", "too much"],
+)
+def test_the_error_for_an_unsupported_version_names_the_supported_ones(
+    requested: str, supported: list[str], text: str
+) -> None:
+    error = typedmcp.UnsupportedVersionError(requested, supported)
+    assert error.message == f"unsupported protocol version: {text}"
+    assert error.data == {"requested": requested, "supported": supported}

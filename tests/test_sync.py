@@ -57,6 +57,24 @@ def test_callbacks_run_in_threads_and_may_use_the_client() -> None:
         assert threading.main_thread() not in threads
 
 
+def test_consent_to_a_url_is_given_in_a_thread() -> None:
+    threads: list[threading.Thread] = []
+    app = typedmcp.Server("pages")
+
+    @app.tool
+    async def visit(ctx: typedmcp.Context) -> str:
+        return (await ctx.elicit_url("Sign in.", "https://example.com/a")).action
+
+    def consent(params: structs.ElicitRequestURLParams) -> bool:
+        threads.append(threading.current_thread())
+        client.ping()
+        return params.url == "https://example.com/a"
+
+    with sync.connect(app, elicit_url=consent) as client:
+        assert client.call_tool("visit", result_type=str) == "accept"
+    assert threading.main_thread() not in threads
+
+
 def test_several_threads_can_share_a_client() -> None:
     results: list[str] = []
     with sync.connect(server.Everything()) as client:
@@ -140,25 +158,45 @@ def test_a_blocking_call_in_the_event_loop_of_the_client_raises_usage_error() ->
     assert "would wait for itself" in str(errors[0])
 
 
+PAIRS: list[tuple[type, type]] = [(sync.SyncClient, Client), (sync.SyncClientGroup, typedmcp.ClientGroup)]
 BLOCKING = [
-    name for name in vars(sync.SyncClient) if not name.startswith("_") and callable(vars(sync.SyncClient)[name])
+    (kind, original, name)
+    for kind, original in PAIRS
+    for name in dir(kind)
+    if not name.startswith("_") and callable(getattr(kind, name))
 ]
 
 
-@pytest.mark.parametrize("name", BLOCKING)
-def test_a_blocking_method_has_the_parameters_of_the_async_method(name: str) -> None:
-    blocking, original = (inspect.signature(getattr(kind, name)) for kind in (sync.SyncClient, Client))
-    assert blocking.parameters == original.parameters
+@pytest.mark.parametrize(("kind", "original", "name"), BLOCKING)
+def test_a_blocking_method_has_the_parameters_of_the_async_method(kind: type, original: type, name: str) -> None:
+    blocking, awaited = (inspect.signature(getattr(each, name)) for each in (kind, original))
+    assert blocking.parameters == awaited.parameters
 
 
-@pytest.mark.parametrize("name", [name for name in BLOCKING if name not in ("close", "listen")])
-def test_a_blocking_method_has_the_documentation_of_the_async_method(name: str) -> None:
-    assert getattr(sync.SyncClient, name).__doc__ == getattr(Client, name).__doc__
+@pytest.mark.parametrize(
+    ("kind", "original", "name"), [each for each in BLOCKING if each[2] not in ("open", "close", "listen")]
+)
+def test_a_blocking_method_has_the_documentation_of_the_async_method(kind: type, original: type, name: str) -> None:
+    assert getattr(kind, name).__doc__ == getattr(original, name).__doc__
 
 
-def test_every_method_of_the_async_client_has_a_blocking_one() -> None:
-    public = {name for name in vars(Client) if not name.startswith("_")}
-    assert public == {*BLOCKING, "server", "revision"}
+@pytest.mark.parametrize(("kind", "original"), PAIRS)
+def test_every_method_of_the_async_client_has_a_blocking_one(kind: type, original: type) -> None:
+    public = {name for name in vars(original) if not name.startswith("_")}
+    assert public == {name for of, _, name in BLOCKING if of is kind} | (public & {"server", "revision"})
+
+
+def test_a_blocking_group_calls_its_servers_and_has_the_failures() -> None:
+    failed: list[str] = []
+    config: dict[str, Any] = {"all": server.Everything(), "gone": ["no-such-command"]}
+    with sync.connect_all(config, on_failure=lambda name, error: failed.append(name), separator="-") as group:
+        assert [*group.servers] == ["all"]
+        assert [*group.failures] == failed == ["gone"]
+        assert "all-test_x_mcp_header" in [tool.name for tool in group.tools()]
+        assert text(group.call_tool("all-test_x_mcp_header", {"region": "north"})) == "Region: north"
+        assert group.call_tool("all-test_x_mcp_header", {"region": "south"}, result_type=str) == "Region: south"
+    with pytest.raises(typedmcp.UsageError, match="closed"):
+        group.open()
 
 
 def test_callbacks_can_make_calls_that_lead_to_further_callbacks() -> None:

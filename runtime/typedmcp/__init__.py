@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.app import AssistantMessage, Audio, CallNext, File, Image, Middleware, Server, UserMessage
     from typedmcp.client import CallOptions, ChangeEvent, Client, ConnectOptions, Subscription, connect, with_defaults
     from typedmcp.client.config import ServerEntry, load_config
+    from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.group import ClientGroup, connect_all
     from typedmcp.client.text import text_of
     from typedmcp.errors import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         RequestTimeoutError,
         ResourceNotFoundError,
         ServerBusyError,
+        SignInError,
         ToolError,
         UnsupportedVersionError,
         UsageError,
@@ -41,12 +43,17 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.jsonschema.forms import Elicited
     from typedmcp.limits import Limits
     from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+    from typedmcp.protocol.extensions import Extension
+    from typedmcp.recording.recorder import Recorder
+    from typedmcp.server.auth import IntrospectionVerifier, JwtVerifier
     from typedmcp.server.changes import Changes
     from typedmcp.server.config import ServerConfig, ServerOptions
     from typedmcp.server.context import Context
+    from typedmcp.server.extensions import ServerExtension
     from typedmcp.server.handlers import in_thread
     from typedmcp.server.http.asgi import asgi
-    from typedmcp.server.http.auth import Auth, Principal
+    from typedmcp.server.http.auth import Auth, StaticTokens
+    from typedmcp.server.principal import Principal
     from typedmcp.server.run import serve, serve_async
     from typedmcp.server.state_token import StateSigner
     from typedmcp.server.store import Store
@@ -54,30 +61,36 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.server.store.redis import RedisStore
     from typedmcp.transports import Transport
     from typedmcp.transports.memory import memory_pair
-    from typedmcp.transports.process import StdioServerParameters
+    from typedmcp.transports.process_parameters import StdioServerParameters
 
 _MODULES = {
     "app": ["AssistantMessage", "Audio", "CallNext", "File", "Image", "Middleware", "Server", "UserMessage"],
     "client": ["CallOptions", "ChangeEvent", "Client", "ConnectOptions", "Subscription", "connect", "with_defaults"],
     "client.config": ["ServerEntry", "load_config"],
+    "client.extensions": ["ClientExtension"],
     "client.group": ["ClientGroup", "connect_all"],
     "client.text": ["text_of"],
     "errors": [
         "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
         "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",
         "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
-        "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "ToolError", "UnsupportedVersionError",
-        "UsageError",
+        "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "ToolError",
+        "UnsupportedVersionError", "UsageError",
     ],
     "jsonschema.forms": ["Elicited"],
     "limits": ["Limits"],
     "protocol.diagnostics": ["Diagnostic", "DiagnosticKind"],
+    "protocol.extensions": ["Extension"],
+    "recording.recorder": ["Recorder"],
+    "server.auth": ["IntrospectionVerifier", "JwtVerifier"],
     "server.changes": ["Changes"],
     "server.config": ["ServerConfig", "ServerOptions"],
     "server.context": ["Context"],
+    "server.extensions": ["ServerExtension"],
     "server.handlers": ["in_thread"],
     "server.http.asgi": ["asgi"],
-    "server.http.auth": ["Auth", "Principal"],
+    "server.http.auth": ["Auth", "StaticTokens"],
+    "server.principal": ["Principal"],
     "server.run": ["serve", "serve_async"],
     "server.state_token": ["StateSigner"],
     "server.store": ["Store"],
@@ -85,24 +98,33 @@ _MODULES = {
     "server.store.redis": ["RedisStore"],
     "transports": ["Transport"],
     "transports.memory": ["memory_pair"],
-    "transports.process": ["StdioServerParameters"],
+    "transports.process_parameters": ["StdioServerParameters"],
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
-    "ChangeEvent", "Changes", "Client", "ClientGroup", "ConnectOptions", "ConnectionLostError", "Context",
-    "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited", "Error", "File", "HeaderMismatchError",
-    "HttpStatusError", "Image", "InputUnavailableError", "InsufficientScopeError", "InvalidParamsError", "Limits",
-    "MemoryStore", "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
-    "RedisStore", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server", "ServerBusyError",
-    "ServerConfig", "ServerEntry", "ServerOptions", "StateSigner", "StdioServerParameters", "Store", "Subscription",
-    "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__", "asgi",
-    "connect", "connect_all", "in_thread", "load_config", "memory_pair", "serve", "serve_async", "sync", "text_of",
-    "with_defaults",
+    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ConnectOptions", "ConnectionLostError",
+    "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited", "Error", "Extension", "File",
+    "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError", "InsufficientScopeError",
+    "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore", "MethodNotFoundError",
+    "Middleware", "MissingCapabilityError", "Principal", "ProtocolError", "Recorder", "RedisStore", "RemoteError",
+    "RequestTimeoutError", "ResourceNotFoundError", "Server", "ServerBusyError", "ServerConfig", "ServerEntry",
+    "ServerExtension", "ServerOptions", "SignInError", "StateSigner", "StaticTokens", "StdioServerParameters",
+    "Store", "Subscription", "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage",
+    "__version__", "asgi", "connect", "connect_all", "in_thread", "load_config", "memory_pair", "serve",
+    "serve_async", "sync", "text_of", "with_defaults",
 ]  # fmt: skip
 
 __version__ = "0.1.0"
+
+_DECORATE = "decorate with a server: server = typedmcp.Server(…), then @server."
+_MEANT = {
+    **{name: _DECORATE + name for name in ("tool", "resource", "prompt", "completion")},
+    **dict.fromkeys(("FastMCP", "MCPServer"), "it is called Server here"),
+    "run": "use typedmcp.serve(server), or server.run()",
+}
+"""Hints for names that do not exist, by the name."""
 
 
 def __getattr__(name: str) -> object:
@@ -111,7 +133,8 @@ def __getattr__(name: str) -> object:
         return import_module("typedmcp.sync")
     module = _MODULE_OF.get(name)
     if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        meant = _MEANT.get(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{f'; {meant}' if meant else ''}")
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

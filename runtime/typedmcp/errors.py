@@ -6,6 +6,7 @@ Error
 │   └── InputUnavailableError        input was requested where the client cannot be asked
 ├── ProtocolError                    the peer broke the protocol
 ├── ToolError                        a tool failed
+├── SignInError                      a client could not get an access token
 ├── RemoteError                      the peer answered with an error, or a handler answers with one
 │   ├── MethodNotFoundError          -32601
 │   ├── InvalidParamsError           -32602
@@ -32,19 +33,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+import msgspec
+
+from mcpspec.support.error_text import clip, escape_unprintable
 from mcpspec.support.errors import DecodeError
+from mcpspec.support.objects import is_object
 from typedmcp.dialect import SPOKEN
 
 __all__ = [
     "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
     "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",
     "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
-    "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "ToolError", "UnsupportedVersionError",
-    "UsageError",
+    "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "ToolError",
+    "UnsupportedVersionError", "UsageError", "is_reserved_code", "missing_extra",
 ]  # fmt: skip
 
 _CODES: Final = {name: code for features in SPOKEN.values() for name, code in features.error_codes.items()}
 """The error codes of all spoken revisions by their names; the newest revision that has a name defines its code."""
+
+_MAX_CHARACTERS: Final = 2000
+"""Characters of a peer's text in an exception. Attributes such as `RemoteError.message` have all of it."""
 
 PARSE_ERROR: Final = _CODES["PARSE_ERROR"]
 INVALID_REQUEST: Final = _CODES["INVALID_REQUEST"]
@@ -53,8 +61,25 @@ INVALID_PARAMS: Final = _CODES["INVALID_PARAMS"]
 INTERNAL_ERROR: Final = _CODES["INTERNAL_ERROR"]
 URL_ELICITATION_REQUIRED: Final = _CODES["URL_ELICITATION_REQUIRED"]
 
+_RESERVED_CODES: Final = range(-32099, -32019)
+"""The codes that modern revisions keep for themselves."""
+
+_CALLBACKS: Final = {"elicitation": "elicit", "sampling": "sample", "roots": "roots"}
+"""The options of `connect` that declare a capability of the client."""
+
 _MAX_CODE = 1 << 53
 """The largest integer that every JSON parser reads exactly."""
+
+
+def is_reserved_code(code: int, revision: str) -> bool:
+    """Return whether a revision reserves a code that it does not define, so that it must not be sent.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
+    """
+    features = SPOKEN[revision]
+    if not features.is_modern or code in features.error_codes.values():
+        return False
+    return code in _RESERVED_CODES or code in _CODES.values()
 
 
 class Error(Exception):
@@ -73,7 +98,11 @@ class Error(Exception):
 
     def __str__(self) -> str:
         text = super().__str__()
-        return text if self.method is None else f"{self.method} (id {self.id!r}): {text}"
+        return text if self.method is None else f"{self.method} (id {self.id!r}): {text}{self._remedy()}"
+
+    def _remedy(self) -> str:
+        """Return what a caller can change, as the end of the text of an error that ended a call."""
+        return ""
 
     def __reduce__(self) -> Any:
         return _rebuild, (type(self), self.args, self.__dict__)
@@ -85,6 +114,19 @@ def _rebuild(kind: type[Error], args: tuple[Any, ...], state: dict[str, Any]) ->
     error.args = args
     error.__dict__.update(state)
     return error
+
+
+def missing_extra(what: str, extra: str) -> str:
+    """Return the text of an error for what needs an extra that is not installed."""
+    return (
+        f"{what} needs the extra {extra}: pip install 'typedmcp[{extra}]', "
+        f"or in a checkout, pip install ./generated '.[{extra}]'"
+    )
+
+
+def _one_line(text: str) -> str:
+    """Return text of a peer as one line, which controls neither a terminal nor a log."""
+    return escape_unprintable(clip(text, _MAX_CHARACTERS))
 
 
 class UsageError(Error):
@@ -144,12 +186,14 @@ class RemoteError(Error):
         RemoteError.__init__(made, code, message if isinstance(message, str) else "an error without a message", data)
         return made
 
-    def wire_code(self, revision: str) -> int:  # noqa: ARG002  # subclasses need it
-        """Return the code of this error on a revision."""
-        return self.code
+    def wire_code(self, revision: str) -> int:
+        """Return the code of this error on a revision: another one in place of a code that must not be sent on it."""
+        if not is_reserved_code(self.code, revision):
+            return self.code
+        return INVALID_PARAMS if self.code == ResourceNotFoundError.LEGACY_CODE else INTERNAL_ERROR
 
     def __str__(self) -> str:
-        return f"{super().__str__()} ({self.code})"
+        return f"{_one_line(super().__str__())} ({self.code})"
 
 
 class MethodNotFoundError(RemoteError):
@@ -187,7 +231,7 @@ class ResourceNotFoundError(InvalidParamsError):
 
     def wire_code(self, revision: str) -> int:
         """Return the code of this error on a revision: its own if the revision has one, else "invalid params"."""
-        return SPOKEN[revision].error_codes.get("RESOURCE_NOT_FOUND", self.code)
+        return SPOKEN[revision].error_codes.get("RESOURCE_NOT_FOUND", self.CODE)
 
 
 class MissingCapabilityError(RemoteError):
@@ -196,8 +240,18 @@ class MissingCapabilityError(RemoteError):
     CODE: Final = _CODES["MISSING_REQUIRED_CLIENT_CAPABILITY"]
 
     def __init__(self, required: dict[str, Any]) -> None:
-        names = ", ".join(required)
+        named = [[f"{name}.{part}" for part in parts or ()] or [name] for name, parts in required.items()]
+        names = ", ".join(name for each in named for name in each)
         super().__init__(self.CODE, f"the client has not declared: {names}", {"requiredCapabilities": required})
+
+    def _remedy(self) -> str:
+        required: object = self.data.get("requiredCapabilities") if is_object(self.data) else None
+        if not is_object(required):
+            return ""
+        is_url = required.get("elicitation") == {"url": {}}
+        options = ("elicit_url" if is_url else option for name, option in _CALLBACKS.items() if name in required)
+        option = next(options, None)
+        return "" if option is None else f"; declare it with connect(…, {option}=…)"
 
     def wire_code(self, revision: str) -> int:
         """Return the code of this error on a revision: its own if the revision has one, else "invalid request"."""
@@ -211,7 +265,15 @@ class UnsupportedVersionError(RemoteError):
 
     def __init__(self, requested: str, supported: list[str]) -> None:
         data = {"supported": supported, "requested": requested}
-        super().__init__(self.CODE, f"unsupported protocol version: {requested}", data)
+        text = f"unsupported protocol version: {_in_ascii(requested)}"
+        if supported:
+            text += f"; supported: {', '.join(map(_in_ascii, supported[:20]))}"
+        super().__init__(self.CODE, text, data)
+
+
+def _in_ascii(version: str) -> str:
+    """Return a version that a peer named: shortened, without control characters."""
+    return ascii(version[:40])[1:-1]
 
 
 class HeaderMismatchError(RemoteError):
@@ -224,12 +286,17 @@ class HeaderMismatchError(RemoteError):
 
 
 class InsufficientScopeError(RemoteError):
-    """The access token of the request lacks scopes. Over HTTP it is answered with 403 and a challenge."""
+    """The access token of the request lacks scopes. Over HTTP it is answered with 403 and a challenge.
+
+    `scopes` are all that the operation needs. `description` is a text for people, in place of their list.
+    https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#scope-challenge-handling
+    """
 
     CODE: Final = -31403
 
-    def __init__(self, *scopes: str) -> None:
-        super().__init__(self.CODE, f"required scopes: {' '.join(scopes)}", {"requiredScopes": list(scopes)})
+    def __init__(self, *scopes: str, description: str | None = None) -> None:
+        text = description or f"required scopes: {' '.join(scopes)}"
+        super().__init__(self.CODE, text, {"requiredScopes": list(scopes)})
 
 
 class CallLostError(RemoteError):
@@ -259,10 +326,10 @@ class ConnectionLostError(Error):
 
 
 class RequestTimeoutError(ConnectionLostError):
-    """No response arrived within the timeout, `seconds`."""
+    """No response arrived within the timeout, `seconds`. `hint` is a possible reason."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"no answer within {seconds:g} s")
+    def __init__(self, seconds: float, hint: str = "") -> None:
+        super().__init__(f"no answer within {seconds:g} s{hint}")
         self.seconds = seconds
 
 
@@ -273,9 +340,26 @@ class HttpStatusError(ConnectionLostError):
     """
 
     def __init__(self, status: int, text: str, body: str = "") -> None:
-        super().__init__(f"{text}: {body}" if body else text)
+        shown = _message_in(body) or body
+        super().__init__(_one_line(f"{text}: {shown}" if shown else text))
         self.status = status
         self.body = body
+
+
+def _message_in(body: str) -> str | None:
+    """Return the message of an error response, or None for another body."""
+    try:
+        return msgspec.json.decode(body, type=_RejectionBody).error.message
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+class _RejectionError(msgspec.Struct):
+    message: str
+
+
+class _RejectionBody(msgspec.Struct):
+    error: _RejectionError
 
 
 class AuthorizationRequiredError(HttpStatusError):
@@ -288,6 +372,20 @@ class AuthorizationRequiredError(HttpStatusError):
         text = "the access token is missing or not valid" if status == 401 else "the server denies access"
         super().__init__(status, f"{text} ({status}{f', {challenge}' if challenge else ''})", body)
         self.challenge = challenge
+
+    def _remedy(self) -> str:
+        return "; connect(…, auth=…) sends one" if self.status == 401 else ""
+
+
+class SignInError(Error):
+    """A client could not get an access token.
+
+    `code` is the error of the authorization server, such as `access_denied`, or None.
+    """
+
+    def __init__(self, text: str, code: str | None = None) -> None:
+        super().__init__(_one_line(text))
+        self.code = code
 
 
 class ServerBusyError(HttpStatusError):

@@ -18,12 +18,28 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from contextlib import suppress
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    ForwardRef,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from mcpspec.support.methods import Method
 from typedmcp import client as async_client
 from typedmcp import dialect
 from typedmcp.client import CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target
+from typedmcp.client.config import Config
+from typedmcp.client.group import ClientGroup
+from typedmcp.client.group import connect_all as async_connect_all
 from typedmcp.errors import UsageError
 from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in_daemon_thread
 
@@ -31,14 +47,22 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
     from typedmcp.client.arguments import Arguments
+else:
+    Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
 
-__all__ = ["SyncClient", "SyncSubscription", "connect"]
+__all__ = ["SyncClient", "SyncClientGroup", "SyncSubscription", "connect", "connect_all"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 D = dialect.structs
 A = ParamSpec("A")
 P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
+C = TypeVar("C", Client, ClientGroup)
 
 _EXIT_TIMEOUT: Final = 10.0
 """Seconds for the end of clients that are open at the end of the process, and of interrupted calls."""
@@ -112,7 +136,7 @@ class _Job(Generic[T]):
 
 _lock = threading.Lock()
 _shared_thread: EventLoopThread | None = None
-_open_clients: weakref.WeakSet[SyncClient] = weakref.WeakSet()
+_open_clients: weakref.WeakSet[_BlockingClient[Any]] = weakref.WeakSet()
 
 
 def _get_shared_thread() -> EventLoopThread:
@@ -133,7 +157,7 @@ def _close_all() -> None:
     _open_clients.clear()
 
 
-async def _close_together(clients: list[SyncClient]) -> None:
+async def _close_together(clients: list[_BlockingClient[Any]]) -> None:
     closing = [asyncio.create_task(client.async_client.close()) for client in clients]
     await asyncio.wait(closing, timeout=_EXIT_TIMEOUT)
 
@@ -151,7 +175,7 @@ if hasattr(os, "register_at_fork"):
 
 # Callbacks in threads
 
-_CALLBACKS: Final = ("sample", "elicit", "roots", "on_log", "on_progress", "auth")
+_CALLBACKS: Final = ("sample", "elicit", "elicit_url", "roots", "on_log", "on_progress", "auth")
 
 
 def _with_threads(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,25 +200,66 @@ def _run_in_thread(callback: Callable[..., Any]) -> Callable[..., Any]:
 # Blocking methods
 
 
+class _BlockingClient(Generic[C]):
+    """Runs the methods of an async client, or of a group of them, in the event loop of a thread."""
+
+    def __init__(self, make: Callable[[], C]) -> None:
+        self.loop_thread: EventLoopThread = _get_shared_thread()
+
+        async def make_in_loop() -> C:
+            return make()
+
+        self.async_client: C = self.loop_thread.run(make_in_loop())
+        """The async client or group. It belongs to the event loop of `loop_thread`."""
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self in _open_clients:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2, source=self)
+            self.loop_thread.start(self.async_client.close())
+
+    def open(self) -> None:
+        """Connect, unless that is done already, like `open` of the async client."""
+        _open_clients.add(self)
+        try:
+            self.loop_thread.run(self.async_client.open())
+        except UsageError:  # nothing is open
+            _open_clients.discard(self)
+            raise
+
+    def close(self) -> None:
+        """End the connection. Open calls fail, and child processes are shut down. May be called from any thread."""
+        self.loop_thread.run(self.async_client.close())
+        _open_clients.discard(self)
+
+
 def _blocking(
-    method: Callable[Concatenate[Client, A], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[SyncClient, A], R]:
+    method: Callable[Concatenate[C, A], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[_BlockingClient[C], A], R]:
     """Make a blocking method from an async one."""
 
     @wraps(method)
-    def call(self: SyncClient, /, *args: A.args, **kwargs: A.kwargs) -> R:
+    def call(self: _BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> R:
         return self.loop_thread.run(method(self.async_client, *args, **_with_threads(kwargs)))
 
     return call
 
 
 def _iterating(
-    method: Callable[Concatenate[Client, A], AsyncIterator[T]],
-) -> Callable[Concatenate[SyncClient, A], Iterator[T]]:
+    method: Callable[Concatenate[C, A], AsyncIterator[T]],
+) -> Callable[Concatenate[_BlockingClient[C], A], Iterator[T]]:
     """Make a method that returns an iterator from one that returns an async iterator."""
 
     @wraps(method)
-    def call(self: SyncClient, /, *args: A.args, **kwargs: A.kwargs) -> Iterator[T]:
+    def call(self: _BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> Iterator[T]:
         return _iterate(self.loop_thread, method(self.async_client, *args, **_with_threads(kwargs)))
 
     return call
@@ -228,44 +293,29 @@ def connect(target: Target, **options: Unpack[ConnectOptions]) -> SyncClient:
     return SyncClient(target, options)
 
 
-class SyncClient:
+def connect_all(
+    config: Config,
+    *,
+    separator: str = "_",
+    on_failure: Callable[[str, Exception], object] | None = None,
+    **options: Unpack[ConnectOptions],
+) -> SyncClientGroup:
+    """Return a blocking group of clients for several servers. Enter it with `with`, or use `open()` and `close()`.
+
+    Takes the configurations and options of `typedmcp.connect_all`. `on_failure` runs in the event loop of the group,
+    and must neither wait nor use the group.
+    """
+    return SyncClientGroup(config, options, separator=separator, on_failure=on_failure)
+
+
+class SyncClient(_BlockingClient[Client]):
     """A blocking client of one server, with the methods of `typedmcp.Client`. `typedmcp.sync.connect` makes it.
 
     Several threads may use it at once. Ctrl-C ends a call that waits, and cancels it at the server.
     """
 
     def __init__(self, target: Target, options: ConnectOptions) -> None:
-        self.loop_thread: EventLoopThread = _get_shared_thread()
-
-        async def make() -> Client:
-            return async_client.connect(target, **cast("ConnectOptions", _with_threads(options)))
-
-        self.async_client: Client = self.loop_thread.run(make())
-        """The async client. It belongs to the event loop of `loop_thread`."""
-
-    def __enter__(self) -> SyncClient:
-        self.open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if self in _open_clients:
-            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2, source=self)
-            self.loop_thread.start(self.async_client.close())
-
-    @_documented_by(Client.open)
-    def open(self) -> None:
-        _open_clients.add(self)
-        self.loop_thread.run(self.async_client.open())
-
-    def close(self) -> None:
-        """End the connection. Open calls fail, and a child process is shut down. May be called from any thread."""
-        self.loop_thread.run(self.async_client.close())
-        _open_clients.discard(self)
+        super().__init__(lambda: async_client.connect(target, **cast("ConnectOptions", _with_threads(options))))
 
     @property
     def server(self) -> ServerDescription:
@@ -331,6 +381,8 @@ class SyncClient:
     # In an installed package, type checkers infer the types of attributes only if they are `Final`.
 
     notify: Final = _blocking(Client.notify)
+    tools_for: Final = _blocking(Client.tools_for)
+    call_for: Final = _blocking(Client.call_for)
     list_tools: Final = _blocking(Client.list_tools)
     list_resources: Final = _blocking(Client.list_resources)
     list_resource_templates: Final = _blocking(Client.list_resource_templates)
@@ -348,12 +400,20 @@ class SyncClient:
     prompts: Final = _iterating(Client.prompts)
 
     def listen(
-        self, *, tools: bool = False, prompts: bool = False, resources: bool = False, uris: Iterable[str] = ()
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
+        members: Mapping[str, Any] | None = None,
     ) -> SyncSubscription:
         """Subscribe to changes: `with client.listen(tools=True) as changes: for change in changes: ...`."""
 
         async def subscribe() -> async_client.Subscription:
-            return self.async_client.listen(tools=tools, prompts=prompts, resources=resources, uris=uris)
+            return self.async_client.listen(
+                tools=tools, prompts=prompts, resources=resources, uris=uris, members=members
+            )
 
         return SyncSubscription(self.loop_thread, self.loop_thread.run(subscribe()))
 
@@ -384,3 +444,76 @@ class SyncSubscription:
     def close(self) -> None:
         """End the subscription. May be called again."""
         self._loop_thread.run(self._subscription.close())
+
+
+class SyncClientGroup(_BlockingClient[ClientGroup]):
+    """Blocking clients of several servers, with the methods of `typedmcp.ClientGroup`. `connect_all` makes it."""
+
+    def __init__(
+        self,
+        config: Config,
+        options: ConnectOptions,
+        *,
+        separator: str,
+        on_failure: Callable[[str, Exception], object] | None,
+    ) -> None:
+        in_threads = cast("ConnectOptions", _with_threads(options))
+        super().__init__(lambda: async_connect_all(config, separator=separator, on_failure=on_failure, **in_threads))
+
+    @property
+    def failures(self) -> Mapping[str, Exception]:
+        """The error of each server that could not be connected to, as in `ClientGroup.failures`."""
+        return self.async_client.failures
+
+    @property
+    def servers(self) -> Mapping[str, ServerDescription]:
+        """The descriptions of the connected servers by name, in order."""
+        return {name: client.server for name, client in self.async_client.clients.items()}
+
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: None = None,
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> D.CallToolResult: ...
+
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: TypeForm[T],
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> T: ...
+
+    @_documented_by(ClientGroup.call_tool)
+    def call_tool(
+        self,
+        name: str,
+        arguments: Arguments | None = None,
+        *,
+        result_type: Any = None,
+        raise_on_error: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        call = self.async_client.call_tool(
+            name, arguments, result_type=result_type, raise_on_error=raise_on_error, **_with_threads(options)
+        )
+        return self.loop_thread.run(call)
+
+    tools_for: Final = _blocking(ClientGroup.tools_for)
+    call_for: Final = _blocking(ClientGroup.call_for)
+    list_tools: Final = _blocking(ClientGroup.list_tools)
+    list_prompts: Final = _blocking(ClientGroup.list_prompts)
+    list_resources: Final = _blocking(ClientGroup.list_resources)
+    list_resource_templates: Final = _blocking(ClientGroup.list_resource_templates)
+    read_resource: Final = _blocking(ClientGroup.read_resource)
+    get_prompt: Final = _blocking(ClientGroup.get_prompt)
+
+    tools: Final = _iterating(ClientGroup.tools)

@@ -238,6 +238,32 @@ def test_a_file_that_cannot_be_read_is_an_error_of_the_tool(path: str, tmp_path:
     assert [isinstance(report.error, OSError) for report in reports] == [True]
 
 
+@pytest.mark.parametrize(("path", "code"), [("missing.png", -32602), (".", -32603)])
+def test_a_resource_whose_file_is_missing_is_not_found(path: str, code: int, tmp_path: Path) -> None:
+    server = Server()
+
+    @server.resource("picture://it")
+    def picture() -> Image:
+        return Image(tmp_path / path)
+
+    @server.resource("picture://broken")
+    def broken() -> bytes:
+        raise FileNotFoundError("a file of the function itself")
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            with pytest.raises(typedmcp.RemoteError) as caught:
+                await client.read_resource("picture://it")
+            assert caught.value.code == code
+            assert isinstance(caught.value, typedmcp.ResourceNotFoundError) == (code == -32602)
+            assert str(tmp_path) not in str(caught.value)  # the path is not shown
+            with pytest.raises(typedmcp.RemoteError) as caught:
+                await client.read_resource("picture://broken")
+            assert caught.value.code == -32603
+
+    asyncio.run(main())
+
+
 def test_resources_and_prompts_may_return_media(tmp_path: Path) -> None:
     server = Server()
     (tmp_path / "a.png").write_bytes(PNG)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
+import typedmcp
 from typedmcp.app.signatures import Signature
 
 
@@ -123,3 +126,33 @@ def test_each_call_calls_the_default_factory_of_a_field() -> None:
 
     signature = Signature(function, "tool 'it'")
     assert [signature.call(signature.bind({}), None) for _ in range(2)] == [([1], [1])] * 2
+
+
+@dataclass
+class Inner:
+    size: int = 3
+
+
+@dataclass
+class Outer:
+    name: str
+    count: int = 5
+    inner: Inner = field(default_factory=Inner)
+    more: list[Inner] = field(default_factory=list[Inner])
+
+
+def test_a_dataclass_that_is_returned_as_it_came_has_its_defaults() -> None:
+    server = typedmcp.Server("s")
+
+    @server.tool
+    def back(given: Outer) -> Outer:
+        return given
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            result = await client.call_tool("back", {"given": {"name": "n", "inner": {}, "more": [{}]}})
+            whole = {"name": "n", "count": 5, "inner": {"size": 3}, "more": [{"size": 3}]}
+            assert result.structured_content == whole
+            assert json.loads(typedmcp.text_of(result)) == whole
+
+    asyncio.run(main())

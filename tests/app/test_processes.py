@@ -208,8 +208,8 @@ def test_the_error_of_a_lifespan_is_printed_with_its_traceback(transport: str, t
 @pytest.mark.parametrize(
     ("transport", "options", "text"),
     [
-        ("stdio", {"port": 8000}, "host and port are for HTTP"),
-        ("stdio", {"host": "127.0.0.1"}, "host and port are for HTTP"),
+        ("stdio", {"port": 8000}, "port: for HTTP only"),
+        ("stdio", {"host": "127.0.0.1"}, "host: for HTTP only"),
         ("http", {"port": 65536}, "port must be from 0 to 65535, not 65536"),
         ("http", {"port": -1}, "port must be from 0 to 65535, not -1"),
         ("http", {"port": "8000"}, "port must be an integer, not '8000'"),

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import typedmcp
+from tests.server.scripted import served
 from typedmcp import Context, Diagnostic, Server, UsageError
 from typedmcp.dialect import structs
 
@@ -134,7 +135,7 @@ def test_a_result_that_does_not_fit_its_annotation_is_reported() -> None:
     result = run(call_one_tool(typedmcp.ServerConfig(server, on_diagnostic=reports.append), "alert"))  # type: ignore[arg-type]
     assert result.is_error
     assert texts(result) == ["alert failed: its result does not fit its schema"]
-    assert "level: expected int, got str" in reports[0].text
+    assert "level: expected integer, got string" in reports[0].text
 
 
 def test_a_generator_returns_a_list() -> None:
@@ -194,6 +195,36 @@ def test_bytes_bytearray_and_memoryview_are_bytes(kind: Any) -> None:
             assert isinstance(block, structs.ImageContent)
             (found,) = (await client.read_resource("picture://it")).contents
             assert (type(found), getattr(found, "blob", "")) == (structs.BlobResourceContents, block.data)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("hint", "embeds"),
+    [
+        (bytes, True), (list[bytes], True), (typedmcp.File | None, True), (list[structs.EmbeddedResource], True),
+        (str, False), (typedmcp.Image, False), (dict[str, bytes], False), (Any, False),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("is_mounted", [False, True])
+def test_a_server_whose_tools_embed_resources_declares_them(hint: Any, embeds: bool, is_mounted: bool) -> None:
+    server, outer = Server(), Server()
+    outer.mount(server)
+
+    def tool() -> Any: ...
+
+    tool.__annotations__ = {"return": hint}
+    server.add_tool(tool)
+    later = Server()
+    later.mount(server)
+
+    async def main() -> None:
+        for each in (outer, later) if is_mounted else (server,):
+            async with served(each) as client:
+                capabilities = (await client.result("server/discover"))["capabilities"]
+                assert ("resources" in capabilities) is embeds
+                assert (await client.result("resources/list"))["resources"] == []
 
     run(main())
 
@@ -368,6 +399,7 @@ def test_a_client_sees_only_visible_exceptions_of_resources_and_prompts(
             for uri in ("stock://all", "stock://shoes"):
                 with pytest.raises(typedmcp.RemoteError) as caught:
                     await client.read_resource(uri)
+                assert caught.value.code == (-32602 if isinstance(error, typedmcp.InvalidParamsError) else -32603)
                 assert caught.value.message == text.format(method="resources/read", what=f"resource {uri!r}")
             with pytest.raises(typedmcp.RemoteError) as caught:
                 await client.get_prompt("ask")
@@ -429,10 +461,10 @@ def test_an_invalid_argument_is_a_failed_call_that_names_it(revision: str) -> No
         return f"{city} {days} {place}"
 
     cases: dict[str, dict[str, Any]] = {
-        "days: expected int, got str": {"city": "Oslo", "days": "3"},
+        "days: expected integer, got string": {"city": "Oslo", "days": "three"},
         "city: required, but missing": {},
         "unknown argument 'town'; known: city, days, place": {"city": "Oslo", "town": 1},
-        "place.degrees: expected float, got str": {"city": "Oslo", "place": {"city": "Oslo", "degrees": "x"}},
+        "place.degrees: expected number, got string": {"city": "Oslo", "place": {"city": "Oslo", "degrees": "x"}},
     }
     for expected, arguments in cases.items():
         result = run(call_one_tool(server, "plan", arguments, revisions=[revision]))
@@ -440,6 +472,55 @@ def test_an_invalid_argument_is_a_failed_call_that_names_it(revision: str) -> No
 
 
 # Functions and threads
+
+
+@dataclass
+class Step:
+    count: int
+    size: float = 1.5
+
+
+def test_an_integer_may_be_written_with_a_fraction_of_zero() -> None:
+    server, got = Server(), list[Any]()
+
+    @server.tool
+    async def fast(n: int, m: int | None = None, x: float = 0.5) -> None:
+        got.append((n, m, x))
+
+    @server.tool
+    def nested(steps: list[Step], names: dict[str, int], **rest: int) -> None:
+        got.append((steps, names, rest))
+
+    calls: dict[str, dict[str, Any]] = {
+        "fast": {"n": 3.0, "m": -2.0, "x": 2.0},
+        "nested": {"steps": [{"count": 1.0, "size": 2.0}], "names": {"a": 1e3}, "more": 5.0},
+    }
+
+    async def main() -> None:
+        async with served(server) as client:
+            for name, arguments in calls.items():
+                result = await client.call(name, **arguments)
+                assert result.get("isError", False) is False, result
+        assert repr(got) == "[(3, -2, 2.0), ([Step(count=1, size=2.0)], {'a': 1000}, {'more': 5})]"
+
+    run(main())
+
+
+@pytest.mark.parametrize("value", [1.5, 1e300, True, "1.5"])
+def test_a_number_that_is_no_integer_is_still_refused(value: Any) -> None:
+    server = Server()
+
+    @server.tool
+    def add(n: int, m: int = 1) -> int:
+        return n + m
+
+    async def main() -> None:
+        async with served(server) as client:
+            result = await client.call("add", n=value, m=1.0)
+            assert result["isError"] is True
+            assert result["content"][0]["text"].startswith("n: expected integer, got ")
+
+    run(main())
 
 
 def test_an_unhashable_item_for_a_set_is_a_failed_call() -> None:
@@ -575,6 +656,28 @@ def library() -> Server:
     return server
 
 
+def test_a_resource_may_return_a_whole_result_or_request_input() -> None:
+    server = typedmcp.Server("s")
+
+    @server.resource("full://x")
+    def full() -> structs.ReadResourceResult:
+        contents = structs.TextResourceContents(uri="full://x", text="x")
+        return structs.ReadResourceResult(contents=[contents], ttl_ms=60_000, cache_scope="public")
+
+    @server.resource("asks://x")
+    def asks() -> structs.InputRequiredResult:
+        return structs.InputRequiredResult(input_requests={"roots": structs.ListRootsRequest()})
+
+    async def main() -> None:
+        async with typedmcp.connect(server, roots=["file:///a"]) as client:
+            result = await client.read_resource("full://x")
+            assert (result.ttl_ms, result.cache_scope) == (60_000, "public")
+            with pytest.raises(typedmcp.RemoteError, match="no result after 10 rounds"):
+                await client.read_resource("asks://x")
+
+    run(main())
+
+
 def test_resources_are_read_by_their_uris() -> None:
     async def main() -> None:
         async with typedmcp.connect(library()) as client:
@@ -599,7 +702,10 @@ def test_resources_are_read_by_their_uris() -> None:
         ("file:///a/%2e%2e/b", typedmcp.ResourceNotFoundError, "resource not found"),
         ("file:////etc/passwd", typedmcp.ResourceNotFoundError, "resource not found"),
         ("file:///a%00", typedmcp.ResourceNotFoundError, "resource not found"),
-        ("weather://Oslo/three", typedmcp.InvalidParamsError, "days: expected int, got str"),
+        ("file:///a%5c..%5cb", typedmcp.ResourceNotFoundError, "resource not found"),
+        ("file:///C:x", typedmcp.ResourceNotFoundError, "resource not found"),
+        ("file:///%5ca", typedmcp.ResourceNotFoundError, "resource not found"),
+        ("weather://Oslo/three", typedmcp.InvalidParamsError, "days: expected integer, got string"),
         ("weather://Oslo/3?units=k", typedmcp.InvalidParamsError, 'units: expected "c" or "f", got "k"'),
     ],
 )
@@ -640,7 +746,7 @@ def test_prompts_take_text_and_return_messages() -> None:
             assert result.description == "Review code."
             for arguments, text in (
                 ({}, "code: required"),
-                ({"code": "x", "strict": "maybe"}, "strict: expected bool"),
+                ({"code": "x", "strict": "maybe"}, "strict: expected boolean"),
             ):
                 with pytest.raises(typedmcp.InvalidParamsError, match=text):
                     await client.get_prompt("review", arguments)
@@ -676,6 +782,30 @@ def test_completion_uses_functions_then_types_then_the_fallback() -> None:
             assert (await suggested("kind", "l")).values == ["long"]
             found = await suggested("code", "")
             assert (len(found.values), found.total, found.has_more) == (100, 150, True)
+
+    run(main())
+
+
+def test_completion_is_declared_once_there_is_something_to_suggest() -> None:
+    server = Server()
+
+    @server.prompt
+    def plain(code: str) -> str:
+        return code
+
+    params = {"ref": {"type": "ref/prompt", "name": "plain"}, "argument": {"name": "code", "value": ""}}
+
+    async def main() -> None:
+        async with served(server) as client:
+            assert "completions" not in (await client.result("server/discover"))["capabilities"]
+            assert (await client.error("completion/complete", params))["code"] == -32601
+
+            @server.prompt
+            def review(kind: Literal["short", "long"]) -> str:
+                return kind
+
+            assert "completions" in (await client.result("server/discover"))["capabilities"]
+            assert (await client.result("completion/complete", params))["completion"]["values"] == []
 
     run(main())
 
@@ -749,6 +879,24 @@ def test_completion_for_an_unknown_item_is_an_error() -> None:
 # Changes and lists
 
 
+@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
+def test_an_empty_cursor_is_that_of_the_first_page_unless_the_server_is_strict(method: str) -> None:
+    async def main() -> None:
+        async with served(eight_tools()) as client:
+            page = await client.result(method, {"cursor": ""})
+            assert page == await client.result(method)
+            (report,) = client.of_kind(typedmcp.DiagnosticKind.TOLERATED)
+            assert (report.method, report.text) == (method, "params.cursor: empty, but the first page has no cursor")
+        async with served(eight_tools(), strict=True) as client:
+            error = await client.error(method, {"cursor": ""})
+            assert (error["code"], error["message"]) == (
+                -32602,
+                "params.cursor: empty, but the first page has no cursor",
+            )
+
+    run(main())
+
+
 def test_adding_and_removing_publishes_a_change() -> None:
     server = Server()
 
@@ -802,7 +950,7 @@ def test_lists_come_in_pages() -> None:
                 ["t3", "t4", "t5"],
             ]
             assert [tool.name async for tool in client.tools()] == [f"t{number}" for number in range(8)]
-            for cursor in ("t99", "", "-1:t0", "9" * 5000 + ":t0"):
+            for cursor in ("t99", "-1:t0", "9" * 5000 + ":t0"):
                 with pytest.raises(typedmcp.InvalidParamsError, match="invalid cursor"):
                     await client.list_tools(cursor)
 
@@ -1117,10 +1265,12 @@ def test_a_complete_result_is_not_changed_to_fit_a_given_schema() -> None:
     server = Server(debug=True)
     server.add_tool(lambda: kept, name="whole", output_schema={"type": "object"})
     result = run(call_one_tool(typedmcp.ServerConfig(server, on_diagnostic=lambda _: None), "whole"))  # type: ignore[arg-type]
-    assert texts(result) == [
-        "whole failed: its result does not fit its schema: ReturnTypeError: structuredContent: "
-        "required by the output schema, but missing"
-    ]
+    (text,) = texts(result)
+    assert text.startswith("whole failed: its result does not fit its schema: <lambda>() at ")
+    assert text.endswith(
+        " returned CallToolResult: structuredContent: required by the output schema, but missing; "
+        "change the value or `output_schema`"
+    )
     assert kept.structured_content is None
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Never, TypedDict, TypeVar, Unpack, cast
 
 import annotated_types as at
 import pytest
-from msgspec import to_builtins
+from msgspec import Meta, to_builtins
 from pydantic import BaseModel, Field
 
 import typedmcp
@@ -216,6 +216,35 @@ def everything() -> str:
     return ""
 
 
+def header(name: str) -> Meta:
+    return Meta(extra_json_schema={"x-mcp-header": name})
+
+
+@dataclass
+class Places:
+    regions: list[Annotated[str, header("Region")]]
+
+
+def header_of_float(x: Annotated[float, header("Region")]) -> str:
+    return str(x)
+
+
+def header_in_list(x: list[Annotated[str, header("Region")]]) -> str:
+    return str(x)
+
+
+def header_in_record(x: Places) -> str:
+    return str(x)
+
+
+def header_twice(x: Annotated[str, header("Region")], y: Annotated[str, header("region")]) -> str:
+    return x + y
+
+
+def schema_with_header(name: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"x": {"type": "string", "x-mcp-header": name}}}
+
+
 def imaginary(x: complex) -> complex:
     return x
 
@@ -261,6 +290,22 @@ USES: dict[str, tuple[Callable[[Server], Any], str]] = {
     ),
     "a resource without a URI": (lambda s: s.resource(cast(Any, everything)), "a resource needs a URI"),
     "a resource without a scheme": (lambda s: s.add_resource(everything, "all"), "'all': a URI begins with a scheme"),
+    "a resource with a space": (
+        lambda s: s.add_resource(everything, "data://a b"),
+        "'data://a b': a URI cannot have ' '; percent-encode it: %20",
+    ),
+    "a resource with a letter outside of ASCII": (
+        lambda s: s.add_resource(everything, "data://é"),
+        "a URI cannot have 'é'; percent-encode it: %C3%A9",
+    ),
+    "a resource with a bare percent sign": (
+        lambda s: s.add_resource(everything, "data://100%"),
+        "a URI cannot have '%'; percent-encode it: %25",
+    ),
+    "a template with a space": (
+        lambda s: s.add_resource(shout, "data://a b/{text}"),
+        "a URI cannot have ' '",
+    ),
     "a resource with arguments": (
         lambda s: s.add_resource(shout, "data://all"),
         r"resource 'data://all': shout\(\), parameter 'text': the URI has no such variable",
@@ -286,10 +331,30 @@ USES: dict[str, tuple[Callable[[Server], Any], str]] = {
         lambda s: s.add_resource(imaginary, "data://{x}"),
         r"imaginary\(\), parameter 'x': complex has no JSON form",
     ),
+    "a header of a float": (
+        lambda s: s.add_tool(header_of_float),
+        "tool 'header_of_float': x-mcp-header of x: only strings, integers and booleans",
+    ),
+    "a header within a list": (
+        lambda s: s.add_tool(header_in_list),
+        "tool 'header_in_list': x-mcp-header: no chain of properties leads to it",
+    ),
+    "a header within a record": (
+        lambda s: s.add_tool(header_in_record),
+        "tool 'header_in_record': x-mcp-header: no chain of properties leads to it",
+    ),
+    "a header twice": (lambda s: s.add_tool(header_twice), r"x-mcp-header of y: x has the same header \(region\)"),
+    "a header in a given schema": (
+        lambda s: s.add_tool(everything, input_schema=schema_with_header("bad name")),
+        "tool 'everything': x-mcp-header of x: 'bad name' is not a valid header name",
+    ),
     "a completion of an unknown function": (lambda s: s.completion(add, "a")(shout), "neither a prompt nor a resource"),
     "a server in itself": (lambda s: s.mount(s), "cannot be mounted in itself"),
     "a number for middleware": (lambda s: s.middleware(cast(Any, 5)), "middleware must be an async function .*, not 5"),
     "pages without items": (lambda _: Server(page=0), "page must be at least 1, not 0"),
+    "lists from the past": (lambda _: Server(ttl=-1), "ttl must be at least 0 seconds, not -1"),
+    "lists for ever": (lambda _: Server(ttl=float("inf")), "ttl must be at least 0 seconds, not inf"),
+    "a ttl in words": (lambda _: Server(ttl=cast(Any, "9")), "ttl must be a number of seconds, not '9'"),
     "a page in words": (lambda _: Server(page=cast(Any, "9")), "page must be an integer, not '9'"),
     "a number for a version": (
         lambda _: Server("x", version=cast(Any, 1.0)),
@@ -416,3 +481,47 @@ def test_annotations_may_have_their_python_or_their_json_names() -> None:
             return (await client.list_tools()).tools[0].annotations
 
     assert to_builtins(asyncio.run(main())) == {"title": "Add", "readOnlyHint": True, "openWorldHint": False}
+
+
+def test_legal_headers_are_accepted() -> None:
+    server = Server()
+
+    @server.tool
+    def query(region: Annotated[str, header("Region")], pages: Annotated[int, header("Pages")] = 1) -> str:
+        return region * pages
+
+    server.add_tool(everything, input_schema=schema_with_header("Region"))
+    assert server.capabilities.tools is not None
+
+
+@pytest.mark.parametrize("name", ["with space", "a,b", "grün", "x" * 129, "a/b"])
+def test_a_name_that_clients_may_reject_is_a_warning(name: str) -> None:
+    with pytest.warns(UserWarning, match=r"tool '.*': some clients reject a name that is not 1 to 128"):
+        Server().add_tool(add, name=name)
+
+
+@pytest.mark.parametrize("name", ["a", "A-Z_a.z-9", "x" * 128])
+def test_other_names_are_no_warning(name: str) -> None:
+    Server().add_tool(add, name=name)
+
+
+DIALECTS = {
+    "https://json-schema.org/draft/2020-12/schema": True,
+    "https://json-schema.org/draft/2019-09/schema": True,
+    "http://json-schema.org/draft-07/schema#": True,
+    "http://json-schema.org/draft-06/schema#": True,
+    "http://json-schema.org/draft-04/schema#": True,
+    "http://json-schema.org/draft-03/schema#": False,
+    "https://example.com/schema": False,
+}
+
+
+@pytest.mark.parametrize("option", ["input_schema", "output_schema"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_given_schema_is_of_one_of_the_documented_dialects(dialect: str, option: str) -> None:
+    options: Any = {option: {"$schema": dialect, "type": "object"}}
+    if DIALECTS[dialect]:
+        Server().add_tool(everything, **options)
+        return
+    with pytest.raises(UsageError, match=rf"tool 'everything': {option}: \$schema: .* is not a supported dialect"):
+        Server().add_tool(everything, **options)

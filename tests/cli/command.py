@@ -96,6 +96,11 @@ def chart(count: int = 1) -> list[Image | str]:
 
 
 @server.tool
+def reverse() -> dict[str, str]:
+    return {"text": "\x9b2J\x7f\u202egnp.exe"}
+
+
+@server.tool
 def escape() -> str:
     return "\\x1b[2Jcleared"
 
@@ -111,6 +116,16 @@ async def ask(ctx: Context) -> str:
     }
     answer = await ctx.elicit("Who are you?", {"type": "object", "properties": fields, "required": ["name", "size"]})
     return f"{answer.action} {sorted((answer.content or {}).items())}"
+
+
+@server.tool
+def stations() -> list[dict[str, str | int]]:
+    return [{"name": "Bergen", "height": 12345678901234567890}, {"height": 4, "name": "\\x1b[2JOslo"}]
+
+
+@server.tool
+def tree() -> dict[str, object]:
+    return {"name": "root", "children": [{"name": "leaf", "size": 12345678901234567890}]}
 
 
 @server.tool
@@ -189,7 +204,7 @@ def over_http(file: Path, *options: str) -> Generator[str]:
     ) as server:
         assert server.stderr is not None
         try:
-            found = next(found for line in server.stderr if (found := re.search(r"running on (http://\S+)", line)))
+            found = next(found for line in server.stderr if (found := re.search(r"running on (http://[^/\s]+)", line)))
             yield found[1]
         finally:
             server.terminate()

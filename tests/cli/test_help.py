@@ -17,7 +17,16 @@ from typedmcp.cli.command_line import COMMANDS, make_app
 from typedmcp.cli.references import place_command
 
 SERVER_COMMANDS = ("list", "inspect", "call", "read", "prompt")
-CONNECTION_OPTIONS = ("--json", "--config", "--command", "--timeout", "--header", "--revision", "--log-level")
+CONNECTION_OPTIONS = (
+    "--json",
+    "--config",
+    "--command",
+    "--timeout",
+    "--header",
+    "--oauth",
+    "--revision",
+    "--log-level",
+)
 
 
 def test_help_has_every_command_and_the_exit_statuses() -> None:
@@ -103,7 +112,10 @@ def test_without_the_extra_the_error_says_how_to_install_it(missing: str) -> Non
         "from typedmcp.cli import main\nsys.argv = ['typedmcp', '--help']\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    expected = f"typedmcp: {missing} is not installed; run: pip install 'typedmcp[cli]'\n"
+    expected = (
+        f"typedmcp: {missing} is not installed: the command line needs the extra cli: pip install 'typedmcp[cli]', "
+        "or in a checkout, pip install ./generated '.[cli]'\n"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 

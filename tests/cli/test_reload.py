@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -171,7 +172,7 @@ def test_the_server_ends_with_the_reloader(number: int, status: int, tmp_path: P
         finally:
             parent.kill()
         parent.stderr.read()  # which the server holds open, too
-    port = int(line.partition("127.0.0.1:")[2].split()[0])
+    port = int(re.findall(r":(\d+)", line)[-1])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +50,11 @@ FOUND = {
     "a handler": (HANDLER + "handler = Handler()", "", "Handler"),
     "a ServerConfig": (HANDLER + "import typedmcp\nserver = typedmcp.ServerConfig(Handler())", "", "ServerConfig"),
     "an ASGI application": (HANDLER + "import typedmcp\napp = typedmcp.asgi(Handler())", "", "AsgiApp"),
+    "a server and its application": (
+        SERVER.format(name="server") + "import typedmcp\napp = typedmcp.asgi(server)",
+        "",
+        "AsgiApp",
+    ),
     "a named object": (SERVER.format(name="a") + SERVER.format(name="b"), ":b", "Server"),
     "a usual name before other names": (SERVER.format(name="a") + SERVER.format(name="server"), "", "Server"),
     "not an object with a usual name that is not a server": ("app = 3\n" + SERVER.format(name="mcp"), "", "Server"),
@@ -204,7 +212,8 @@ def test_an_asgi_application_is_served_over_stdio_only(tmp_path: Path) -> None:
     done = command("run", file, "--transport", "http")
     assert (done.status, done.err) == (
         2,
-        f"error: {file} is an ASGI application; run it with a server such as uvicorn\n",
+        f"error: {file} has an ASGI application; run that with a server such as uvicorn, or name its server, as in "
+        f"{file}:server\n",
     )
 
 
@@ -224,3 +233,67 @@ def test_a_server_of_another_package_is_rejected(tmp_path: Path) -> None:
     done = command("run", f"{file}:mcp")
     assert done.status == 2
     assert done.err == "error: mcp is a server of the package fastmcp; give the command that starts it after --\n"
+
+
+def _post(origin: str, **headers: str) -> int:
+    request = urllib.request.Request(f"{origin}/mcp", PING, {"Content-Type": "application/json", **headers})  # noqa: S310
+    try:
+        return urllib.request.urlopen(request, timeout=10).status  # type: ignore[no-any-return]  # noqa: S310
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+def test_hosts_and_origins_can_be_allowed_over_http(tmp_path: Path) -> None:
+    file = _write_file(tmp_path, SERVER.format(name="server"))
+    page = "https://app.example.com"
+    with over_http(Path(file), "--allowed-host", "mcp.example.com", "--allowed-origin", page) as origin:
+        assert _post(origin, Host="mcp.example.com", Origin=page) != 421
+        assert _post(origin, Host="mcp.example.com") == _post(origin)
+        assert _post(origin, Host="evil.test") == 421
+        assert _post(origin, Origin="https://evil.test") == 403
+
+
+def test_a_token_from_the_environment_is_required_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = _write_file(tmp_path, SERVER.format(name="server"))
+    done = command("run", file, "--transport", "http", "--token-env", "NO_SUCH_TOKEN")
+    assert (done.status, done.err) == (2, "error: --token-env: the variable NO_SUCH_TOKEN is not set\n")
+    monkeypatch.setitem(ENVIRONMENT, "WEATHER_TOKEN", "secret-token")
+    with over_http(Path(file), "--token-env", "WEATHER_TOKEN") as origin:
+        assert _post(origin) == 401
+        with typedmcp.sync.connect(f"{origin}/mcp", auth="secret-token") as client:
+            assert [*client.tools()] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--allowed-host", "x"), ("--allowed-origin", "https://x"), ("--token-env", "X")]
+)
+def test_options_for_http_require_http(option: str, value: str, in_process: InProcess) -> None:
+    done = in_process("run", "server.py", option, value)
+    assert (done.status, done.err) == (2, f"error: {option} requires --transport http\n")
+
+
+@pytest.mark.parametrize(("level", "shown"), [("warning", False), ("info", True)])
+def test_requests_are_logged_from_the_level_info_and_rejected_ones_always(
+    level: str, shown: bool, tmp_path: Path
+) -> None:
+    file = _write_file(tmp_path, SERVER.format(name="server"))
+    arguments = ["--transport", "http", "--port", "0", "--host", "0.0.0.0", "--log-level", level]  # noqa: S104
+    with subprocess.Popen(
+        [*COMMAND, "run", file, *arguments], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as server:
+        assert server.stderr is not None
+        head: list[str] = []
+        for line in server.stderr:
+            head.append(line)
+            if "running on" in line:
+                break
+        found = re.search(r"running on http://0\.0\.0\.0:(\d+)/mcp ", head[-1])
+        assert found
+        assert any("--allowed-host" in line for line in head)
+        _post(f"http://127.0.0.1:{found[1]}")
+        _post(f"http://127.0.0.1:{found[1]}", Host="evil.test")
+        server.terminate()
+        log = server.communicate(timeout=30)[1]
+    assert "WARNING: typedmcp.access: 127.0.0.1 POST /mcp rejected with 421: the host 'evil.test'" in log
+    assert (re.search(r"INFO: typedmcp.access: 127.0.0.1 POST /mcp \d+ [\d.]+ ms ping", log) is not None) is shown

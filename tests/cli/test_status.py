@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -57,7 +56,7 @@ CASES: dict[str, tuple[int, list[str], str]] = {
     "a command that takes too long": (
         UNREACHABLE,
         ["list", "--timeout", "1e-9", "--", sys.executable, "-c", QUIET],
-        f"{shlex.join([sys.executable, '-c', QUIET])}: no connection within ",
+        f"{sys.executable}: no connection within ",
     ),
     "a silent server": (
         UNREACHABLE,

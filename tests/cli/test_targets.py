@@ -14,6 +14,7 @@ from tests.cli.command import CommandResult, InProcess, case_id, typedmcp
 from typedmcp.cli.references import parse_command, place_command
 from typedmcp.cli.status import CommandExit
 from typedmcp.cli.targets import parse_target
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 LIST = "Prompts\n  packing  city [days]  Ask for a packing list.\n"
 SERVE = [sys.executable, "-m", "typedmcp", "run", "server.py"]
@@ -109,7 +110,7 @@ def test_only_a_marked_target_is_a_command() -> None:
         ("nowhere.py:server", "no such file: nowhere.py"),
         (".", ". is a directory; name a file in it"),
         ("mcp.json", "mcp.json is a configuration; use --config mcp.json NAME"),
-        ("server.js", "server.js is not a Python file; give the command that starts it after --"),
+        ("server.txt", "server.txt is not a Python file; give the command that starts it after --"),
         (
             "localhost:8000/mcp",
             "'localhost:8000/mcp' is not a server; expected a URL (http://…), a file (server.py), a command ",
@@ -120,7 +121,7 @@ def test_a_wrong_target_is_rejected(
     target: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("mcp.json", "server.js"):
+    for name in ("mcp.json", "server.txt"):
         (tmp_path / name).write_text("{}")
     with pytest.raises(CommandExit) as caught:
         parse_target(target)
@@ -175,12 +176,19 @@ def test_headers_reach_a_url(in_process: InProcess) -> None:
         )
         thread.join()
     assert b"\r\nauthorization: Bearer t\r\nx-a: b\r\n" in received[0]
-    assert done == CommandResult(
-        3, "", "error: server/discover: the access token is missing or not valid (401, Bearer)\n"
-    )
+    text = "error: server/discover: the access token is missing or not valid (401, Bearer); send a token with "
+    assert done == CommandResult(3, "", f"{text}--header 'Authorization: Bearer …', or sign in with --oauth\n")
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
 def test_the_revision_can_be_chosen(url: str, in_process: InProcess, revision: str) -> None:
     done = in_process("inspect", url, "--revision", revision)
     assert f"\n  revision      {revision}\n" in done.out
+
+
+def test_a_javascript_file_is_run_with_node(tmp_path: Path) -> None:
+    file = tmp_path / "server.mjs"
+    file.touch()
+    parsed = parse_target(str(file))
+    assert isinstance(parsed, StdioServerParameters)
+    assert (parsed.command, [*parsed.args]) == ("node", [str(file)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -14,7 +15,7 @@ import pytest
 import typedmcp
 from tests.client.http.scripted_http import Script, serving
 from tests.server.scripted import run
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 VARIABLES = {"HOME": "/home/ada", "TOKEN": "secret", "EMPTY": "", "ODD(x86)": "odd", "NESTED": "${TOKEN}"}
 
@@ -54,6 +55,33 @@ def test_the_transport_can_be_named(kind: str, members: Any, member: str) -> Non
     assert entry(**members, **{member: kind}).problem is None
 
 
+def test_a_url_with_the_type_sse_is_tried_as_http_with_sse_first() -> None:
+    assert entry(url="https://host/sse", type="sse").sse
+    assert entry(url="https://host/sse", transport="sse").sse
+    assert not entry(url="https://host/sse").sse
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"url": "${SECRET}"},
+        {"url": "https://host:${SECRET}/mcp"},
+        {"url": "https://host/a b/${SECRET}"},
+        {"url": "https://host/", "headers": {"Authorization": "${SECRET}\r\nX: y"}},
+        {"command": "x", "args": ["${SECRET}\0"]},
+    ],
+)
+def test_errors_do_not_show_the_values_of_variables(members: Any) -> None:
+    async def main() -> None:
+        made = typedmcp.load_config({"mcpServers": {"it": members}}, variables={"SECRET": "hunter2"})["it"]
+        with pytest.raises((typedmcp.UsageError, typedmcp.ConnectionLostError)) as caught:
+            async with made.connect():
+                pass
+        assert "hunter2" not in str(caught.value)
+
+    asyncio.run(main())
+
+
 def test_members_that_are_null_are_absent() -> None:
     made = entry(command="x", args=None, env=None, cwd=None, url=None, disabled=None, type=None)
     assert made.target == StdioServerParameters("x")
@@ -86,6 +114,14 @@ def test_a_file_may_have_comments_trailing_commas_and_a_byte_order_mark(tmp_path
     found = typedmcp.load_config(file)
     assert (found["a"].target, found["a"].headers) == ("https://host//path", {"X": "/* no, */ ,}"})
     assert found["b"].target == StdioServerParameters("x", ["//", "\\", '"//', ",]"])
+
+
+def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    made = entry(command="~/bin/server", args=["~/data", "a~", "--at=~"], cwd="~")
+    assert made.target == StdioServerParameters(
+        "/home/ada/bin/server", ["/home/ada/data", "a~", "--at=~"], cwd="/home/ada"
+    )
 
 
 # Variables
@@ -175,19 +211,19 @@ def test_unknown_members_are_reported(members: Any, unknown: list[str], caplog: 
 @pytest.mark.parametrize(
     ("members", "fault"),
     [
-        ("x", "expected object, got str"),
+        ("x", "expected object, got string"),
         ([], "expected object, got array"),
         (None, "expected object, got null"),
         ({}, "expected command or url, found neither"),
         ({"args": ["x"]}, "expected command or url, found neither"),
         ({"command": "x", "url": "https://x"}, "expected command or url, found both"),
-        ({"command": ["x"]}, "command: expected str | null, got array"),
-        ({"command": "x", "args": "x"}, "args: expected array | null, got str"),
-        ({"command": "x", "args": ["x", 1]}, "args[1]: expected str, got int"),
-        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: expected str, got int"),
-        ({"command": "x", "cwd": 1}, "cwd: expected str | null, got int"),
-        ({"command": "x", "disabled": "no"}, "disabled: expected bool | null, got str"),
-        ({"url": 1}, "url: expected str | null, got int"),
+        ({"command": ["x"]}, "command: expected string | null, got array"),
+        ({"command": "x", "args": "x"}, "args: expected array | null, got string"),
+        ({"command": "x", "args": ["x", 1]}, "args[1]: expected string, got integer"),
+        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: expected string, got integer"),
+        ({"command": "x", "cwd": 1}, "cwd: expected string | null, got integer"),
+        ({"command": "x", "disabled": "no"}, "disabled: expected boolean | null, got string"),
+        ({"url": 1}, "url: expected string | null, got integer"),
         ({"url": "https://x", "headers": [["a", "b"]]}, "headers: expected object | null, got array"),
         ({"command": "x", "type": "ws"}, "type: unknown value 'ws'; known: stdio, http, "),
         ({"command": "x", "transport": "http"}, "transport: 'http' needs a url, but the server has a command"),

@@ -15,7 +15,7 @@ import pytest
 import typedmcp
 from tests.paths import ROOT
 from tests.server.scripted import run
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -130,3 +130,7 @@ def test_the_configuration() -> None:
     target = StdioServerParameters("npx", ["-y", "files-server", "/home/ada/notes"], env={"LEVEL": "info"})
     assert found["files"].target == target
     assert found["wiki"].headers == {"Authorization": "Bearer secret"}
+
+
+def test_the_blocking_module_shows_its_public_names_only() -> None:
+    assert dir(typedmcp.sync) == sorted(typedmcp.sync.__all__)

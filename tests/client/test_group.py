@@ -44,9 +44,11 @@ def weather() -> typedmcp.Server:
     def fail() -> str:
         raise typedmcp.ToolError("no")
 
-    @server.tool("wetter_ü")
     def umlaut() -> str:
         return "grün"
+
+    with pytest.warns(UserWarning, match="some clients reject"):
+        server.add_tool(umlaut, name="wetter_ü")
 
     @server.prompt
     def report(city: str) -> str:
@@ -624,5 +626,23 @@ def test_options_for_urls_apply_to_urls_only() -> None:
         assert [report.text for report in reports] == [
             "configuration: server 'x': colour: unknown for a server with a url"
         ]
+
+    run(main)
+
+
+def test_text_of_a_server_cannot_forge_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Evil:
+        def list_tools(self, params: Any, ctx: typedmcp.Context) -> Any:
+            raise typedmcp.RemoteError(-32000, "no\nWARNING: forged\x1b[2J\u202e")
+
+    async def main() -> None:
+        with caplog.at_level(logging.WARNING, "typedmcp"):
+            async with typedmcp.connect_all({"evil": Evil()}) as group:
+                await group.list_tools()
+        (record,) = caplog.records
+        message = record.getMessage()
+        assert len(message.splitlines()) == 1
+        assert "forged" in message
+        assert message.isprintable()
 
     run(main)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import random
 from collections.abc import AsyncGenerator
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 import typedmcp
+from mcpspec.support.unknown import decode_keeping
 from tests.conformance import server
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run
-from typedmcp.client import Client, connect
+from typedmcp.client import Client, connect, output_validation
 from typedmcp.dialect import structs
 from typedmcp.limits import Limits
 from typedmcp.transports.memory import MemoryTransport
@@ -27,7 +29,11 @@ DISCOVERED: Json = {
     "ttlMs": 0,
     "cacheScope": "public",
 }
-INITIALIZED: Json = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+INITIALIZED: Json = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "s", "version": "1"},
+}
 
 
 class Script:
@@ -71,15 +77,22 @@ class Script:
 
 
 @asynccontextmanager
-async def played(revision: str = MODERN_REVISION, **options: Any) -> AsyncGenerator[tuple[Client, Script]]:
-    """Connect a client to a server that the test plays, and complete the negotiation."""
+async def played(
+    revision: str = MODERN_REVISION, described: Json | None = None, **options: Any
+) -> AsyncGenerator[tuple[Client, Script]]:
+    """Connect a client to a server that the test plays, and complete the negotiation.
+
+    `described` replaces members of the server's description, such as its capabilities.
+    """
     reports: list[typedmcp.Diagnostic] = []
     near, far = typedmcp.memory_pair()
     script = Script(far, reports)
     client = connect(near, revisions=[revision], on_diagnostic=reports.append, **options)
     opening = asyncio.create_task(client.open())
     request = await script.receive()
-    script.send(id=request["id"], result=DISCOVERED if revision == MODERN_REVISION else INITIALIZED)
+    initialized = {**INITIALIZED, "protocolVersion": revision}
+    description = DISCOVERED if revision == MODERN_REVISION else initialized
+    script.send(id=request["id"], result={**description, **(described or {})})
     if revision != MODERN_REVISION:
         await script.receive()
     await opening
@@ -149,7 +162,11 @@ WRONG_RESPONSES: dict[str, tuple[Json, type[Exception], str]] = {
     ),
     "neither": ({}, typedmcp.ProtocolError, "method: required, but missing"),
     "a result that is null": ({"result": None}, typedmcp.ProtocolError, "expected object"),
-    "a result without content": ({"result": {"resultType": "complete"}}, typedmcp.ProtocolError, "content"),
+    "content that is no list": (
+        {"result": {"resultType": "complete", "content": 5}},
+        typedmcp.ProtocolError,
+        "content",
+    ),
     "a result of an unknown type": ({"result": {**COMPLETE, "resultType": "x"}}, typedmcp.ProtocolError, "resultType"),
     "an error that is a string": ({"error": "no"}, typedmcp.ProtocolError, "must be objects"),
     "an error without a code": ({"error": {"message": "no"}}, typedmcp.RemoteError, "no"),
@@ -275,24 +292,6 @@ def test_the_end_of_the_connection_fails_every_call_at_once(calls: int) -> None:
     run(main)
 
 
-def test_a_repeated_cursor_ends_the_iteration_with_an_error() -> None:
-    page: Json = {"resultType": "complete", "tools": [], "nextCursor": "again", "ttlMs": 0, "cacheScope": "private"}
-
-    async def main() -> None:
-        async with played() as (client, script):
-
-            async def all_tools() -> list[structs.Tool]:
-                return [tool async for tool in client.tools()]
-
-            listing = asyncio.create_task(all_tools())
-            for _ in range(2):
-                script.send(id=(await script.receive())["id"], result=page)
-            with pytest.raises(typedmcp.ProtocolError, match="'again' twice"):
-                await listing
-
-    run(main)
-
-
 def test_an_input_request_without_its_capability_fails_the_call() -> None:
     input_required = {"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list"}}}
 
@@ -347,9 +346,12 @@ def test_a_server_request_that_is_cancelled_gets_no_response() -> None:
             form: Json = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
             script.send(id=5, method="elicitation/create", params=form)
             await was_called.wait()
-            script.send(method="notifications/cancelled", params={"requestId": 5})
+            script.send(method="notifications/cancelled", params={"requestId": 5, "reason": "too\nslow"})
             assert await script.settled() == []
             assert ended == [True]
+            (report,) = script.reports
+            assert (str(report.kind), report.id, report.params) == ("cancelled", 5, "too\nslow")
+            assert report.text == 'the server cancelled request 5: "too\\nslow"'
 
     run(main)
 
@@ -569,6 +571,88 @@ def test_results_are_validated_against_the_output_schema(content: Any, fault: st
     run(main)
 
 
+def test_an_output_schema_is_compiled_before_the_first_call_of_its_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jsonschema_rs")
+    compiled: list[bytes] = []
+    real = vars(output_validation)["_compile"]
+
+    def compile_it(schema: bytes) -> Any:
+        compiled.append(schema)
+        return real(schema)
+
+    monkeypatch.setattr(output_validation, "_compile", compile_it)
+
+    async def main() -> None:
+        async with played() as (client, script):
+            listing = asyncio.create_task(client.list_tools())
+            tools = [tool(f"t{number}", outputSchema={"type": "object", "title": str(number)}) for number in range(9)]
+            script.send(id=(await script.receive())["id"], result=listed(tools, MODERN_REVISION))
+            await listing
+            assert compiled == []
+            for _ in range(2):
+                call = asyncio.create_task(client.call_tool("t3"))
+                script.send(id=(await script.receive())["id"], result={**COMPLETE, "structuredContent": {}})
+                await call
+            assert compiled == [b'{"type":"object","title":"3"}']
+
+    run(main)
+
+
+def test_the_output_schemas_used_least_recently_are_forgotten_and_the_first_is_reported() -> None:
+    pytest.importorskip("jsonschema_rs")
+    schema = {"type": "object", "required": ["a"], "title": "x" * 1000}
+
+    async def call(client: Client, script: Script, name: str) -> Any:
+        called = asyncio.create_task(client.call_tool(name))
+        script.send(id=(await script.receive())["id"], result={**COMPLETE, "structuredContent": {}})
+        return await called
+
+    async def main() -> None:
+        async with played(limits=Limits(output_schema_bytes=5000)) as (client, script):
+            listing = asyncio.create_task(client.list_tools())
+            tools = [tool(f"t{number}", outputSchema=schema) for number in range(9)]
+            script.send(id=(await script.receive())["id"], result=listed(tools, MODERN_REVISION))
+            await listing
+            (report,) = script.reports
+            assert report.text.startswith("the output schema of t0 is forgotten")
+            assert "5000 bytes (output_schema_bytes)" in report.text
+            assert text(await call(client, script, "t6")) == "good"
+            for name in ("t7", "t8"):
+                with pytest.raises(typedmcp.ProtocolError, match="structuredContent"):
+                    await call(client, script, name)
+
+    run(main)
+
+
+EXTERNAL: Json = {"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}
+
+
+@pytest.mark.parametrize("check_output", [True, False])
+def test_a_tool_whose_output_schema_refers_to_another_document_is_not_called(check_output: bool) -> None:
+    pytest.importorskip("jsonschema_rs")
+
+    async def main() -> None:
+        async with played(check_output=check_output) as (client, script):
+            for schema in (EXTERNAL, {"type": "object"}):  # the second time, the server has mended it
+                listing = asyncio.create_task(client.list_tools())
+                tools = listed([tool("t", outputSchema=schema), tool("u")], MODERN_REVISION)
+                script.send(id=(await script.receive())["id"], result=tools)
+                assert [found.name for found in (await listing).tools] == ["t", "u"]
+                if schema is EXTERNAL and check_output:
+                    for _ in range(2):
+                        with pytest.raises(typedmcp.ProtocolError, match=r"'t' is refused: outputSchema.*\$ref"):
+                            await client.call_tool("t")
+                    (report,) = script.reports
+                    assert "calls of t are refused: outputSchema.properties.a.$ref: refers to" in report.text
+                    assert await script.settled() == []
+                else:
+                    call = asyncio.create_task(client.call_tool("t"))
+                    script.send(id=(await script.receive())["id"], result={**COMPLETE, "structuredContent": {}})
+                    assert text(await call) == "good"
+
+    run(main)
+
+
 # Regressions
 
 
@@ -683,3 +767,360 @@ def test_server_requests_are_limited_and_not_answered_if_the_server_does_not_rea
 def test_invalid_options_of_a_client_are_named(options: Json) -> None:
     with pytest.raises(typedmcp.UsageError):
         connect(server.Everything(), **options)
+
+
+# Floods: the work that messages make is limited, not only the reports
+
+
+async def call_during(script: Script, client: Client, flood: bytes) -> None:
+    """Make a call, and send bytes before its response."""
+    call = asyncio.create_task(client.call_tool("x"))
+    request = await script.receive()
+    script.transport.write(flood)
+    script.send(id=request["id"], result=COMPLETE)
+    await call
+
+
+FLOODS = {
+    "malformed progress": b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":[]}}\n',
+    "no messages": b"starting...\n",
+    "responses to nothing": b'{"jsonrpc":"2.0","id":999,"result":{}}\n',
+    "unknown notifications": b'{"jsonrpc":"2.0","method":"x/y"}\n',
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_too_many_invalid_messages_end_the_session(name: str) -> None:
+    async def main() -> None:
+        limits = Limits(invalid_messages=100)
+        async with played(limits=limits) as (client, script):
+            await call_during(script, client, FLOODS[name] * 50)
+            with pytest.raises(typedmcp.ProtocolError, match=r"more than 100 within 10 s \(invalid_messages\)"):
+                await call_during(script, client, FLOODS[name] * 100_000)
+            assert len(script.reports) == 101
+            assert script.reports[-1].kind is typedmcp.DiagnosticKind.CONNECTION_ERROR
+            with pytest.raises(typedmcp.ProtocolError, match="too many invalid messages"):
+                await client.call_tool("y")
+
+    run(main)
+
+
+def test_a_batch_with_too_many_messages_is_reported_once() -> None:
+    async def main() -> None:
+        async with played("2025-06-18", limits=Limits(batch_messages=10)) as (client, script):
+            await call_during(script, client, b"[" + b"{}," * 9 + b"{}]\n")
+            assert script.kinds() == ["malformed"] * 10
+            script.reports.clear()
+            await call_during(script, client, b"[" + b"{}," * 100_000 + b"{}]\n")
+            (report,) = script.reports
+            assert report.text == "a batch of 100001 messages; the limit is 10 (batch_messages)"
+
+    run(main)
+
+
+def test_a_result_with_too_many_invalid_parts_is_rejected() -> None:
+    async def main() -> None:
+        async with played(limits=Limits(result_problems=200)) as (client, script):
+            for count in (200, 100_000):
+                call = asyncio.create_task(client.call_tool("x"))
+                request = await script.receive()
+                script.send(id=request["id"], result={"resultType": "complete", "content": [{"type": 1}] * count})
+                if count == 200:
+                    assert (await call).content == []
+                    assert len(script.reports) == 101
+                    continue
+                with pytest.raises(typedmcp.ProtocolError, match=r"more than 200 invalid parts .*\(result_problems\)"):
+                    await call
+
+    run(main)
+
+
+def test_async_callbacks_that_are_dropped_are_closed() -> None:
+    async def main() -> None:
+        begun: list[Any] = []
+
+        async def on_log(params: structs.LoggingMessageNotificationParams) -> None:
+            begun.append(params.data)
+            await asyncio.Event().wait()
+
+        options: Any = {"on_log": on_log, "limits": Limits(waiting_notifications=2)}
+        async with played(**options) as (client, script):
+            for number in range(9):
+                script.send(method="notifications/message", params={"level": "info", "data": number})
+            await call_during(script, client, b"")
+            assert [report.text for report in script.reports] == [
+                "more than 2 notifications wait for callbacks: one is dropped"
+            ] * 7
+        assert begun == [0]
+        gc.collect()  # a coroutine that was never awaited is a warning, and so an error
+
+    run(main)
+
+
+def test_notifications_that_wait_for_callbacks_are_limited_by_their_bytes() -> None:
+    async def main() -> None:
+        begun: list[Any] = []
+        go_on = asyncio.Event()
+
+        async def on_log(params: structs.LoggingMessageNotificationParams) -> None:
+            begun.append(params.logger)
+            await go_on.wait()
+
+        def flood(numbers: range) -> None:
+            for number in numbers:
+                params = {"level": "info", "logger": f"{number}", "data": "x" * 1000}
+                script.send(method="notifications/message", params=params)
+
+        options: Any = {"on_log": on_log, "limits": Limits(waiting_message_bytes=3500)}
+        async with played(**options) as (client, script):
+            flood(range(9))
+            await call_during(script, client, b"")
+            assert [report.text for report in script.reports] == [
+                "more than 3500 bytes (waiting_message_bytes) wait for callbacks: one is dropped"
+            ] * 6
+            go_on.set()
+            await script.settled()
+            flood(range(9, 12))  # there is room again
+            await call_during(script, client, b"")
+            await script.settled()
+            assert begun == ["0", "1", "2", "9", "10", "11"]
+        gc.collect()
+
+    run(main)
+
+
+def test_requests_of_a_server_are_limited_by_their_bytes() -> None:
+    go_on = asyncio.Event()
+
+    async def decline(_params: Any) -> Any:
+        await go_on.wait()
+
+    async def main() -> None:
+        async with played("2025-06-18", elicit=decline, limits=Limits(waiting_message_bytes=3500)) as (_, script):
+            form: Json = {"message": "x" * 1000, "requestedSchema": {"type": "object", "properties": {}}}
+
+            def flood(ids: str) -> None:
+                for id in ids:
+                    script.send(id=id, method="elicitation/create", params=form)
+
+            flood("abcde")
+            refused = await script.settled()
+            assert [answer["id"] for answer in refused] == ["d", "e"]
+            assert all("3500 bytes (waiting_message_bytes)" in answer["error"]["message"] for answer in refused)
+            go_on.set()
+            assert [answer["id"] for answer in await script.settled()] == ["a", "b", "c"]
+            flood("fgh")
+            assert [answer["result"] for answer in await script.settled()] == [{"action": "decline"}] * 3
+
+    run(main)
+
+
+# What is understood although it breaks the specification
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("order", ["result first", "error first"])
+def test_null_beside_a_result_is_read_as_absent_unless_strict(order: str, strict: bool) -> None:
+    async def main() -> None:
+        async with played(strict=strict) as (client, script):
+            call = asyncio.create_task(client.call_tool("x"))
+            request = await script.receive()
+            members: Json = {"result": COMPLETE, "error": None}
+            script.send(id=request["id"], **dict(sorted(members.items(), reverse=order == "result first")))
+            if strict:
+                with pytest.raises(typedmcp.ProtocolError, match="both `result` and `error`"):
+                    await call
+                assert script.kinds() == ["malformed"]
+                return
+            assert typedmcp.text_of(await call) == "good"
+            (report,) = script.reports
+            assert (report.kind, report.text) == ("tolerated", "error: null was read as absent")
+
+    run(main)
+
+
+def test_null_beside_an_error_is_read_as_absent() -> None:
+    async def main() -> None:
+        async with played() as (client, script):
+            call = asyncio.create_task(client.call_tool("x"))
+            request = await script.receive()
+            script.send(id=request["id"], error={"code": 5, "message": "no"}, result=None)
+            with pytest.raises(typedmcp.RemoteError, match="no"):
+                await call
+            assert script.kinds() == ["tolerated"]
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("revision", "strict", "pages"),
+    [("2025-06-18", False, 1), ("2025-06-18", True, 2), (MODERN_REVISION, False, 2)],
+)
+def test_an_empty_cursor_ends_the_list_of_a_legacy_server_unless_strict(
+    revision: str, strict: bool, pages: int
+) -> None:
+    async def main() -> None:
+        async with played(revision, strict=strict) as (client, script):
+            listing = asyncio.create_task(collected(client))
+            for number in range(pages):
+                request = await script.receive()
+                tool = {"name": f"t{number}", "inputSchema": {"type": "object"}}
+                header = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+                more = {} if number else {"nextCursor": ""}
+                script.send(id=request["id"], result={**header, "tools": [tool], **more})
+                assert request["params"].get("cursor") == ("" if number else None)
+            assert await listing == [f"t{number}" for number in range(pages)]
+            assert script.kinds() == (["tolerated"] if pages == 1 else [])
+
+    async def collected(client: Client) -> list[str]:
+        return [tool.name async for tool in client.tools()]
+
+    run(main)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_null_in_the_result_of_initialize_is_read_as_absent_unless_strict(strict: bool) -> None:
+    async def main() -> None:
+        reports: list[typedmcp.Diagnostic] = []
+        near, far = typedmcp.memory_pair()
+        script = Script(far, reports)
+        client = connect(near, revisions=["2025-06-18"], on_diagnostic=reports.append, strict=strict)
+        opening = asyncio.create_task(client.open())
+        request = await script.receive()
+        nulls: Json = {"instructions": None, "capabilities": {"tools": None, "logging": {}}}
+        script.send(id=request["id"], result={**INITIALIZED, **nulls})
+        if strict:
+            with pytest.raises(typedmcp.ProtocolError, match=r"result\..*: expected .*, got null"):
+                await opening
+        else:
+            await opening
+            assert client.server.instructions is None
+            assert client.server.capabilities.logging is not None
+            assert client.server.capabilities.tools is None
+            (report,) = reports
+            assert report.kind is typedmcp.DiagnosticKind.TOLERATED
+            assert "result.instructions" in report.text
+            assert "result.capabilities.tools" in report.text
+        await client.close()
+
+    run(main)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_strict_client_takes_no_result_that_it_would_have_to_repair(strict: bool) -> None:
+    async def main() -> None:
+        async with played(strict=strict) as (client, script):
+            call = asyncio.create_task(client.call_tool("x"))
+            request = await script.receive()
+            script.send(id=request["id"], result={"resultType": "complete", "structuredContent": 1})
+            if strict:
+                with pytest.raises(typedmcp.ProtocolError, match=r"result\.content: required, but missing"):
+                    await call
+                assert script.reports == []
+            else:
+                assert (await call).content == []
+                assert script.kinds() == ["tolerated"]
+
+    run(main)
+
+
+def test_undeclared_members_are_kept_where_one_asks_for_them() -> None:
+    async def main() -> None:
+        tool = {"name": "t", "inputSchema": {"type": "object"}, "annotations": {"category": "input"}, "x-price": 1}
+        sent: Json = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [tool], "more": [1]}
+        async with played() as (client, script):
+            call = asyncio.create_task(client.send("tools/list"))
+            request = await script.receive()
+            script.send(id=request["id"], result=sent)
+            result = await call
+            assert result == sent
+            kept = decode_keeping(json.dumps(result), structs.ListToolsResult)
+            assert kept.value.tools[0].name == "t"
+            kept.value.tools[0].name = "other_t"
+            assert json.loads(kept.encode()) == {**sent, "tools": [{**tool, "name": "other_t"}]}
+            assert script.reports == []
+
+    run(main)
+
+
+def test_a_strict_client_takes_no_string_as_the_id_of_a_response() -> None:
+    async def main() -> None:
+        async with played(strict=True) as (client, script):
+            call = asyncio.create_task(client.call_tool("x"))
+            request = await script.receive()
+            script.send(id=str(request["id"]), result=COMPLETE)
+            script.send(id=request["id"], result=COMPLETE)
+            assert typedmcp.text_of(await call) == "good"
+            assert script.kinds() == ["unexpected response"]
+
+    run(main)
+
+
+# Negotiation and requests that never left
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        ({"error": {"code": -32603, "message": "the database is down"}}, typedmcp.RemoteError, "the database is down"),
+        ({"result": []}, typedmcp.ProtocolError, "server/discover: result"),
+    ],
+)
+def test_a_client_without_legacy_revisions_raises_the_error_of_discovery(
+    answer: Json, error: type[Exception], text: str
+) -> None:
+    async def main() -> None:
+        near, far = typedmcp.memory_pair()
+        script = Script(far, [])
+        opening = asyncio.create_task(connect(near, revisions=[MODERN_REVISION]).open())
+        request = await script.receive()
+        script.send(id=request["id"], **answer)
+        with pytest.raises(error, match=text):
+            await opening
+
+    run(main)
+
+
+def test_a_client_without_legacy_revisions_answers_no_requests_before_discovery() -> None:
+    async def main() -> None:
+        near, far = typedmcp.memory_pair()
+        reports: list[typedmcp.Diagnostic] = []
+        script = Script(far, reports)
+        client = connect(near, revisions=[MODERN_REVISION], on_diagnostic=reports.append)
+        opening = asyncio.create_task(client.open())
+        request = await script.receive()
+        script.send(id="p", method="ping")
+        script.send(id=request["id"], result=DISCOVERED)
+        await opening
+        assert await script.settled() == []
+        assert [report.kind for report in reports] == ["unexpected message"]
+        await client.close()
+
+    run(main)
+
+
+def test_a_result_that_requests_nothing_and_has_no_state_fails_the_call() -> None:
+    async def main() -> None:
+        async with played() as (client, script):
+            call = asyncio.create_task(client.call_tool("x"))
+            script.send(id=(await script.receive())["id"], result={"resultType": "input_required"})
+            with pytest.raises(typedmcp.ProtocolError, match="no input and gave no state"):
+                await call
+
+    run(main)
+
+
+def test_all_requested_input_is_gathered_before_the_call_is_repeated() -> None:
+    async def main() -> None:
+        async with played(roots=["file:///a"]) as (client, script):
+            call = asyncio.create_task(client.call_tool("x"))
+            asked = {"first": {"method": "roots/list"}, "second": {"method": "roots/list"}}
+            result = {"resultType": "input_required", "inputRequests": asked, "requestState": "s"}
+            script.send(id=(await script.receive())["id"], result=result)
+            again = await script.receive()
+            assert [*again["params"]["inputResponses"]] == ["first", "second"]
+            assert again["params"]["requestState"] == "s"
+            script.send(id=again["id"], result=COMPLETE)
+            await call
+
+    run(main)

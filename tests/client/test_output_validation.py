@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
 
@@ -94,6 +95,14 @@ VALID: list[tuple[Any, Any]] = [
     ({"$schema": "https://json-schema.org/draft/2019-09/schema", "type": "string"}, "a"),
     ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, {"type": "object"}),
     ({"pattern": r"^(?!\.)[a-z.]+@[a-z]+$"}, "a.b@c"),
+    ({"pattern": r"^(?=.*[0-9])(?=.*[)|(])(?!.*\s)\S{8,}$"}, "abcdef1)"),
+    ({"pattern": r"^(?!\.)[a-z.]+@[a-z]+$"}, 7),
+    ({"properties": {"pattern": {"const": {"pattern": "^(?!a)b"}}}}, {"pattern": {"pattern": "^(?!a)b"}}),
+    ({"patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": False}, {"x-a": 1}),
+    (
+        {"items": {"properties": {"id": {"pattern": "^[0-9a-f]{8}$"}, "text": {"pattern": "^.{1,255}$"}}}},
+        [{"id": "00c0ffee", "text": "long " * 50}] * 5000,
+    ),
     ({"maximum": 10**30}, 10**30),
     ({"format": "email"}, "no address"),  # only an annotation in 2020-12
 ]
@@ -128,6 +137,11 @@ INVALID: list[tuple[Any, Any, str]] = [
     (WEATHER, ..., "structuredContent: required by the tool's outputSchema, but missing"),
     ({"properties": {"a b\n": False}}, {"a b\n": 1}, 'structuredContent["a b\\n"]: False schema does not allow 1'),
     (DRAFT_4, 3, "structuredContent: 3 is greater than or equal to the maximum of 3"),
+    (
+        {"pattern": "^(?!-)[a-z-]+$"},
+        "-a",
+        'structuredContent: {"pattern":"^(?:-)","type":"string"} is not allowed for "-a"',
+    ),
     ({"maxLength": 1}, "\u2028\n\x1b", 'structuredContent: "\\u2028\\n\\u001b" is longer than 1 character'),
 ]
 
@@ -174,6 +188,10 @@ UNUSABLE: list[tuple[Any, str, str]] = [
     ({"type": "objekt"}, "outputSchema.type", '"objekt" is not valid'),
     ({"properties": {"a": {"minimum": "x"}}}, "outputSchema.properties.a.minimum", '"x" is not of type "number"'),
     ({"pattern": "("}, "outputSchema.pattern", '"(" is not a "regex"'),
+    ({"pattern": r"^(a*)\1$"}, "outputSchema.pattern", "backreferences and very large patterns are not supported"),
+    ({"pattern": "a(?=b)"}, "outputSchema.pattern", "lookaround"),
+    ({"pattern": "^(?!a)b|c"}, "outputSchema.pattern", "lookaround"),
+    ({"pattern": "^(?=a)?b"}, "outputSchema.pattern", "lookaround"),
     ({"pattern": "(((a{100}){100}){100}){10}"}, "outputSchema.pattern", 'is not a "regex"'),
     (
         {"$ref": "https://x.y/z"},
@@ -234,6 +252,8 @@ def test_references_are_never_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SELF = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}}
 TREE = {"properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}, "type": "object"}
+RANDOM = "".join(random.Random(1).choices("ab", k=300_000))
+EXPENSIVE = [{"pattern": f"(?:a{{1,40}}){{1,{40 + number}}}b"} for number in range(30)]
 HEAVY: dict[str, tuple[Any, Any]] = {
     **{
         f"recursive {word}": (
@@ -243,7 +263,14 @@ HEAVY: dict[str, tuple[Any, Any]] = {
         for word in ("allOf", "anyOf", "oneOf")
     },
     "catastrophic pattern": ({"pattern": "^(a+)+$"}, "a" * 5000 + "!"),
-    "pattern that goes back": ({"items": {"pattern": r"^(a*)*\1b$"}}, ["a" * 40 + "!"] * 100),
+    "patterns of many states": ({"items": {"anyOf": EXPENSIVE}}, ["a" * 30] * 11_000),
+    "pattern of many states": ({"pattern": "(a{1,50}){1,50}b"}, "a" * 300_000),
+    "pattern of many states, at the end": ({"pattern": "(a{1,50}){1,50}b"}, "!" * 20_000 + "a" * 300_000),
+    "names of many states": ({"patternProperties": {"[ab]*a[ab]{200}c": False}}, {RANDOM: 1}),
+    "a pattern that applies often": (
+        {"allOf": [{"$ref": "#/$defs/x"}] * 500, "$defs": {"x": {"pattern": "[ab]*a[ab]{150}c"}}},
+        RANDOM,
+    ),
     "many alternatives": ({"anyOf": [{"items": {"type": "string"}}, {"type": "null"}]}, list(range(100_000))),
     "deep tree": (TREE, nested(300, 1)),
     "hundreds of alternatives": (
@@ -263,6 +290,35 @@ def test_validation_takes_bounded_time(name: str) -> None:
     assert text is not None
     assert text.startswith("structuredContent")
     assert time.process_time() - start < 2
+
+
+@with_validator
+@pytest.mark.parametrize(
+    ("number", "pattern", "is_usable"),
+    [
+        (31, "^.{{1,240}}{}$", True),
+        (33, "^.{{1,240}}{}$", False),
+        (1000, "^[a-z]+{}$", True),
+        (1100, "^[a-z]+{}$", False),
+    ],
+)
+@pytest.mark.parametrize("keyword", ["pattern", "default"])
+def test_the_patterns_of_a_schema_are_limited_by_their_compiled_size(
+    number: int, pattern: str, is_usable: bool, keyword: str
+) -> None:
+    names = {f"p{each}": {"pattern": pattern.format(each)} for each in range(number)}
+    problem = OutputValidator().find_problem(tool({"properties" if keyword == "pattern" else "default": names}))
+    assert (problem is None) is is_usable
+    assert is_usable or "its patterns take more than 16777216 bytes" in str(problem)
+
+
+@with_validator
+def test_schemas_with_large_patterns_push_out_older_ones() -> None:
+    checker = OutputValidator()
+    for number in range(8):
+        names = {f"p{each}": {"pattern": f"^.{{1,240}}{number}_{each}$"} for each in range(30)}
+        assert checker.find_problem(tool({"properties": names})) is None
+    assert len(vars(checker)["_validators"]) == 4
 
 
 # Compiled schemas

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from tests.interop.peers import COMMAND
 from tests.paths import ROOT
 from tests.server.scripted import run
 from typedmcp.client import ChangeEvent, connect
+from typedmcp.client.targets import resolve_target
 from typedmcp.dialect import structs
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.transports import portable_process
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 SERVERS = ROOT / "tests" / "servers"
 TALKATIVE = [sys.executable, str(SERVERS / "talkative.py")]
@@ -32,8 +35,12 @@ def text(result: structs.CallToolResult) -> str:
     return content.text
 
 
+def session_of(client: Any) -> Any:
+    return client._connection.session
+
+
 def pid_of(client: Any) -> int:
-    pid: int = client._connection.session.transport.pid
+    pid: int = session_of(client).transport.pid
     return pid
 
 
@@ -68,7 +75,7 @@ def test_a_server_process_ends_with_its_client() -> None:
 @pytest.mark.parametrize("calls", [1, 64])
 def test_killing_the_server_fails_its_calls_at_once_with_the_signal(calls: int) -> None:
     async def main() -> None:
-        async with connect(COMMAND) as client:
+        async with connect(COMMAND, restart=False) as client:
             started = asyncio.Event()
             tasks = [
                 asyncio.create_task(client.call_tool("test_wait", on_progress=lambda _: started.set()))
@@ -143,6 +150,25 @@ def test_a_server_is_restarted_with_the_option_restart() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+def test_a_dead_server_process_is_restarted_without_the_option_if_it_has_no_session(revision: str) -> None:
+    reports: list[typedmcp.Diagnostic] = []
+
+    async def main() -> None:
+        async with connect(COMMAND, revisions=[revision], on_diagnostic=reports.append) as client:
+            os.kill(pid_of(client), signal.SIGKILL)
+            await session_of(client).end_event.wait()
+            if revision == "2025-11-25":
+                with pytest.raises(typedmcp.ConnectionLostError, match="SIGKILL"):
+                    await client.ping()
+            else:
+                await client.ping()
+                assert reports[-1].kind is typedmcp.DiagnosticKind.CONNECTION_ERROR
+                assert "SIGKILL; connecting again" in reports[-1].text
+
+    run(main)
+
+
 def test_the_revision_of_a_server_process_is_remembered() -> None:
     async def main() -> None:
         for _ in range(2):
@@ -181,16 +207,8 @@ def test_a_server_can_be_reached_over_a_socket(tmp_path: Path) -> None:
     run(main)
 
 
-def test_an_invalid_address_is_named() -> None:
+def test_a_refused_connection_is_reported() -> None:
     async def main() -> None:
-        faults = {
-            "python server.py": r"a command is a list, such as \['python', 'server.py'\]$",
-            "server.py": r"such as \['python', 'server.py'\]$",
-            "ws://host/mcp": r"or tcp://host:port$",
-        }
-        for target, fault in faults.items():
-            with pytest.raises(typedmcp.UsageError, match=fault):
-                await connect(target)
         with pytest.raises(typedmcp.ConnectionLostError, match="refused"):
             await connect("tcp://127.0.0.1:1")
 
@@ -224,6 +242,71 @@ def test_every_subscription_gets_all_changes_after_a_restart_of_a_legacy_server(
     run(main)
 
 
+def frail(notes: Path, behaviour: str) -> list[str]:
+    return [sys.executable, str(SERVERS / "frail.py"), str(notes), behaviour]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_server_that_dies_from_discovery_is_initialized_without_it(tmp_path: Path, strict: bool) -> None:
+    async def main() -> None:
+        notes, reports = tmp_path / "notes", list[typedmcp.Diagnostic]()
+        client = connect(frail(notes, "die"), on_diagnostic=reports.append, strict=strict)
+        if strict:
+            with pytest.raises(typedmcp.ConnectionLostError, match="exit status 1"):
+                await client.open()
+            assert notes.read_text().count("started") == 1
+            assert reports == []
+            return
+        async with client:
+            await client.ping()
+            assert client.revision == "2024-11-05"
+        (report,) = reports
+        assert report.kind is typedmcp.DiagnosticKind.TOLERATED
+        async with connect(frail(notes, "die"), on_diagnostic=reports.append) as again:  # it is remembered
+            assert again.revision == "2024-11-05"
+        assert notes.read_text().count("started") == 3
+        assert len(reports) == 1
+
+    run(main)
+
+
+@pytest.mark.parametrize(("behaviour", "options"), [("plan", {}), ("die", {"revisions": ["2026-07-28"]})])
+def test_a_server_that_ends_on_purpose_or_has_no_other_revision_is_not_started_again(
+    tmp_path: Path, behaviour: str, options: Any
+) -> None:
+    async def main() -> None:
+        notes = tmp_path / "notes"
+        with pytest.raises(typedmcp.ConnectionLostError, match=r"exit status \d+"):
+            async with connect(frail(notes, behaviour), on_diagnostic=ignore, **options):
+                pass
+        assert notes.read_text().count("started") == 1
+
+    run(main)
+
+
+def test_starts_that_fail_are_delayed(tmp_path: Path) -> None:
+    async def main() -> None:
+        notes = tmp_path / "notes"
+        client = connect(frail(notes, "start"), restart=True, on_diagnostic=ignore, revisions=["2024-11-05"])
+        slept: list[float] = []
+        real_sleep = asyncio.sleep
+
+        async def sleep(seconds: float) -> None:
+            slept.extend([seconds] if seconds else [])
+            await real_sleep(0)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncio, "sleep", sleep)
+            for _ in range(8):
+                with pytest.raises(typedmcp.ConnectionLostError, match="exit status 1"):
+                    await client.ping()
+        assert notes.read_text().count("started") == 8
+        assert slept == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+        await client.close()
+
+    run(main)
+
+
 def test_repeated_restarts_of_a_server_are_delayed() -> None:
     async def main() -> None:
         starts = 0
@@ -238,5 +321,127 @@ def test_repeated_restarts_of_a_server_are_delayed() -> None:
                     continue
                 starts += 1
         assert starts <= 5
+
+    run(main)
+
+
+PORTABLE = [sys.executable, str(SERVERS / "portable_server.py")]
+
+
+@pytest.fixture
+def _without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portable_process, "HAS_PROCESS_GROUPS", False)
+
+
+@pytest.mark.usefixtures("_without_process_groups")
+def test_client_and_server_work_without_process_groups_signal_handlers_and_polling() -> None:
+    async def main() -> None:
+        async with connect(PORTABLE) as client:
+            results = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": 1}) for n in range(50)))
+            assert [text(result) for result in results] == [str(n + 1) for n in range(50)]
+            pid = pid_of(client)
+        assert not is_alive(pid)
+
+    run(main)
+
+
+@pytest.mark.usefixtures("_without_process_groups")
+def test_an_interrupted_server_without_signal_handlers_ends() -> None:
+    async def main() -> None:
+        async with connect(PORTABLE, on_diagnostic=ignore) as client:
+            pid = pid_of(client)
+            with suppress(typedmcp.Error):  # the response may still arrive
+                await client.call_tool("stop")
+            with pytest.raises(typedmcp.Error):
+                await client.call_tool("add", {"a": 1, "b": 1})
+            assert not is_alive(pid)
+
+    run(main)
+
+
+SCRIPT = """
+import typedmcp
+server = typedmcp.Server("scripted")
+@server.tool
+def where() -> str: return __name__
+if __name__ == "__main__":
+    server.run()
+"""
+
+
+@pytest.mark.parametrize("make", [str, Path])
+def test_a_python_file_is_run_with_this_python(make: Any, tmp_path: Path) -> None:
+    file = tmp_path / "my server.py"
+    file.write_text(SCRIPT)
+
+    async def main() -> None:
+        async with typedmcp.connect(make(file)) as client:
+            assert await client.call_tool("where", result_type=str) == "__main__"
+
+    run(main)
+
+
+def test_a_javascript_file_is_run_with_node() -> None:
+    for suffix in ("js", "mjs", "cjs", "ts", "mts", "cts"):
+        with pytest.raises(typedmcp.UsageError, match="no such file"):
+            resolve_target(f"/nowhere/server.{suffix}")
+
+
+def test_the_command_of_a_javascript_file_is_node(tmp_path: Path) -> None:
+    file = tmp_path / "server.mjs"
+    file.touch()
+    assert resolve_target(str(file)) == StdioServerParameters("node", (str(file),))
+
+
+WRONG_TARGETS = {
+    "python server.py": r"; a command is a list, such as \['python', 'server.py'\]$",
+    "npx -y some-server key": r"; a command is a list, such as \['npx', '-y', '…'\]$",
+    "nowhere.py": "no such file: nowhere.py$",
+    "nowhere.js": "no such file: nowhere.js$",
+    "htp://x": r"or tcp://host:port; did you mean http://…\?$",
+    "ws://host/mcp": r"or tcp://host:port$",
+    "localhost:8000/mcp": r"; did you mean http://localhost:8000/mcp\?$",
+    "{folder}": "is a directory; expected a file in it, such as .*server.py$",
+    "{folder}/notes.txt": r"is not a file that connect can run \(.*\.py.*\); pass its command as a list: ",
+}
+
+
+@pytest.mark.parametrize(("target", "fault"), WRONG_TARGETS.items(), ids=str)
+def test_a_target_that_is_not_a_server_is_named_with_a_remedy(target: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+
+    async def main() -> None:
+        with pytest.raises(typedmcp.UsageError, match=fault):
+            await typedmcp.connect(target.format(folder=tmp_path))
+
+    run(main)
+
+
+def test_the_error_of_a_program_that_is_not_a_server_shows_what_it_printed() -> None:
+    async def main() -> None:
+        code = r"print('usage: \x1b[1mfoo ' + 'x' * 10_000); print('more')"
+        with pytest.raises(typedmcp.ConnectionLostError) as caught:
+            await typedmcp.connect([sys.executable, "-c", code])
+        text = str(caught.value)
+        assert r"it printed 'usage: \x1b[1mfoo xxx" in text
+        assert "which is not a message of MCP" in text
+        assert "more" not in text
+        assert len(text) < 600
+
+    run(main)
+
+
+def test_lines_of_a_server_that_are_not_messages_are_reported_and_named_when_no_answer_comes() -> None:
+    async def main() -> None:
+        code = r"print('Listening \x1b[1m' + 'x' * 10_000, flush=True); import sys; sys.stdin.read()"
+        reports = list[typedmcp.Diagnostic]()
+        with pytest.raises(
+            typedmcp.RequestTimeoutError, match=r"it printed 'Listening \\x1b\[1mxx.*not a message of MCP"
+        ):
+            await typedmcp.connect([sys.executable, "-c", code], timeout=1, on_diagnostic=reports.append)
+        assert reports[0].kind is typedmcp.DiagnosticKind.MALFORMED
+        assert reports[0].text.startswith(r"the server printed 'Listening \x1b[1mxx")
+        assert reports[0].text.endswith("which is not a message of MCP; a server prints to standard error")
+        assert len(reports[0].text) < 400
 
     run(main)

@@ -395,12 +395,12 @@ CASES: dict[str, Case] = {
         (MODERN_REVISION,),
     ),
     "a negative time to live": Case(
-        "tools/list", {"tools": [], "ttlMs": -1}, {"tools": []}, ["result.ttlMs: expected at least 0, got -1"],
-        (MODERN_REVISION,),
+        "tools/list", {"tools": [], "ttlMs": -1}, {"tools": []},
+        ["result.ttlMs: expected at least 0, got -1; read as 0"], (MODERN_REVISION,),
     ),
     "an unknown scope": Case(
         "tools/list", {"tools": [], "cacheScope": "all"}, {"tools": []},
-        ['result.cacheScope: expected "private" or "public", got "all"'], (MODERN_REVISION,),
+        ['result.cacheScope: expected "private" or "public", got "all"; read as "private"'], (MODERN_REVISION,),
     ),
     "a bad version beside a good one": Case(
         "server/discover",
@@ -443,9 +443,11 @@ def test_required_members_that_a_modern_server_leaves_out_are_filled_in_and_repo
     problems: list[ResultProblem] = []
     result = result_decoder("tools/list", MODERN_REVISION)(b'{"tools": []}', problems)
     assert structs.to_builtins(result) == {**HEADER, "tools": []}
+    defaults = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     assert [str(problem) for problem in problems] == [
-        f"result.{member}: required, but missing" for member in ("resultType", "ttlMs", "cacheScope")
+        f"result.{member}: required, but missing; read as {json.dumps(value)}" for member, value in defaults.items()
     ]
+    assert all(problem.is_tolerated for problem in problems)
 
 
 BEYOND_REPAIR = {
@@ -469,10 +471,46 @@ def test_bytes_that_are_not_a_result_raise_decode_error_with_a_path(name: str, r
     assert str(got.value) == text
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
-def test_an_empty_result_raises_decode_error(revision: str) -> None:
-    with pytest.raises(DecodeError, match=r"result\.content: required, but missing"):
-        result_decoder("tools/call", revision)(b'{"_meta": {"a": 1}}', [])
+TOLERATED: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
+    "no content": (
+        "tools/call", {"structuredContent": {"a": 1}}, {"content": [], "structuredContent": {"a": 1}},
+        "result.content: required, but missing; read as []",
+    ),
+    "nothing": ("tools/call", {}, {"content": []}, "result.content: required, but missing; read as []"),
+    "content that is null": (
+        "tools/call", {"content": None}, {"content": []}, "result.content: expected array, got null; read as []",
+    ),
+    "an empty schema": (
+        "tools/list", {"tools": [{"name": "a", "inputSchema": {}}]},
+        {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]},
+        'result.tools[0].inputSchema.type: required, but missing; read as "object"',
+    ),
+    "a schema without a type": (
+        "tools/list", {"tools": [{"name": "a", "inputSchema": {"properties": {"x": {}}}}]},
+        {"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"x": {}}}}]},
+        'result.tools[0].inputSchema.type: required, but missing; read as "object"',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOLERATED)
+@pytest.mark.parametrize("revision", ["2025-06-18", MODERN_REVISION])
+def test_what_a_server_leaves_out_is_filled_in_and_tolerated(name: str, revision: str) -> None:
+    method, sent, expected, text = TOLERATED[name]
+    problems: list[ResultProblem] = []
+    header = HEADER if method == "tools/list" else {"resultType": "complete"}
+    header = header if revision == MODERN_REVISION else {}
+    result = result_decoder(method, revision)(json.dumps({**header, **sent}).encode(), problems)
+    kind: Any = result.__class__
+    assert result == structs.from_builtins({**HEADER, **expected}, kind)
+    assert [(str(problem), problem.is_tolerated) for problem in problems] == [(text, True)]
+
+
+def test_a_schema_of_another_type_costs_its_tool() -> None:
+    problems: list[ResultProblem] = []
+    raw = json.dumps({**HEADER, "tools": [{"name": "a", "inputSchema": {"type": "string"}}]}).encode()
+    assert result_decoder("tools/list", MODERN_REVISION)(raw, problems).tools == []
+    assert [problem.is_tolerated for problem in problems] == [False]
 
 
 def test_invalid_utf_8_costs_its_item_only() -> None:

@@ -252,18 +252,18 @@ def test_several_texts_are_joined_for_a_string() -> None:
 
 
 MISFITS: dict[str, tuple[Any, Any, str]] = {
-    "a member": ({"city": "Oslo", "days": "two"}, Forecast, ".days: expected int, got str"),
+    "a member": ({"city": "Oslo", "days": "two"}, Forecast, ".days: expected integer, got string"),
     "a missing member": ({"days": 2}, Forecast, ".city: required, but missing"),
-    "an item": ({"result": [1, "two"]}, list[int], ".result[1]: expected int, got str"),
-    "a wrapped object": ({"result": {"city": 1}}, AsStruct, ".result.city: expected str, got int"),
-    "a mapping": ({"result": "x"}, dict[str, int], ".result: expected int, got str"),
+    "an item": ({"result": [1, "two"]}, list[int], ".result[1]: expected integer, got string"),
+    "a wrapped object": ({"result": {"city": 1}}, AsStruct, ".result.city: expected string, got integer"),
+    "a mapping": ({"result": "x"}, dict[str, int], ".result: expected integer, got string"),
     "the whole value": ([1], Forecast, ": expected object, got array"),
     "null": (None, Forecast, ": expected object, got null"),
     "a model": ({"city": "Oslo", "days": "two"}, AsModel, ".days: input should be a valid integer"),
 }
 BAD_TEXTS: dict[str, tuple[list[Any], Any, str]] = {
     "no JSON": (["it rains"], Forecast, "[0].text: JSON is malformed: invalid character (byte 0)"),
-    "other JSON": ([PICTURE, '{"city": 3}'], Forecast, "[1].text.city: expected str, got int"),
+    "other JSON": ([PICTURE, '{"city": 3}'], Forecast, "[1].text.city: expected string, got integer"),
     "deep JSON": (["[" * 100_000], list[Any], "[0].text: "),
     "an unknown word": (["green"], Sky, '[0].text: expected "blue" or "grey", got "green"'),
     "several": (["1", "2"], int, ": expected structured content or one text block, got 2"),

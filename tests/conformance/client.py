@@ -11,16 +11,21 @@ import asyncio
 import json
 import os
 import sys
+import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 import typedmcp
+from typedmcp import auth
 from typedmcp.client import Target
 from typedmcp.dialect import structs
 from typedmcp.revisions.features import SUPPORTED
 
 CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
 """The context that the suite passes to the client, beside the name of the scenario."""
+
+METADATA_URL = "https://conformance-test.local/client-metadata.json"
+"""The client id that the suite expects where an authorization server supports metadata documents."""
 
 Scenario: TypeAlias = Callable[[typedmcp.Client], Awaitable[object]]
 
@@ -122,10 +127,83 @@ def sample(_params: structs.CreateMessageRequestParams) -> structs.CreateMessage
     return structs.CreateMessageResult(role="assistant", content=said, model="none")
 
 
+# Authorization
+
+
+def visit(url: str) -> None:
+    """Open a URL as a browser would, with its redirects. The servers of the suite let everybody in at once."""
+    with urllib.request.urlopen(url, timeout=20) as page:  # noqa: S310  # of the suite
+        page.read()
+
+
+def sign_in(**options: Any) -> auth.OAuth:
+    return auth.OAuth(sign_in=auth.BrowserSignIn(visit), client_name="conformance", **options)
+
+
+def make_auth(scenario: str) -> Any:
+    """Return the option `auth` for a scenario."""
+    name = scenario.removeprefix("auth/")
+    if name.startswith("client-credentials"):
+        key = CONTEXT.get("private_key_pem")
+        algorithm = CONTEXT.get("signing_algorithm", "ES256")
+        return auth.ClientCredentials(
+            CONTEXT["client_id"], CONTEXT.get("client_secret"), private_key=key, algorithm=algorithm
+        )
+    if name == "enterprise-managed-authorization":
+        return auth.EnterpriseManaged(
+            CONTEXT["client_id"],
+            CONTEXT["client_secret"],
+            id_token=CONTEXT["idp_id_token"],
+            idp_token_endpoint=CONTEXT["idp_token_endpoint"],
+            idp_client_id=CONTEXT["idp_client_id"],
+        )
+    if name == "wif-jwt-bearer":
+        return auth.JwtBearer(CONTEXT["client_id"], CONTEXT["valid_jwt"])
+    if name == "pre-registration":
+        return sign_in(client_id=CONTEXT["client_id"], client_secret=CONTEXT["client_secret"])
+    return sign_in(client_metadata_url=METADATA_URL if name == "basic-cimd" else None)
+
+
+REJECTED = {
+    "auth/iss-normalized",
+    "auth/iss-supported-missing",
+    "auth/iss-unexpected",
+    "auth/iss-wrong-issuer",
+    "auth/metadata-issuer-mismatch",
+    "auth/resource-mismatch",
+}
+"""Scenarios in which the client must not sign in."""
+
+
+async def call_protected(client: typedmcp.Client) -> object:
+    """List and call tools, so that the server can ask for more scopes, and its authorization server can change."""
+    await client.list_tools()
+    called = await client.call_tool("test-tool", {})
+    await client.list_tools(fresh=True)
+    return called
+
+
+async def run_authorization(target: Target, scenario: str, options: dict[str, Any]) -> None:
+    expected: tuple[type[typedmcp.Error], ...] = (typedmcp.SignInError,) if scenario in REJECTED else ()
+    if scenario == "auth/scope-retry-limit":
+        expected = (typedmcp.AuthorizationRequiredError,)
+    try:
+        async with typedmcp.connect(target, auth=make_auth(scenario), **options) as client:
+            await call_protected(client)
+    except expected as error:
+        print(f"as expected: {error}", file=sys.stderr)
+    else:
+        assert not expected, "the client signed in"
+
+
 async def main(target: Target, scenario: str) -> None:
     revision = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
     options: dict[str, Any] = {"revisions": [revision]} if revision in SUPPORTED else {}
     about: dict[str, Any] = {"name": "conformance", "version": "1"}
+    options["check_capabilities"] = False  # one of the suite's servers has tools, and does not declare them
+    if scenario.startswith("auth/"):
+        await run_authorization(target, scenario, {**about, **options})
+        return
     async with typedmcp.connect(target, elicit=elicit, sample=sample, roots=[], **about, **options) as client:
         await SCENARIOS[scenario](client)
 

@@ -408,8 +408,20 @@ ASK_OK = form(ok={"type": "boolean"})
 
 @tool("test_input_required_result_elicitation", "Asks for a name")
 async def input_required_result_elicitation(call: Call) -> Content:
-    answer = await call.ctx.elicit("What is your name?", ASK_NAME, key="user_name")
+    answer = unasked_answer(call, "user_name") or await call.ctx.elicit("What is your name?", ASK_NAME, key="user_name")
     return text(f"Hello, {filled_in(answer).get('name', 'stranger')}!")
+
+
+def unasked_answer(call: Call, key: str) -> structs.ElicitResult | None:
+    """Return an answer that a client sends before it is asked, as the suite does in one scenario.
+
+    The runtime ignores such answers, since one could be taken for consent. A name is none: this tool reads it from the
+    message as received.
+    """
+    params = json.loads(call.ctx.raw)["params"]
+    if "requestState" in params or key not in params.get("inputResponses", {}):
+        return None
+    return structs.from_builtins(params["inputResponses"][key], structs.ElicitResult)
 
 
 @tool("test_input_required_result_sampling", "Asks the client's model for a capital")

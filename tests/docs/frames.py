@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcpspec.support.objects import is_array
+from tests.docs.markdown import replace_block
 from tests.paths import ROOT
 
-__all__ = ["PAGE", "VECTORS", "replace", "sections"]
+__all__ = ["PAGE", "VECTORS", "sections"]
 
 PAGE = ROOT / "docs" / "wire.md"
 VECTORS = ROOT / "tests" / "vectors" / "frames.toml"
 
 _HEADING = re.compile(r"# (?P<title>\S[^\n]*)\n\n(?=\[\[frame\]\])")
-_PLACE = re.compile(r"(?<=<!-- frames: python -m tests.docs.frames -->\n).*?(?=<!-- end of frames -->)", re.DOTALL)
 _STATES = {
     "fresh": "before `initialize`",
     "between": "before `initialized`",
@@ -37,14 +37,6 @@ def sections() -> str:
     return "".join(
         f"\n### {title}\n\n{_table(tomllib.loads(text)['frame'])}" for title, text in zip(titles, texts, strict=True)
     )
-
-
-def replace(page: str, tables: str) -> str:
-    """Put the tables into a page. Raises `ValueError` if it has no place for them."""
-    made, places = _PLACE.subn(lambda _: f"{tables}\n", page)
-    if places != 1:
-        raise ValueError(f"{PAGE.name} must have one place for frames, not {places}")
-    return made
 
 
 def _table(frames: list[dict[str, Any]]) -> str:
@@ -87,4 +79,4 @@ def _id(id: str | int) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(replace(PAGE.read_text(encoding="utf-8"), sections()), encoding="utf-8")
+    PAGE.write_text(replace_block(PAGE.read_text(encoding="utf-8"), "frames", sections()), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Read the pages of the documentation: blocks of code, tables, headings, links."""
+"""Read the pages of the documentation: blocks of code, tables, headings, links. Replace what is made in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.paths import ROOT
 
-__all__ = ["PAGES", "Block", "anchors", "blocks", "links", "name_of", "prose", "tables"]
+__all__ = ["PAGES", "Block", "anchors", "blocks", "links", "name_of", "prose", "replace_block", "tables"]
 
 _APART = (
     "README.md",
@@ -116,3 +116,15 @@ def tables(page: Path) -> Iterator[tuple[int, list[list[str]]]]:
 def _cells(line: str) -> list[str]:
     inner = line.strip().removeprefix("|").removesuffix("|")
     return [cell.strip() for cell in inner.split("|")]
+
+
+def replace_block(page: str, name: str, block: str) -> str:
+    """Put what `python -m tests.docs.NAME` makes into its place in a page.
+
+    Raises `ValueError` unless the page has one place for it.
+    """
+    place = rf"(?<=<!-- {name}: python -m tests\.docs\.{name} -->\n).*?(?=<!-- end of {name} -->)"
+    made, places = re.subn(place, lambda _: f"{block}\n", page, flags=re.DOTALL)
+    if places != 1:
+        raise ValueError(f"a page must have one place for {name}, not {places}")
+    return made

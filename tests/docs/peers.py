@@ -25,7 +25,9 @@ ONLY_COMPILED = re.compile(r"(await )?mcp\.run|.*auth=(settings|verifier)|get_ht
 IMPORTS = {
     "MCPServer": """
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth import OAuthClientProvider, TokenStorage
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider, PrivateKeyJWTOAuthProvider
+from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.apps import Apps
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -45,6 +47,7 @@ Made = MCPServer
     "fastmcp": """
 from fastmcp import Client, Context, FastMCP
 from fastmcp.apps import AppConfig
+from fastmcp.client.auth import ClientCredentialsOAuthProvider, OAuth, PrivateKeyJWTOAuthProvider
 from fastmcp.client.messages import MessageHandler
 from fastmcp.client.transports import StdioTransport
 from fastmcp.dependencies import Depends

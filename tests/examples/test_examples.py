@@ -52,7 +52,7 @@ def test_one_file_starts_itself_as_the_server() -> None:
         f"revision: {DIALECT}",
         "2 + 3 = 5",
         "1 / 0 fails: True cannot divide by zero",
-        "two + 3 fails: True a: expected int, got str",
+        "two + 3 fails: True a: expected integer, got string",
     ]
 
 
@@ -91,7 +91,7 @@ def test_the_weather_server_serves_clients_of_every_revision(revision: str) -> N
             ]
             assert [template.name async for template in client.resource_templates()] == ["now"]
             too_many = await client.call_tool("get_forecast", {"city": "Cairo", "days": 4})
-            assert text_of(too_many).startswith("days: expected int <= 3")
+            assert text_of(too_many).startswith("days: expected integer <= 3")
 
     run_limited(main())
 

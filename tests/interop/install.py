@@ -3,8 +3,10 @@
     python tests/interop/install.py [PART …]
 
 Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `servers` is one with
-servers that use it. `node` and `conformance` are packages from npm, the latter the official conformance suite. Node.js
-is installed as a wheel in `py2`, so that only Python is needed.
+servers that use it. `mcp-1.9` and `fastmcp-…` are clients and servers that are still in use. `llm` has the SDKs of
+language models, whose types check what clients make for their APIs. `node`, `bridge`, `conformance` and `authserver`
+are packages from npm, the last two the official conformance suite and an authorization server. Node.js is installed as
+a wheel in `py2`, so that only Python is needed.
 
 The other environments are for packages that use the SDK's types. `adapters` and `proxy` have the source of the package
 in the folder `source`, because only the source has tests. All of these, `py1` and `py2` have the checkout's `mcpspec`.
@@ -37,6 +39,11 @@ PYTHON_PACKAGES = {
         MCPSPEC,
     ],
     "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
+    "mcp-1.9": ["mcp==1.9.4", "pydantic==2.11.10"],
+    "fastmcp-2": ["fastmcp==2.14.7"],
+    "fastmcp-3": ["fastmcp==3.4.11"],
+    "fastmcp-4": ["fastmcp==4.1.7"],
+    "llm": ["openai==3.57.0", "anthropic==2.13.0", "google-genai==3.6.1"],
 }
 NODE_PACKAGES = {
     "node": [
@@ -49,7 +56,9 @@ NODE_PACKAGES = {
         "@modelcontextprotocol/server-memory@2026.8.31",
         "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
     ],
+    "bridge": ["supergateway@4.0.0"],
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
+    "authserver": ["oidc-provider@9.13.3"],
 }
 USERS = {
     "adapters": [

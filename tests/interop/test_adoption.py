@@ -26,7 +26,7 @@ from tests.interop.peers import printed
 from tests.interop.servers.started import plain
 from tests.listening import listening
 from typedmcp import sync
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 pytestmark = pytest.mark.long
 

@@ -34,7 +34,7 @@ from typedmcp import sync
 from typedmcp.client import ChangeEvent, Client, connect, with_defaults
 from typedmcp.dialect import structs
 from typedmcp.protocol.notifications import LogLevel
-from typedmcp.transports.process import SAFE_ENVIRONMENT
+from typedmcp.transports.process_parameters import SAFE_ENVIRONMENT
 
 pytestmark = pytest.mark.long
 
@@ -175,13 +175,24 @@ class Sdk(Line):
     def __init__(self, server: Server, revision: str) -> None:
         self.asked: list[Any] = []
         self.logged: list[structs.LoggingMessageNotificationParams] = []
-        options = {"sample": self.sample, "elicit": self.elicit, "on_log": self.logged.append, "roots": [ROOT]}
+        options = {
+            "sample": self.sample,
+            "elicit": self.elicit,
+            "elicit_url": self.consent,
+            "on_log": self.logged.append,
+            "roots": [ROOT],
+            "check_capabilities": server.name != PYTHON_1.name,  # it never declares subscriptions to resources
+        }
         # Responses to cancelled calls arrive all the same.
         super().__init__(server, revision, odd=("late message",), **options)
 
     async def sample(self, params: structs.CreateMessageRequestParams) -> structs.CreateMessageResult:
         self.asked.append(plain(params))
         return ANSWER
+
+    def consent(self, params: structs.ElicitRequestURLParams) -> bool:
+        self.asked.append(plain(params))
+        return True
 
     def elicit(self, params: Any) -> Any:
         asked = plain(params)
@@ -519,7 +530,7 @@ def test_an_error_is_an_exception_with_code_message_and_data(
 @pytest.mark.parametrize(("server", "revision"), [(TYPESCRIPT, OLDER), (PYTHON_2, MODERN)], ids=str)
 def test_a_call_to_a_server_that_dies_raises_an_error_with_its_exit_status(server: Server, revision: str) -> None:
     async def main() -> None:
-        async with connected(server, revisions=[revision]) as client:
+        async with connected(server, revisions=[revision], restart=False) as client:
             with pytest.raises(typedmcp.ConnectionLostError, match=r"the connection ended: exit status 3"):
                 await client.call_tool("crash")
             with pytest.raises(typedmcp.ConnectionLostError):
@@ -530,7 +541,7 @@ def test_a_call_to_a_server_that_dies_raises_an_error_with_its_exit_status(serve
 
 def test_a_server_that_died_is_restarted_with_restart() -> None:
     async def main() -> None:
-        async with connected(TYPESCRIPT, restart=True) as client:
+        async with connected(TYPESCRIPT, odd=("connection error",), restart=True) as client:
             with pytest.raises(typedmcp.ConnectionLostError):
                 await client.call_tool("crash")
             assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
@@ -562,8 +573,10 @@ def decline(_params: Any) -> None:
 
 
 def test_everything_lists_more_tools_for_clients_with_more_capabilities() -> None:
+    callbacks: dict[str, Any] = {"sample": answer, "elicit": decline, "elicit_url": decline}
+
     async def main() -> None:
-        async with connected(EVERYTHING, sample=answer, elicit=decline, roots=[], capabilities=TASKS) as client:
+        async with connected(EVERYTHING, **callbacks, roots=[], capabilities=TASKS) as client:
             names = [tool.name async for tool in client.tools()]
             assert names == EVERYTHING_TOOLS + EVERYTHING_ASKING_TOOLS
             assert client.server.instructions == (DOCUMENTS / "instructions.md").read_text(encoding="utf-8")
@@ -965,12 +978,11 @@ def test_everything_requests_a_visit_to_a_url_also_before_the_call() -> None:
     async def main() -> None:
         visited: list[str] = []
 
-        def elicit(params: Any) -> dict[str, Any]:
-            assert isinstance(params, structs.ElicitRequestURLParams)
+        def consent(params: structs.ElicitRequestURLParams) -> bool:
             visited.append(params.url)
-            return {}
+            return True
 
-        async with connected(EVERYTHING, elicit=elicit) as client:
+        async with connected(EVERYTHING, elicit_url=consent) as client:
             page, before = "https://example.org/page", "https://modelcontextprotocol.io"
             for more, pages in (({}, [page]), ({"errorPath": True}, [before, page])):
                 given = {"url": page, "message": "Go there.", "elicitationId": "one", **more}

@@ -18,6 +18,7 @@ from tests.app.type_cases import TYPES, Circle, Square
 from typedmcp.dialect import structs
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
 from typedmcp.jsonschema.explain import explain
+from typedmcp.jsonschema.portable import portable_schema_of
 from typedmcp.jsonschema.values import (
     UnsupportedTypeError,
     ValueConversionError,
@@ -180,7 +181,7 @@ def test_keys_fit_the_schema(hint: Any, names: Any, given: Any, gets: Any, wrong
 def test_constraints_of_keys_are_enforced() -> None:
     with pytest.raises(ValueConversionError) as caught:
         convert({"9": 1, "4": 1}, to_msgspec(dict[Annotated[int, Meta(ge=5)], int]))
-    assert explain(caught.value) == 'key "4": expected int >= 5'
+    assert explain(caught.value) == 'key "4": expected integer >= 5'
 
 
 @pytest.mark.parametrize("key", [None, True, (1, 2), frozenset({1}), Frozen(1)], ids=repr)
@@ -209,3 +210,12 @@ def test_flags_accept_all_combinations(given: Any) -> None:
     else:
         with pytest.raises(ValueConversionError):
             convert(given, made)
+
+
+def test_equal_types_keep_their_own_order() -> None:
+    first, second = Literal["north", 7, None], Literal[7, "north", None]
+    assert first == second  # so a cache by the type alone mixes them up
+    assert schema_of(to_msgspec(first)) == {"enum": ["north", 7, None]}
+    assert schema_of(to_msgspec(second)) == {"enum": [7, "north", None]}
+    assert portable_schema_of(to_msgspec(first)) == {"enum": ["north", 7, None]}
+    assert portable_schema_of(to_msgspec(second)) == {"enum": [7, "north", None]}

@@ -18,7 +18,8 @@ from msgspec import Meta
 from pydantic import BaseModel, Field
 
 from tests.app.type_cases import Camel, Cat, Circle, Colour, Dog, Level, Place, Point, Row, Square, Strict, User
-from typedmcp.app.signatures import ArgumentError, Signature
+from typedmcp.app.arguments import ArgumentError
+from typedmcp.app.signatures import Signature
 from typedmcp.jsonschema.adapt import to_msgspec
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import ValueConversionError, convert
@@ -64,25 +65,27 @@ def explanation_of(value: Any, hint: Any, place: str = "x") -> str:
 @pytest.mark.parametrize(
     ("hint", "value", "text"),
     [
-        (dict[str, int], {"a": 1, "b": "c"}, "x.b: expected int, got str"),
-        (dict[str, int], {"a": 1, "two words": "c"}, 'x["two words"]: expected int, got str'),
-        (dict[str, int], {"": "c"}, 'x[""]: expected int, got str'),
-        (dict[str, int], {"größe": "c"}, 'x["größe"]: expected int, got str'),
-        (dict[str, int], {"a\n\x1b[2J": "c"}, 'x["a\\n\\u001b[2J"]: expected int, got str'),
-        (dict[str, dict[str, list[int]]], {"a": {"b": [1]}, "c": {"d": [1, None]}}, "x.c.d[1]: expected int, got null"),
+        (dict[str, int], {"a": 1, "b": "c"}, "x.b: expected integer, got string"),
+        (dict[str, int], {"a": 1, "two words": "c"}, 'x["two words"]: expected integer, got string'),
+        (dict[str, int], {"": "c"}, 'x[""]: expected integer, got string'),
+        (dict[str, int], {"größe": "c"}, 'x["größe"]: expected integer, got string'),
+        (dict[str, int], {"a\n\x1b[2J": "c"}, 'x["a\\n\\u001b[2J"]: expected integer, got string'),
+        (dict[str, dict[str, list[int]]], {"a": {"b": [1]}, "c": {"d": [1, None]}},
+         "x.c.d[1]: expected integer, got null"),
         (Deep, {"named": {"k": {"a": {"x": 1}, "b": {}}}}, "x.named.k.b.x: required, but missing"),
-        (Deep, {"named": {}, "listed": {"k": [None, {"l": "m"}]}}, "x.listed.k[1].l: expected int, got str"),
+        (Deep, {"named": {}, "listed": {"k": [None, {"l": "m"}]}}, "x.listed.k[1].l: expected integer, got string"),
         (Deep, {"named": {}, "either": {"k": {"side": 1}, "l": 5}},
-         "x.either.l: fits none of Circle | Square: expected object, got int; expected object, got int"),
-        (Holder, {"row": [1], "place": [1, 2], "pair": [{"a": "b"}, {"x": 1}]}, "x.pair[0].a: expected int, got str"),
-        (Holder, {"row": [1, 5], "place": [1, 2], "pair": []}, "x.row[1]: expected str, got int"),
+         "x.either.l: fits none of Circle | Square: expected object, got integer; expected object, got integer"),
+        (Holder, {"row": [1], "place": [1, 2], "pair": [{"a": "b"}, {"x": 1}]},
+         "x.pair[0].a: expected integer, got string"),
+        (Holder, {"row": [1, 5], "place": [1, 2], "pair": []}, "x.row[1]: expected string, got integer"),
         (list[dict[str, Strict]], [{}, {"k": {"x": 1, "y": 2}}], "x[1].k: unknown property 'y'; known: x"),
-        (dict[str, Camel], {"k": {"firstName": 5}}, "x.k.firstName: expected str, got int"),
-        (dict[str, int] | list[int], {"a": "b"}, "x.a: expected int, got str"),
+        (dict[str, Camel], {"k": {"firstName": 5}}, "x.k.firstName: expected string, got integer"),
+        (dict[str, int] | list[int], {"a": "b"}, "x.a: expected integer, got string"),
         (dict[str, Model], {"k": {"inner": {"l m": {"kind": "z"}}}},
          "x.k.inner[\"l m\"].kind: input should be 'x' or 'y'"),
-        (dict[int, str], {"1": "a", "b": "c"}, 'x: key "b": expected int, got str'),
-        (dict[Annotated[str, at.MaxLen(2)], int], {"ab": 1, "abc": 1}, 'x: key "abc": expected str of length <= 2'),
+        (dict[int, str], {"1": "a", "b": "c"}, 'x: key "b": expected integer, got string'),
+        (dict[Annotated[str, at.MaxLen(2)], int], {"ab": 1, "abc": 1}, 'x: key "abc": expected string of length <= 2'),
         (dict[str, dict[Level, int]], {"a": {"1": 1}, "b": {"3": 1}}, 'x.b: key "3": expected 1 or 2, got "3"'),
         (Model, {"by_number": {"a": 1}}, 'x.by_number: key "a": input should be a valid integer, unable to parse '
          "string as an integer"),
@@ -100,7 +103,7 @@ def test_places_contain_the_keys_of_mappings(hint: Any, value: Any, text: str) -
         (Literal["low"], None, 'x: expected "low", got null'),
         (Literal[1, "a", None], [], 'x: expected 1, "a" or null, got array'),
         (Literal["auto"] | int, "no", 'x: expected "auto" or integer, got "no"'),
-        (Literal["auto"] | Annotated[int, Meta(ge=1)], 0, "x: expected int >= 1"),
+        (Literal["auto"] | Annotated[int, Meta(ge=1)], 0, "x: expected integer >= 1"),
         (Colour, "green", 'x: expected "red" or "blue", got "green"'),
         (Colour | None, 1.5, 'x: expected "red", "blue" or null, got 1.5'),
         (list[Level], [1, 3], "x[1]: expected 1 or 2, got 3"),
@@ -121,7 +124,7 @@ def test_prompts_and_resources_name_the_argument() -> None:
     signature = Signature(function, "prompt 'it'")
     for arguments, text in (
         ({"x": "green"}, 'x: expected "red" or "blue", got "green"'),
-        ({"x": "red", "y": "3"}, 'y: expected 1 or 2, got "3"'),
+        ({"x": "red", "y": "3"}, "y: expected 1 or 2, got 3"),
     ):
         with pytest.raises(ArgumentError, match=f"^{re.escape(text)}$"):
             signature.bind_texts(arguments)
@@ -201,7 +204,7 @@ def test_a_recursive_union_tries_each_value_once() -> None:
 def test_an_invalid_key_among_many_is_found_fast(size: int) -> None:
     value: dict[str, Any] = {f"k{number}": number for number in range(size)}
     began = time.perf_counter()
-    assert explanation_of({**value, "last": "x"}, dict[str, int]) == "x.last: expected int, got str"
+    assert explanation_of({**value, "last": "x"}, dict[str, int]) == "x.last: expected integer, got string"
     assert explanation_of({**{str(n): n for n in range(size)}, "last": 1}, dict[int, int]).startswith('x: key "last": ')
     assert time.perf_counter() - began < 2
 

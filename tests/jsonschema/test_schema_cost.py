@@ -54,3 +54,15 @@ def test_a_reference_that_cannot_be_followed_is_an_error_with_its_place(schema: 
         estimate_cost(schema)
     assert str(caught.value).startswith(text)
     assert caught.value.place("outputSchema").startswith("outputSchema.")
+
+
+def test_the_time_to_follow_references_to_many_anchors_grows_with_their_number_only() -> None:
+    def measure(count: int) -> float:
+        anchors = {f"d{number}": {"$anchor": f"a{number}"} for number in range(count)}
+        references = {f"p{number}": {"$ref": f"#a{number}"} for number in range(count)}
+        start = time.process_time()
+        estimate_cost({"$defs": anchors, "properties": references})
+        return time.process_time() - start
+
+    few = min(measure(2_000) for _ in range(3))
+    assert measure(20_000) < 40 * few, "ten times as many references; a search for each would take a hundred times"

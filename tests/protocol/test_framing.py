@@ -151,6 +151,22 @@ def test_the_id_of_a_request_is_found_in_a_line_that_cannot_be_parsed(head: byte
     assert over.id == id
 
 
+LONG_AGO: list[Any] = [
+    pytest.param(b"[" * 100_000 + b"]" * 100_000, 1, id="deep"),
+    pytest.param(b"[" + b"1," * 100_000 + b"1]", 1, id="long"),
+    pytest.param(b"[" + b'"[{\\"",' * 100_000 + b"1]", 1, id="strings"),
+    pytest.param(b"[1," * 4_000 + b"1" + b"]" * 4_000, 1, id="in a thousand steps"),
+    pytest.param(b"[1," * 30_000 + b"1" + b"]" * 30_000, None, id="in too many steps"),
+    pytest.param(b"[" + b"[]," * 30_000 + b"1]", None, id="in too many short steps"),
+]
+"""Parameters before the id, and the id if it takes few steps to find: a long search would hold up everything else."""
+
+
+@pytest.mark.parametrize(("params", "id"), LONG_AGO)
+def test_an_id_that_comes_late_is_found_in_few_steps(params: bytes, id: RequestId | None) -> None:
+    assert find_request_id(b'{"method":"x","params":' + params + b',"id":1}') == id
+
+
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]":,\\ud8id method1.e-', max_size=60).map(str.encode))
 def test_any_line_can_be_classified(line: bytes) -> None:
     classify(line)

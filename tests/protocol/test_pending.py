@@ -48,6 +48,25 @@ def test_a_response_to_a_cancelled_call_is_late_once_and_unexpected_afterwards(i
     assert pending.resolve(id) == (None, DiagnosticKind.UNEXPECTED_RESPONSE)
 
 
+def test_a_renewed_call_has_a_new_id_and_its_deadline() -> None:
+    pending = PendingRequests()
+    call = pending.add_call("x", None, 0.0, timeout=5.0)
+    pending.add_call("y", None, 0.0)
+    pending.renew(call)
+    assert call.id == 3
+    assert pending.resolve(1) == (None, DiagnosticKind.LATE_MESSAGE)
+    assert pending.next_deadline() == 5.0
+    assert pending.expire(5.0) == [call]
+
+
+def test_a_renewed_call_without_a_deadline_gets_its_response() -> None:
+    pending = PendingRequests()
+    call = pending.add_call("x", None, 0.0)
+    pending.renew(call)
+    assert pending.next_deadline() is None
+    assert pending.resolve(2) == (call, None)
+
+
 def test_a_second_response_to_a_call_is_unexpected() -> None:
     pending = PendingRequests()
     call = pending.add_call("x", None, 0.0)

@@ -123,6 +123,8 @@ RULES = (
         '    "RecipeContent": "[recipe {0.title}]",\n    "AudioContent": "[audio,',
     ),
 )
+NAMES = Edit("protocol/input_checks.py", "block.tool_use_id for", "block.call_id for")
+"""The member of the dialect that hand-written code reads and the later revision renames."""
 CHECKED = Edit("revisions/features.py", f'CHECKED_DIALECT: Final = "{NEWEST}"', f'CHECKED_DIALECT: Final = "{LATER}"')
 FEATURES = (
     Edit("protocol/notifications.py", 'Literal["tools", ', 'Literal["recipes", "tools", '),
@@ -139,13 +141,14 @@ FEATURES = (
     ),
     Edit(
         "server/handlers.py",
-        '    "tools": ("tools", ',
-        '    "recipes": ("recipes", {"listChanged": True}),\n    "tools": ("tools", ',
+        '    "tools": {"listChanged"',
+        '    "recipes": {"listChanged": True},\n    "tools": {"listChanged"',
     ),
+    Edit("revisions/capabilities.py", '    "tools": "tools",\n', '    "recipes": "recipes",\n    "tools": "tools",\n'),
     Edit("client/client.py", "        tools: bool = False,\n", "        tools: bool = False, recipes: bool = False,\n"),
     Edit("client/client.py", '{"tools": tools, ', '{"tools": tools, "recipes": recipes, '),
 )  # fmt: skip
-EDITS = (*DIALECT, *RULES, CHECKED, *FEATURES)
+EDITS = (*DIALECT, *RULES, NAMES, CHECKED, *FEATURES)
 """Everything that moving the dialect to the later revision takes."""
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import typedmcp
 from tests.revisions.two_modern_peer import serve_http
 from typedmcp import dialect
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 S: Any = dialect.structs
 RECIPE = {"type": "recipe", "title": "Soup", "steps": ["boil"]}

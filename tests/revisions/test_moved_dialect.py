@@ -22,7 +22,7 @@ from tests.revisions import later
 from tests.revisions.later import LATER, Edit
 from typedmcp.dialect import structs
 from typedmcp.revisions.features import LEGACY, SUPPORTED
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 pytestmark = pytest.mark.long
 

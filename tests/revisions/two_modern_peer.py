@@ -20,7 +20,8 @@ from typing import Any
 
 import typedmcp
 from typedmcp import dialect
-from typedmcp.transports.process import ProcessTransport, StdioServerParameters
+from typedmcp.transports.process import ProcessTransport
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 FORM: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOL: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object", "properties": {"any": True}}}

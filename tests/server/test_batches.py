@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from typedmcp.protocol.budgets import ByteBudget, Hold
 from typedmcp.server.batches import BatchResponse
 from typedmcp.server.context import ResponseSink
+from typedmcp.server.principal import Principal
+
+ADA, GRACE = Principal("ada"), Principal("grace")
 
 
 class Sent:
@@ -13,7 +19,8 @@ class Sent:
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
-        self.response = BatchResponse(self._send, None, "ada")
+        self.budget = ByteBudget("call_bytes", 400, 25, lambda _name, _text: None)
+        self.response = BatchResponse(self._send, None, ADA, {"c": "d"}, Hold(self.budget, "ada"))
 
     def _send(self, parent: ResponseSink | None, line: bytes) -> None:
         assert parent is None
@@ -51,19 +58,53 @@ def test_an_abandoned_response_is_not_waited_for() -> None:
     assert sent.batches == [b"[1]\n"]
 
 
+def result(id: int | str) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "result": {"text": "x" * 20}}) + b"\n"
+
+
+def test_collected_responses_count_until_they_are_sent_and_results_without_room_become_errors() -> None:
+    sent = Sent()
+    for _ in range(4):
+        sent.response.expect()
+    for id in (1, 2, "c"):
+        sent.response.send_response(result(id), None)
+    assert sent.budget.used >= len(result(1)) + len(result(2))
+    sent.response.send_response(b'{"id":4,"error":{"code":-1}}\n', -1)
+    sent.response.close()
+    answers = msgspec.json.decode(sent.batches[0])
+    assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [
+        (1, None), (2, None), ("c", -32603), (4, -1),
+    ]  # fmt: skip
+    assert sent.budget.used == 0
+
+
+def test_nothing_is_sent_of_a_batch_that_is_discarded() -> None:
+    sent = Sent()
+    sent.response.expect()
+    sent.response.expect()
+    sent.response.close()
+    sent.response.send_response(result(1), None)
+    sent.response.discard()
+    assert sent.budget.used == 0
+    sent.response.send_response(result(2), None)
+    assert (sent.batches, sent.budget.used) == ([], 0)
+
+
 def test_a_batch_without_responses_is_not_sent() -> None:
     sent = Sent()
     sent.response.close()
     assert sent.batches == []
-    assert sent.response.principal == "ada"
-    assert sent.response.request_headers == {}
+    assert sent.response.principal == ADA
+    assert sent.response.request_headers == {"c": "d"}
+    assert sent.response.expires is None
 
 
 def test_a_batch_without_responses_is_abandoned_by_its_sink() -> None:
     calls: list[str] = []
 
     class Parent:
-        principal = "grace"
+        principal = GRACE
+        expires = 7.0
 
         def __init__(self) -> None:
             self.request_headers = {"a": "b"}
@@ -75,7 +116,8 @@ def test_a_batch_without_responses_is_abandoned_by_its_sink() -> None:
             calls.append("abandon")
 
     parent: Any = Parent()
-    response = BatchResponse(lambda _parent, _line: None, parent, "ada")
+    hold = Hold(ByteBudget("call_bytes", 400, 25, lambda _name, _text: None), "ada")
+    response = BatchResponse(lambda _parent, _line: None, parent, ADA, {"c": "d"}, hold)
     response.close()
     assert calls == ["expect", "abandon"]
-    assert (response.principal, response.request_headers) == ("grace", {"a": "b"})
+    assert (response.principal, response.request_headers, response.expires) == (GRACE, {"a": "b"}, 7.0)

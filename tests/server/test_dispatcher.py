@@ -13,7 +13,9 @@ import pytest
 from tests.helpers import CLIENT, LEGACY, MODERN_REVISION, call, frame
 from typedmcp import Limits, ServerConfig, memory_pair
 from typedmcp.dialect import structs
+from typedmcp.errors import INTERNAL_ERROR
 from typedmcp.server.connection import ServerConnection
+from typedmcp.server.context import Context
 from typedmcp.server.dispatcher import Dispatcher
 
 
@@ -61,13 +63,19 @@ def test_the_fast_path_sends_what_the_slow_path_sends(revision: str, id: Any, ma
         slow = dispatcher.decode_request(line)
         assert slow is not None
         dispatcher.ensure_registered(slow)
-        dispatcher.respond(slow, made)
+        dispatcher.respond_slow(slow, made)
     fast = dispatcher.decode_request(line)
     assert fast is not None
     encoded = dispatcher.encode_result(fast, made)
     assert encoded is not None
     assert json.loads(encoded) == json.loads(dispatcher.sent[-1])
     assert fast.is_answered
+    waiting = dispatcher.decode_request(line)
+    assert waiting is not None
+    dispatcher.ensure_registered(waiting)
+    dispatcher.respond(waiting, made)
+    assert dispatcher.sent[-1] == encoded + b"\n"
+    assert waiting.is_answered
     assert dispatcher.in_flight == {}
 
 
@@ -135,14 +143,68 @@ def test_a_registered_request_leaves_the_fast_path() -> None:
     assert dispatcher.encode_result(ctx, result()) is None
 
 
-def test_a_connection_that_is_stopped_before_it_runs_closes_its_transport() -> None:
+def registered(dispatcher: Dispatcher, id: int) -> Context:
+    """Return a request that is registered, as it is once its handler waits."""
+    ctx = dispatcher.decode_request(call(MODERN_REVISION, id, name="x"))
+    assert ctx is not None
+    dispatcher.ensure_registered(ctx)
+    return ctx
+
+
+def waiting_call(dispatcher: Dispatcher) -> Context:
+    """Return a request whose handler waits, after another one that has compiled the converters."""
+    dispatcher.respond(registered(dispatcher, 1), result())
+    return registered(dispatcher, 2)
+
+
+def test_a_cancelled_request_gets_no_response_when_its_handler_has_waited() -> None:
+    dispatcher = dispatcher_for(MODERN_REVISION)
+    removed, cancelled = waiting_call(dispatcher), registered(dispatcher, 3)
+    dispatcher.sent.clear()
+    dispatcher.unregister(removed)
+    dispatcher.respond(removed, result())
+    cancelled.cancelled = True
+    dispatcher.respond(cancelled, result())
+    assert dispatcher.sent == []
+
+
+def test_a_result_without_json_becomes_an_internal_error_when_its_handler_has_waited() -> None:
+    dispatcher = dispatcher_for(MODERN_REVISION)
+    ctx = waiting_call(dispatcher)
+    broken = structs.CallToolResult(result_type="complete", content=[], structured_content={"a": float("nan")})
+    dispatcher.respond(ctx, broken)
+    assert json.loads(dispatcher.sent[-1])["error"]["code"] == INTERNAL_ERROR
+    assert dispatcher.in_flight == {}
+
+
+def test_a_result_type_that_no_extension_has_declared_is_rejected_when_its_handler_has_waited() -> None:
+    dispatcher = dispatcher_for(MODERN_REVISION)
+    ctx = waiting_call(dispatcher)
+    dispatcher.respond(ctx, structs.CallToolResult(result_type="task", content=[]))
+    assert json.loads(dispatcher.sent[-1])["error"]["code"] == INTERNAL_ERROR
+
+
+@pytest.mark.parametrize("revision", LEGACY)
+def test_a_response_has_the_revision_of_its_request_when_another_one_came_in_between(revision: str) -> None:
+    dispatcher = dispatcher_for(MODERN_REVISION)
+    ctx = waiting_call(dispatcher)
+    dispatcher.use_revision(revision)
+    dispatcher.respond(ctx, result())
+    sent = json.loads(dispatcher.sent[-1])["result"]
+    assert sent["resultType"] == "complete"
+    assert sent["_meta"]
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_connection_that_is_stopped_before_it_serves_closes_its_transport(steps: int) -> None:
     async def main() -> None:
         near, far = memory_pair()
         connection = ServerConnection(ServerConfig(Tools()), far)
         running = asyncio.ensure_future(connection.run())
-        await asyncio.sleep(0)
+        for _ in range(steps):
+            await asyncio.sleep(0)
         connection.stop()
-        await running
+        await asyncio.wait_for(running, 10)
         assert await near.read() == b""
 
     asyncio.run(main())

@@ -22,7 +22,7 @@ FRAMES: list[Vector] = tomllib.loads(_TEXT)["frame"]
 
 _STATES = ("fresh", "legacy", "modern")
 _REVISIONS = {"fresh": ("fresh",), "between": LEGACY, "legacy": LEGACY, "modern": (MODERN_REVISION,)}
-_KEYS = {"name", "on", "only", "except", "before", "text", "hex", "end", "limit", "reply", "report"}
+_KEYS = {"name", "on", "only", "except", "before", "text", "hex", "end", "strict", "limit", "reply", "report"}
 
 
 def _cases() -> list[Any]:
@@ -94,7 +94,9 @@ def _by_order(replies: list[Any], expected: list[Any]) -> list[Any]:
 
 async def _outcome(vector: Vector, state: str, revision: str, size: int | None) -> tuple[list[Any], list[str]]:
     """Return the responses and diagnostics for a vector's frame, sent whole or in pieces of `size` bytes."""
-    options = {"limits": Limits(message_bytes=vector["limit"])} if "limit" in vector else {}
+    options: dict[str, Any] = {"strict": vector.get("strict", False)}
+    if "limit" in vector:
+        options["limits"] = Limits(message_bytes=vector["limit"])
     async with opened(revision if state == "legacy" else "fresh", **options) as line:
         await _prepare(line, vector, state, revision)
         line.reports.clear()

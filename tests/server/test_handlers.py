@@ -103,6 +103,73 @@ def test_a_method_that_the_handler_lacks_is_not_found(revision: str) -> None:
     run(main)
 
 
+class OnlyActs:
+    """A handler that lists nothing, in either library."""
+
+    def __init__(self, types: Any = structs) -> None:
+        self.types = types
+
+    def call_tool(self, params: Any, ctx: Context) -> Any:
+        return self.types.CallToolResult(content=[])
+
+    def read_resource(self, params: Any, ctx: Context) -> Any:
+        return self.types.ReadResourceResult(contents=[])
+
+    def get_prompt(self, params: Any, ctx: Context) -> Any:
+        return self.types.GetPromptResult(messages=[])
+
+
+LISTS = {
+    "tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}  # fmt: skip
+
+
+@each_revision
+@pytest.mark.parametrize("types", [structs, models], ids=["structs", "models"])
+def test_lists_that_the_capabilities_promise_are_empty_if_the_handler_has_none(revision: str, types: Any) -> None:
+    async def main() -> None:
+        async with served(OnlyActs(types), codec="msgspec" if types is structs else "pydantic") as client:
+            await client.open(revision)
+            for method, member in LISTS.items():
+                assert (await client.result(method))[member] == []
+
+    run(main)
+
+
+def test_a_handler_with_a_fallback_answers_the_lists_itself() -> None:
+    class Gateway(OnlyActs):
+        def fallback(self, method: str, params: Any, ctx: Context) -> Any:
+            return {"tools": [{"name": method, "inputSchema": {"type": "object"}}], "ttlMs": 0, "cacheScope": "private"}
+
+    async def main() -> None:
+        async with served(Gateway()) as client:
+            assert [tool["name"] for tool in (await client.result("tools/list"))["tools"]] == ["tools/list"]
+
+    run(main)
+
+
+class Completes:
+    def complete(self, params: structs.CompleteRequestParams, ctx: Context) -> structs.CompleteResult:
+        return structs.CompleteResult(completion=structs.CompleteResultCompletion(values=["a"]))
+
+
+COMPLETE: Json = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": ""}}
+
+
+@each_revision
+def test_completion_is_unknown_unless_the_capabilities_promise_it(revision: str) -> None:
+    async def main() -> None:
+        async with served(Completes()) as client:
+            await client.open(revision)
+            assert (await client.result("completion/complete", COMPLETE))["completion"]["values"] == ["a"]
+        async with served(Completes(), capabilities=structs.ServerCapabilities()) as client:
+            await client.open(revision)
+            assert (await client.error("completion/complete", COMPLETE))["code"] == -32601
+
+    run(main)
+
+
 def test_an_object_without_methods_is_rejected_with_the_possible_methods() -> None:
     with pytest.raises(typedmcp.UsageError, match=r"object implements none of: .*call_tool"):
         typedmcp.ServerConfig(object())
@@ -404,15 +471,22 @@ def test_requests_beyond_the_limit_are_rejected_and_the_others_served() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [*LEGACY, MODERN_REVISION])
-def test_methods_that_cannot_request_input_raise(revision: str) -> None:
-    class Asks:
-        async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> structs.ListToolsResult:
-            await ctx.list_roots()
-            raise AssertionError
+class AsksByContext:
+    async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> structs.ListToolsResult:
+        await ctx.list_roots()
+        raise AssertionError
 
+
+class AsksByResult:
+    async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> Any:
+        return structs.InputRequiredResult(input_requests={"roots": structs.ListRootsRequest()})
+
+
+@pytest.mark.parametrize("handler", [AsksByContext(), AsksByResult()], ids=["context", "result"])
+@pytest.mark.parametrize("revision", [*LEGACY, MODERN_REVISION])
+def test_methods_that_cannot_request_input_raise(revision: str, handler: Any) -> None:
     async def main() -> None:
-        async with served(Asks()) as client:
+        async with served(handler) as client:
             await client.open(revision, **EVERYTHING)
             assert (await client.error("tools/list"))["code"] == -32603
             assert (
@@ -473,5 +547,104 @@ def test_input_requests_work_with_the_pydantic_codec(revision: str) -> None:
                 question = await client.receive()
                 client.send({"id": question["id"], "result": accept})
             assert (await client.answer_to(id))["result"]["content"][0]["text"] == "{'n': 'Ada'}"
+
+    run(main)
+
+
+@each_revision
+@pytest.mark.parametrize(("code", "sent"), [(-32002, -32602), (-32042, -32603), (-32050, -32603), (-32000, -32000)])
+def test_an_error_code_that_the_revision_reserves_is_replaced_and_reported(code: int, sent: int, revision: str) -> None:
+    async def main() -> None:
+        async with served(
+            Returns(typedmcp.RemoteError.from_wire({"code": code, "message": "of an upstream"}))
+        ) as client:
+            await client.open(revision)
+            error = await client.error("tools/call", {"name": "x"})
+            is_replaced = revision == MODERN_REVISION and code != sent
+            assert error == {"code": sent if is_replaced else code, "message": "of an upstream"}
+            texts = [report.text for report in client.of_kind(typedmcp.DiagnosticKind.DROPPED)]
+            assert texts == [f"the error code {code} is reserved in {revision}; {sent} was sent"] * is_replaced
+
+    run(main)
+
+
+class Careless:
+    """A handler whose results break rules that Structs do not check; models do."""
+
+    async def list_tools(self, params: Any, ctx: Context) -> structs.ListToolsResult:
+        return structs.ListToolsResult(tools=[], ttl_ms=-5)
+
+    async def complete(self, params: Any, ctx: Context) -> structs.CompleteResult:
+        values = [str(number) for number in range(150)]
+        return structs.CompleteResult(completion=structs.CompleteResultCompletion(values=values))
+
+
+@each_revision
+def test_a_result_that_breaks_a_rule_is_repaired_and_reported(revision: str) -> None:
+    async def main() -> None:
+        async with served(Careless()) as client:
+            await client.open(revision)
+            result = await client.result("tools/list")
+            assert result.get("ttlMs") == (0 if revision == MODERN_REVISION else None)
+            completion = (await client.result("completion/complete", COMPLETE))["completion"]
+            assert completion["values"] == [str(number) for number in range(100)]
+            assert (completion["total"], completion["hasMore"]) == (150, True)
+            assert [report.text for report in client.of_kind(typedmcp.DiagnosticKind.INVALID_DATA)] == [
+                "tools/list: ttlMs must be at least 0, not -5; 0 was sent",
+                "completion/complete: completion.values: 150 suggestions; the first 100 were sent",
+            ]
+
+    run(main)
+
+
+class Chatty:
+    """A handler that sends as many messages as it is told to."""
+
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+        for step in range(int((params.arguments or {})["messages"])):
+            await (ctx.progress(step) if params.name == "progress" else ctx.error(step))
+        return text("done")
+
+
+@each_revision
+@pytest.mark.parametrize("name", ["progress", "log"])
+def test_a_request_sends_a_limited_number_of_messages_in_a_second(
+    name: str, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("typedmcp.server.context.monotonic", lambda: clock[0])
+
+    async def main() -> None:
+        async with served(Chatty(), limits=typedmcp.Limits(request_messages_per_second=3)) as client:
+            await client.open(revision)
+            meta: Json = {"progressToken": 1}
+            if client.is_modern:
+                meta["io.modelcontextprotocol/logLevel"] = "info"
+            for sent, arrived in ((3, 3), (8, 3)):  # each request has its own limit
+                await client.call(name, meta=meta, messages=sent)
+                assert len(client.unread()) == arrived
+                for _ in range(arrived):
+                    await client.receive()
+            (report,) = client.of_kind(typedmcp.DiagnosticKind.DROPPED)
+            assert "more than 3 messages of one request in a second" in report.text
+
+    run(main)
+
+
+def test_a_second_later_a_request_sends_messages_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("typedmcp.server.context.monotonic", lambda: clock[0])
+
+    class Slow:
+        async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> structs.CallToolResult:
+            for step in range(6):
+                await ctx.progress(step)
+                clock[0] += 0.25
+            return text("done")
+
+    async def main() -> None:
+        async with served(Slow(), limits=typedmcp.Limits(request_messages_per_second=2)) as client:
+            await client.call("x", meta={"progressToken": 1})
+            assert [message["params"]["progress"] for message in client.unread()] == [0, 1, 4, 5]
 
     run(main)

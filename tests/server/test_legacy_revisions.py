@@ -484,6 +484,8 @@ def test_a_cancelled_handler_stops_and_sends_nothing_more(revision: str, name: s
             await client.settled()
             assert handler.cancelled_handlers == 1
             assert client.unread() == []
+            (report,) = client.of_kind(typedmcp.DiagnosticKind.CANCELLED)
+            assert (report.text, report.params) == (f'the client cancelled request {id}: "enough"', "enough")
             # The id may be used again.
             client.send(
                 {"id": id, "method": "tools/list", "params": {"_meta": client.meta()} if client.is_modern else {}}
@@ -742,6 +744,23 @@ async def test_an_id_that_comes_back_as_a_string_is_accepted_and_reported(
     client.send({"id": str(question["id"]), "result": answer})
     assert "result" in await client.answer_to(id)
     assert len(client.of_kind(typedmcp.DiagnosticKind.ID_TYPE_MISMATCH)) == 1
+
+
+@each_legacy
+def test_a_strict_server_does_not_know_an_id_that_comes_back_as_a_string(revision: str) -> None:
+    async def main() -> None:
+        async with served(Everything(), strict=True) as client:
+            await client.open(revision, **EVERYTHING)
+            id = client.start("tools/call", {"name": "sample", "arguments": {}})
+            question = await client.receive()
+            answer = {"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"}
+            client.send({"id": str(question["id"]), "result": answer})
+            await client.settled()
+            assert len(client.of_kind(typedmcp.DiagnosticKind.UNEXPECTED_RESPONSE)) == 1
+            client.send({"id": question["id"], "result": answer})
+            assert "result" in await client.answer_to(id)
+
+    run(main)
 
 
 # Changes

@@ -37,11 +37,27 @@ def test_equal_bytes_are_decoded_once() -> None:
     assert cache.get(long) is not cache.get(long)
 
 
-def test_the_cache_is_bounded() -> None:
+@pytest.mark.parametrize(("is_shared", "entries", "size"), [(False, 16, 512), (True, 256, 4096)])
+def test_the_cache_is_bounded(is_shared: bool, entries: int, size: int) -> None:
     cache = MetadataCache(check_version)
+    if is_shared:
+        cache.share()
     for number in range(1000):
         cache.get(encoded(number=number))
-    assert len(cache.known) <= 256
+    assert len(cache.known) <= entries
+    cache.known.clear()
+    at_limit = encoded(x="y" * (size - len(encoded(x=""))))
+    assert cache.get(at_limit) is cache.get(at_limit)
+    assert cache.get(at_limit + b" ") is not cache.get(at_limit + b" ")
+
+
+def test_metadata_that_is_merged_shares_the_description_of_the_client_with_its_session() -> None:
+    cache = MetadataCache(check_version)
+    session = RequestMetadata("2025-06-18", cache.get(encoded()).members)
+    cache.open_session(session)
+    merged = cache.get(b'{"progressToken":1}')
+    assert merged.capabilities is session.capabilities
+    assert merged.client_info is session.client_info
 
 
 def test_a_revision_that_is_not_served_is_rejected_even_if_its_metadata_is_unknown() -> None:

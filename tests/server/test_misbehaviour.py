@@ -540,7 +540,17 @@ def test_subscribing_without_resources_is_not_found(method: str) -> None:
         ({"revisions": "2025-06-18"}, r"revisions must be a list, such as \['2025-06-18'\], not a string"),
         ({"grace": -1}, "grace must be at least 0"),
         ({"grace": "3"}, "grace must be a number of seconds, not '3'"),
+        ({"input_timeout": 0}, "input_timeout must be positive, not 0"),
+        ({"input_timeout": "3"}, "input_timeout must be a number of seconds, not '3'"),
         ({"limits": {"threads": 1}}, r"limits must be a Limits, such as Limits\(threads=8\), not {'threads': 1}"),
+        *[
+            (
+                {"capabilities": structs.ServerCapabilities(extensions={name: {}})},
+                f"capabilities: '{name}' cannot identify an extension",
+            )
+            for name in ("charts", "/charts", "9com/charts", "com.example-/charts", "com..example/charts", "a/-b")
+        ],
+        ({"strict": "no"}, "strict must be True or False, not 'no'"),
         ({"state_signer": b"secret"}, r"state_signer must be a StateSigner, such as StateSigner\(key\), not bytes"),
     ],
     ids=str,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
+
 import pytest
 
 from typedmcp import StateSigner, UsageError
@@ -15,14 +17,14 @@ BINDING = state_binding("tools/call", {"name": "x"}, "ada")
 def test_a_signed_state_is_verified_until_its_ttl_has_passed() -> None:
     signer = StateSigner(KEY, ttl=10)
     token = signer.sign({"a": [1, None]}, BINDING, now=100.0)
-    assert signer.verify(token, BINDING, now=110.0) == {"a": [1, None]}
+    assert signer.verify(token, BINDING, now=110.0) == (ANY, 110.0, b'{"a":[1,null]}')
     with pytest.raises(InvalidParamsError, match="it has expired"):
         signer.verify(token, BINDING, now=110.5)
 
 
 def test_signers_with_one_key_verify_the_states_of_each_other() -> None:
     token = StateSigner(KEY).sign("state", BINDING, now=0.0)
-    assert StateSigner(KEY).verify(token, BINDING, now=0.0) == "state"
+    assert StateSigner(KEY).verify(token, BINDING, now=0.0).content == b'"state"'
     with pytest.raises(InvalidParamsError, match="another key"):
         StateSigner().verify(token, BINDING, now=0.0)
 
@@ -48,6 +50,22 @@ def test_a_state_is_bound_to_method_parameters_and_principal(
     token = signer.sign(None, BINDING, now=0.0)
     with pytest.raises(InvalidParamsError, match="another request"):
         signer.verify(token, state_binding(method, params, principal), now=0.0)
+
+
+def test_every_state_has_an_id_of_its_own() -> None:
+    signer = StateSigner(KEY)
+    tokens = [signer.sign("state", BINDING, now=0.0) for _ in range(2)]
+    first, second, again = (signer.verify(token, BINDING, now=0.0).id for token in (*tokens, tokens[0]))
+    assert first == again != second
+
+
+def test_a_state_that_is_spelled_differently_has_the_same_id() -> None:
+    """Base64 in URLs has two spellings, and the signature is over the bytes."""
+    signer = StateSigner(KEY)
+    tokens = (signer.sign("state", BINDING, now=0.0) for _ in range(100))
+    token = next(token for token in tokens if "-" in token or "_" in token)
+    other = token.replace("-", "+").replace("_", "/")
+    assert signer.verify(other, BINDING, now=0.0).id == signer.verify(token, BINDING, now=0.0).id
 
 
 def test_the_binding_ignores_what_differs_between_attempts() -> None:

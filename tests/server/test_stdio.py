@@ -16,7 +16,10 @@ from typing import IO, Any, TypeAlias
 
 import pytest
 
+import typedmcp
 from tests.paths import ROOT
+from typedmcp.server.config import ServerConfig
+from typedmcp.server.connection import CANCELLATION_SHARE
 
 SERVER = ROOT / "tests" / "servers" / "talkative.py"
 COMMAND = [sys.executable, "-W", "error", str(SERVER)]
@@ -131,6 +134,44 @@ def test_a_signal_gives_open_requests_limited_time(loop: list[str], tmp_path: Pa
         out, err = server.communicate(timeout=PATIENCE)
     assert (texts(out), server.returncode, err) == ({}, 0, b"")
     assert (tmp_path / "a").read_text(encoding="utf-8") == "ended"
+
+
+@pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
+def test_a_call_that_is_open_at_the_end_is_cancelled_before_clients_lose_their_patience(
+    way: str, tmp_path: Path
+) -> None:
+    """Clients kill a server two seconds after they have closed its input."""
+    begun = time.monotonic()
+    with process("--own-grace", str(tmp_path)) as server:
+        late = call(1, "late", leaves=str(tmp_path / "a"))
+        late["params"]["_meta"] = {"progressToken": 1}
+        write(server, *OPENING, late)
+        read_lines(server.stdout, 2)
+        if way == "SIGTERM":
+            server.terminate()
+        out, err = server.communicate(timeout=PATIENCE)
+    assert (out, server.returncode, err) == (b"", 0, b"")
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "ended"
+    assert (tmp_path / "lifespan").read_text(encoding="utf-8") == "left"
+    assert time.monotonic() - begun < 5  # of which the process takes a good second to end
+
+
+def test_a_client_that_leaves_while_it_waits_gets_no_response(tmp_path: Path) -> None:
+    with process("--long-grace", str(tmp_path)) as server:
+        slow = call(1, "slow", seconds=3, leaves=str(tmp_path / "a"))
+        slow["params"]["_meta"] = {"progressToken": 1}
+        write(server, *OPENING, slow)
+        read_lines(server.stdout, 2)
+        time.sleep(0.7)
+        out, err = server.communicate(timeout=PATIENCE)
+    assert (out, server.returncode, err) == (b"", 0, b"")
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "ended"
+    assert (tmp_path / "lifespan").read_text(encoding="utf-8") == "left"
+
+
+def test_the_default_grace_leaves_time_before_clients_kill_a_server() -> None:
+    config = ServerConfig(typedmcp.Server("default"))
+    assert config.connection_grace * (1 + CANCELLATION_SHARE) <= 1.5
 
 
 @each_loop

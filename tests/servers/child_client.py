@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from typedmcp.transports.process import ProcessTransport, StdioServerParameters
+from typedmcp.transports.process import ProcessTransport
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 ACTOR = str(Path(__file__).parent / "child_actor.py")
 

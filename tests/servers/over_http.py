@@ -78,11 +78,15 @@ class App:
 
     def __init__(self, body_limit: int) -> None:
         self.handler = Handler()
-        limits = typedmcp.Limits(http_body_bytes=body_limit)
+        # One address has all clients, and some of their calls send many messages.
+        limits = typedmcp.Limits(
+            http_body_bytes=body_limit, client_share_percent=100, request_messages_per_second=1_000_000
+        )
         self.config = typedmcp.ServerConfig(
             self.handler, name="over-http", version="1", on_diagnostic=print_diagnostic, limits=limits
         )
-        self.app: Any = typedmcp.asgi(self.config, sse_path="/sse")
+        store = typedmcp.MemoryStore(client_share_percent=100)
+        self.app: Any = typedmcp.asgi(self.config, sse_path="/sse", store=store)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope.get("path")

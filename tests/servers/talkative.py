@@ -6,6 +6,8 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +48,31 @@ class Talkative(handlers.ServerStub[typedmcp.Context]):
             Path(leaves).write_text("ended", encoding="utf-8")
         return "slept"
 
+    async def do_late(self, ctx: typedmcp.Context, leaves: str) -> str:
+        """Report progress and return a result, after the call was cancelled."""
+        await ctx.progress(1)
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            Path(leaves).write_text("ended", encoding="utf-8")
+            await ctx.progress(2)
+        return "too late"
+
+
+@asynccontextmanager
+async def lifespan(_server: object) -> AsyncGenerator[None]:
+    """Leave a file where the process ends in good order."""
+    yield
+    await asyncio.sleep(0.01)
+    (Path(sys.argv[-1]) / "lifespan").write_text("left", encoding="utf-8")
+
 
 if __name__ == "__main__":
     if "--asyncio" in sys.argv:
         sys.modules["uvloop"] = None  # type: ignore[assignment]  # hides the installed one
-    typedmcp.serve(Talkative(), name="talkative", version="1", grace=0.5)
+    if "--long-grace" in sys.argv:
+        typedmcp.serve(Talkative(), name="talkative", version="1", lifespan=lifespan, grace=20)
+    elif "--own-grace" in sys.argv:
+        typedmcp.serve(Talkative(), name="talkative", version="1", lifespan=lifespan)
+    else:
+        typedmcp.serve(Talkative(), name="talkative", version="1", grace=0.5)

@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 __all__ = [
-    "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct",
-    "TypingAnnotated", "constant", "constructor", "dec_hook", "declared_struct", "decode", "encode", "fits",
-    "from_builtins",
+    "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct", "TypingAnnotated", "attributes_of",
+    "constant", "constructor", "dec_hook", "declared_struct", "decode", "encode", "fits", "from_builtins",
     "may_contain_non_finite", "member", "reject_non_finite", "schema_hook", "shape_of", "to_builtins", "untagged",
     "validate",
 ]  # fmt: skip
@@ -370,6 +369,12 @@ def schema_hook(kind: Any) -> dict[str, Any]:
     from mcpspec.support.struct_schemas import custom_schema
 
     return custom_schema(kind)
+
+
+@cache
+def attributes_of(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the attributes of a Struct by their names on the wire."""
+    return {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -73,7 +72,7 @@ def _find_undeclared(value: Any, raw: Any) -> Iterator[tuple[Path, msgspec.Struc
     """Yield the Structs that have undeclared members, with their paths, given a value and the parsed JSON of it."""
     for path, owner, members in _find_structs(value, raw):
         tag = owner.__struct_config__.tag_field
-        declared = _attributes(owner.__class__)
+        declared = structs.attributes_of(owner.__class__)
         undeclared = {name: member for name, member in members.items() if name not in declared and name != tag}
         if undeclared:
             yield path, owner, undeclared
@@ -87,16 +86,10 @@ def _find_structs(value: Any, raw: Any) -> Iterator[tuple[Path, msgspec.Struct, 
         parts: list[tuple[str | int, Any, Any]] = []
         if isinstance(value, msgspec.Struct):
             yield path, value, raw
-            declared = _attributes(value.__class__).items()
+            declared = structs.attributes_of(value.__class__).items()
             parts = [(wire, getattr(value, name), raw[wire]) for wire, name in declared if wire in raw]
         elif is_object(value):
             parts = [(key, each, raw[key]) for key, each in value.items() if key in raw]
         elif is_array(value):
             parts = [(i, each, raw[i]) for i, each in enumerate(value)]
         pending += [((*path, key), each, part) for key, each, part in reversed(parts)]
-
-
-@cache
-def _attributes(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the attributes of a Struct by their names on the wire."""
-    return {field.encode_name: field.name for field in msgspec.structs.fields(kind)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 from typing import Annotated as TypingAnnotated
 
@@ -26,7 +25,7 @@ from mcpspec.support.structs import (
 from mcpspec.support.walk import find_misplaced_nulls, format_path, walk_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from typing_extensions import TypeForm
 
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 else:
 
     class _PlainMeta(type(exact.ConstantStruct)):
-        """Metaclass whose constructors fill constants in, and accept the tag, such as `type="text"`."""
+        """Metaclass whose constructors fill constants in, and accept the tag, such as `type="text"`, and `_meta`."""
 
         def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
             tag_field = config.get("tag_field")
@@ -67,7 +66,7 @@ else:
             try:
                 return _construct(cls, *args, **(cls.__constants__ | members))
             except TypeError:
-                given = _without_tag(cls, members)
+                given = _as_attributes(cls, members)
                 if given is members:
                     raise
             return _construct(cls, *args, **(cls.__constants__ | given))
@@ -81,6 +80,14 @@ _construct = type(msgspec.Struct).__call__
 
 def _is_same(name: str, wire: str) -> bool:
     return name.replace("_", "").lower() == wire.replace("_", "").lower()
+
+
+def _as_attributes(cls: Any, members: dict[str, Any]) -> dict[str, Any]:
+    """Return members without the tag, and with `_meta` as the attribute `meta`, unless that is given, too."""
+    given = _without_tag(cls, members)
+    if "_meta" not in given or "meta" in given or "meta" not in cls.__struct_fields__:
+        return given
+    return {"meta" if name == "_meta" else name: value for name, value in given.items()}
 
 
 def _without_tag(cls: Any, members: dict[str, Any]) -> dict[str, Any]:
@@ -237,16 +244,12 @@ def _restore_nulls(decoded: T, value: Any, kind: Any) -> T:
 
 def _set_null(decoded: Any, path: tuple[str | int, ...]) -> None:
     for part in path[:-1]:
-        decoded = (
-            getattr(decoded, _attributes(decoded.__class__)[part]) if isinstance(decoded, Struct) else decoded[part]
-        )
-    setattr(decoded, _attributes(decoded.__class__)[path[-1]], NULL)
+        decoded = getattr(decoded, _attribute(decoded, part)) if isinstance(decoded, Struct) else decoded[part]
+    setattr(decoded, _attribute(decoded, path[-1]), NULL)
 
 
-@cache
-def _attributes(kind: type[msgspec.Struct]) -> Mapping[str | int, str]:
-    """Return the attributes of a struct by their names on the wire."""
-    return {each.encode_name: each.name for each in msgspec.structs.fields(kind)}
+def _attribute(struct: Struct, wire: str | int) -> str:
+    return exact.attributes_of(type(struct))[str(wire)]
 
 
 def _keeps_null(kind: Any) -> bool:

@@ -81,7 +81,7 @@ class Catalog(Generic[OwnerT]):
             self.capabilities.prompts = D.ServerCapabilitiesPrompts(list_changed=True)
             self.changes.prompts_changed()
         elif feature == "resources":
-            self.capabilities.resources = D.ServerCapabilitiesResources(list_changed=True, subscribe=True)
+            self.declare_resources()
             self.changes.resources_changed()
         else:
             assert_never(feature)
@@ -94,6 +94,13 @@ class Catalog(Generic[OwnerT]):
         for parent in self._parents:
             parent.declare_completions()
 
+    def declare_resources(self) -> None:
+        """Declare the capability for resources, for a server that has none but embeds some in results of its tools."""
+        if self.capabilities.resources is None:
+            self.capabilities.resources = D.ServerCapabilitiesResources(list_changed=True, subscribe=True)
+        for parent in self._parents:
+            parent.declare_resources()
+
     def mount(self, server: OwnerT, catalog: Catalog[OwnerT], prefix: str) -> None:
         """Add the items of another server, now and whenever they change."""
         self.mounts.append(Mount(server, catalog, prefix))
@@ -104,6 +111,8 @@ class Catalog(Generic[OwnerT]):
                 self.publish_change(feature)
         if catalog.capabilities.completions is not None:
             self.declare_completions()
+        if catalog.capabilities.resources is not None:
+            self.declare_resources()
 
     def mounted_servers(self) -> Iterator[OwnerT]:
         """Yield the mounted servers, and the servers mounted in those."""

@@ -10,6 +10,7 @@ from typedmcp import dialect
 from typedmcp.app.calls import is_async
 from typedmcp.app.signatures import hints_of, is_context_parameter
 from typedmcp.errors import UsageError
+from typedmcp.protocol.repairs import MAX_COMPLETIONS
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ __all__ = ["Completions", "to_complete_result"]
 D = dialect.structs
 
 _MISSING: Final[Any] = object()
-_MAX_SUGGESTIONS: Final = 100
-"""Suggestions in one result: the protocol's limit."""
 
 Suggest: TypeAlias = Callable[[list[Any], "Context"], Awaitable[Any]]
 """Calls a function with as many of the values as it takes, and with the context."""
@@ -97,6 +96,6 @@ def to_complete_result(value: object, typed: str) -> D.CompleteResult:
     prefix, suggestions = typed.casefold(), cast("Iterable[object] | None", value) or ()
     matching = [text for text in map(str, suggestions) if text.casefold().startswith(prefix)]
     completion = D.CompleteResultCompletion(
-        values=matching[:_MAX_SUGGESTIONS], total=len(matching), has_more=len(matching) > _MAX_SUGGESTIONS
+        values=matching[:MAX_COMPLETIONS], total=len(matching), has_more=len(matching) > MAX_COMPLETIONS
     )
     return D.CompleteResult(completion=completion)

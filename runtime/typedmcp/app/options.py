@@ -10,6 +10,7 @@ import msgspec
 
 from typedmcp import dialect
 from typedmcp.errors import UsageError
+from typedmcp.protocol.option_checks import unknown_option
 from typedmcp.server.context import Context
 
 __all__ = [
@@ -63,6 +64,10 @@ class ToolOptions(_CommonOptions, total=False):
     """The schema of the arguments, in place of the one made from the signature. Arguments are checked against both."""
     output_schema: Mapping[str, Any] | None
     """The schema of the structured content, in place of the one made from the annotation. Results are checked."""
+    references: bool
+    """Keep `$ref`s to all definitions of the schemas. By default only recursive and large types are references."""
+    strict: bool | None
+    """Repair no arguments: `"3"` is not an integer. By default the server's `strict` decides."""
     timeout: float | None
     """Seconds that a call may take; no limit by default. A thread is not stopped."""
     errors: tuple[type[Exception], ...]
@@ -89,9 +94,7 @@ class PromptOptions(_CommonOptions, total=False):
 def check_options(options: Mapping[str, object], known: type, what: str) -> None:
     """Raise `UsageError` for an option that is not a key of the TypedDict."""
     if unknown := sorted(options.keys() - known.__annotations__.keys()):
-        raise UsageError(
-            f"unknown option {unknown[0]!r} of a {what}; known: {', '.join(sorted(known.__annotations__))}"
-        )
+        raise UsageError(unknown_option(unknown[0], sorted(known.__annotations__), f" of a {what}"))
 
 
 def check_errors(what: str, errors: object) -> None:

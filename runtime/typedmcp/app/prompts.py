@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
+from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import SEQUENCE_TYPES, to_block_of
 from typedmcp.app.options import PromptOptions, convert_metadata
-from typedmcp.app.signatures import ArgumentError, Parameter, Signature, name_of
+from typedmcp.app.signatures import Parameter, Signature, name_of
 from typedmcp.errors import InvalidParamsError
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.server.input_requests import is_input_required
@@ -51,7 +52,13 @@ class Prompt:
             bound = self.signature.bind_texts(arguments)
         except ArgumentError as error:
             raise InvalidParamsError(f"prompt {self.name!r}: {error}") from error
-        made = to_prompt_result(await call_function(self.signature, bound, ctx, thread=self._thread))
+        value = await call_function(self.signature, bound, ctx, thread=self._thread)
+        try:
+            made = to_prompt_result(value)
+        except (TypeError, ValueError) as error:
+            from typedmcp.app.failures import unsendable  # nothing has failed before
+
+            raise unsendable(self.signature.function, value, error) from None
         if isinstance(made, D.GetPromptResult) and isinstance(self.spec.description, str):
             made.description = made.description or self.spec.description
         return made

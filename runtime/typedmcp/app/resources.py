@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
+from urllib.parse import quote
 
 from mcpspec.support.objects import is_array
 from typedmcp import dialect
+from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_text, file_contents
 from typedmcp.app.options import ResourceOptions, convert_metadata
-from typedmcp.app.signatures import ArgumentError, Signature, name_of
+from typedmcp.app.signatures import Signature, name_of
 from typedmcp.app.templates import UriTemplate
-from typedmcp.errors import InvalidParamsError, UsageError
+from typedmcp.errors import InvalidParamsError, ResourceNotFoundError, UsageError
+from typedmcp.server.input_requests import is_input_required
 
 if TYPE_CHECKING:
     from typedmcp.server.context import Context
@@ -25,6 +28,8 @@ D = dialect.structs
 Contents: TypeAlias = D.TextResourceContents | D.BlobResourceContents
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_NOT_OF_URIS = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})")
+"""Characters that no URI has, https://datatracker.ietf.org/doc/html/rfc3986#section-2"""
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -44,6 +49,8 @@ class Resource:
         self.signature: Signature = Signature(function, what)
         self.template: UriTemplate | None = UriTemplate(uri) if "{" in uri or "}" in uri else None
         self._check_parameters(f"{what}: {name_of(function)}()")
+        if (wrong := _NOT_OF_URIS.search(re.sub(r"\{[^{}]*\}", "", uri))) is not None:
+            raise UsageError(f"{what}: a URI cannot have {wrong[0]!r}; percent-encode it: {quote(wrong[0])}")
         self._thread, self._safe = options.get("thread", True), options.get("safe", True)
         description = options.get("description")
         metadata = convert_metadata(
@@ -69,7 +76,8 @@ class Resource:
         optional = set(self.template.optional) if self.template is not None else set[str]()
         for parameter in self.signature.parameters:
             if parameter.required and parameter.wire not in named:
-                raise UsageError(f"{where}, parameter {parameter.name!r}: the URI has no such variable")
+                known = f"its variables are {', '.join(sorted(named))}" if named else "it has none"
+                raise UsageError(f"{where}, parameter {parameter.name!r}: the URI has no such variable; {known}")
             if parameter.required and parameter.wire in optional:
                 raise UsageError(f"{where}, parameter {parameter.name!r}: needs a default, as a URI may omit it")
         missing = named - {parameter.wire for parameter in self.signature.parameters}
@@ -83,14 +91,25 @@ class Resource:
             return None
         return values
 
-    async def read(self, uri: str, values: Mapping[str, str], ctx: Context) -> list[Contents]:
-        """Read the resource. Raises `InvalidParamsError` for values that do not fit the function's types."""
+    async def read(
+        self, uri: str, values: Mapping[str, str], ctx: Context
+    ) -> D.ReadResourceResult | D.InputRequiredResult:
+        """Read the resource.
+
+        Raises `InvalidParamsError` for values that do not fit the function's types, and `ResourceNotFoundError` if the
+        file that the function returned does not exist.
+        """
         try:
             bound = self.signature.bind_texts(values)
         except ArgumentError as error:
             raise InvalidParamsError(f"{uri}: {error}") from error
         value = await call_function(self.signature, bound, ctx, thread=self._thread)
-        return _to_contents(value, uri, self.mime_type)
+        try:
+            return _to_result(value, uri, self.mime_type)
+        except (TypeError, ValueError) as error:
+            from typedmcp.app.failures import unsendable  # nothing has failed before
+
+            raise unsendable(self.signature.function, value, error) from None
 
 
 def _is_safe_path(value: str) -> bool:
@@ -103,18 +122,24 @@ def _is_safe_path(value: str) -> bool:
 # Contents
 
 
-def _to_contents(value: object, uri: str, mime_type: str | None) -> list[Contents]:
-    """Convert the return value of a function to contents: a string, bytes, data as JSON, or a list of contents."""
+def _to_result(value: object, uri: str, mime_type: str | None) -> D.ReadResourceResult | D.InputRequiredResult:
+    """Convert the return value of a function: a result, a string, bytes, data as JSON, or a list of contents."""
     if isinstance(value, D.ReadResourceResult):
-        return value.contents
-    if is_array(value) and value and all(isinstance(item, Contents) for item in value):
         return value
-    return [value if isinstance(value, Contents) else _to_one_contents(value, uri, mime_type)]
+    if is_input_required(value):
+        return cast("D.InputRequiredResult", value)
+    if is_array(value) and value and all(isinstance(item, Contents) for item in value):
+        return D.ReadResourceResult(contents=value)
+    contents = value if isinstance(value, Contents) else _to_one_contents(value, uri, mime_type)
+    return D.ReadResourceResult(contents=[contents])
 
 
 def _to_one_contents(value: Any, uri: str, mime_type: str | None) -> Contents:
     if isinstance(value, MediaFile):
-        data = value.read()
+        try:
+            data = value.read()
+        except FileNotFoundError as error:  # of the function itself it may mean anything, and is an internal error
+            raise ResourceNotFoundError(uri) from error
         return file_contents(uri, data, mime_type or value.mime_type(data))
     if isinstance(value, BYTES_TYPES):
         blob = encode_base64(bytes(value))

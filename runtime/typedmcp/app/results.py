@@ -25,9 +25,10 @@ from typedmcp.app.content import (
     to_content,
 )
 from typedmcp.errors import UsageError
-from typedmcp.jsonschema.adapt import schema_of, to_msgspec
+from typedmcp.jsonschema.adapt import to_msgspec
 from typedmcp.jsonschema.definitions import JsonSchema, resolve_root
 from typedmcp.jsonschema.explain import explain
+from typedmcp.jsonschema.portable import portable_schema_of
 from typedmcp.jsonschema.pydantic_types import pydantic_output
 from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, convert, to_builtins
 from typedmcp.protocol.backends import to_struct
@@ -62,16 +63,19 @@ class ReturnTypeError(ValueError):
 class ToolOutput:
     """Converts the return values of a tool's function according to its return annotation.
 
-    `schema` is the tool's `outputSchema`, or None. `structured` overrides the default for the annotation. Raises
-    `UsageError` if structured content is asked for and the annotation has no JSON form.
+    `schema` is the tool's `outputSchema`, or None. `structured` overrides the default for the annotation, `references`
+    keeps all definitions of the schema. Raises `UsageError` if structured content is asked for and the annotation has
+    no JSON form.
     """
 
-    def __init__(self, hint: Any, structured: bool | None, what: str) -> None:
+    def __init__(self, hint: Any, structured: bool | None, what: str, *, references: bool = False) -> None:
         self.schema: JsonSchema | None = None
         self.is_wrapped: bool = False
         """True if structured content is wrapped in an object."""
         self.is_nothing: bool = structured is None and hint in (None, NoneType)
         """True if the result is always empty."""
+        self.embeds_resources: bool = _embeds_resources(hint)
+        """True if the annotation means results with embedded resources."""
         self._depends_on_value = structured is None and hint in (inspect.Parameter.empty, Any, object)
         self._hint: Any = UNSET
         self._pydantic: Any = None
@@ -87,7 +91,7 @@ class ToolOutput:
         try:
             self._pydantic = pydantic_output(hint)
             adapted = to_msgspec(hint) if self._pydantic is None else self._pydantic
-            schema = schema_of(adapted)
+            schema = portable_schema_of(adapted, references=references)
         except (UnsupportedTypeError, NameError) as error:
             if structured:
                 raise UsageError(f"{what}: return type: {error}") from error
@@ -97,6 +101,7 @@ class ToolOutput:
         self.is_wrapped = resolve_root(schema).get("type") != "object"
         if self.is_wrapped and self._is_complete:
             raise UsageError(f"{what}: Annotated[CallToolResult, {hint}]: its structured content must be an object")
+        self.embeds_resources = False
         self.schema = _wrap_schema(schema) if self.is_wrapped else {"type": "object", **schema}
 
     def to_result(self, value: object, name: str) -> ToolResult:
@@ -194,6 +199,11 @@ def _is_content_type(hint: object) -> bool:
     return hint in _CONTENT_TYPES or getattr(hint, "__module__", None) == dialect.exact.__name__
 
 
+def _embeds_resources(hint: Any) -> bool:
+    """Return whether bytes, a file or an embedded resource is part of a return annotation."""
+    return hint in (*BYTES_TYPES, File, D.EmbeddedResource) or any(map(_embeds_resources, get_args(hint)))
+
+
 def _wrap_schema(schema: JsonSchema) -> JsonSchema:
     inner = {**schema}
     definitions = inner.pop("$defs", None)
@@ -230,7 +240,8 @@ def error_result_of(error: Exception) -> D.CallToolResult:
     """Return the result of a call that failed with an exception whose text the client may see."""
     content: object = getattr(error, "content", None)
     try:
-        return error_result(str(error)) if content is None else _error_result(content)
+        text = str(error) or f"{type(error).__name__} without a text"
+        return error_result(text) if content is None else _error_result(content)
     except Exception as broken:
         return error_result(f"{type(error).__name__}; its content cannot be encoded: {describe_exception(broken)}")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, cast, overload
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, ForwardRef, Literal, TypeAlias, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -23,8 +24,8 @@ from typedmcp.app.options import (
     convert_metadata,
 )
 from typedmcp.app.prompts import Prompt
-from typedmcp.app.resources import Contents, Resource
-from typedmcp.app.results import ToolResult, describe_exception, error_result_of
+from typedmcp.app.resources import Resource
+from typedmcp.app.results import ReturnTypeError, ToolResult, error_result_of
 from typedmcp.app.tools import Tool
 from typedmcp.errors import (
     INTERNAL_ERROR,
@@ -35,7 +36,7 @@ from typedmcp.errors import (
     ToolError,
     UsageError,
 )
-from typedmcp.protocol.option_checks import check_integer, check_text
+from typedmcp.protocol.option_checks import check_integer, check_seconds, check_text
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerDefaults, ServerOptions
 from typedmcp.server.context import Context
@@ -43,7 +44,15 @@ from typedmcp.server.lifespan import Lifespan
 from typedmcp.server.run import serve
 
 if TYPE_CHECKING:
+    from typedmcp.app.checks import Finding
+    from typedmcp.protocol.extensions import Extension
+    from typedmcp.server.extension_setup import OfferedExtension
     from typedmcp.server.http.asgi import AsgiOptions
+else:
+    Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
+    OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
+    Finding = ForwardRef("Finding", module="typedmcp.app.checks")
+    AsgiOptions = ForwardRef("AsgiOptions", module="typedmcp.server.http.asgi")  # for `inspect.signature`
 
 __all__ = ["Server"]
 
@@ -62,10 +71,12 @@ class Server:
     `name`, `version`, `title`, `description`, `website_url` and `icons` describe the server to clients. `instructions`
     tell the client's model how to use it. `lifespan` is a function that takes the server and returns an async context
     manager, which is entered before the first request and left after the last one; handlers get the value that it
-    yields as `ctx.lifespan`. `middleware` are functions around every request, see `middleware()`. `debug` sends clients
-    the text of every exception, `errors` are exceptions whose text is always sent. `page` is the number of items
-    on a page of a list, `ttl` the seconds for which clients may cache lists, and `public` allows shared caches to keep
-    them. Raises `UsageError` for options that make no sense.
+    yields as `ctx.lifespan`. `middleware` are functions around every request, see `middleware()`. `extensions` are
+    those that the server offers, see `ServerExtension`. `debug` sends clients the text of every exception, `errors` are
+    exceptions whose text is always sent. `strict` repairs no arguments of tools, such as `"3"` for an integer. `page`
+    is the number of items on a page of a list, `ttl` the seconds for which clients may cache lists, and `public` allows
+    shared caches to keep them. `references` keeps `$ref`s in the schemas of tools; otherwise definitions stand where
+    they are used. Raises `UsageError` for options that make no sense.
 
     ```python
     server = typedmcp.Server("weather")
@@ -91,16 +102,16 @@ class Server:
         icons: Sequence[IconInput] | None = None,
         lifespan: Lifespan | None = None,
         middleware: Sequence[Middleware] = (),
+        extensions: Sequence[Extension | OfferedExtension] = (),
         debug: bool = False,
         errors: tuple[type[Exception], ...] = (),
+        strict: bool = False,
         page: int | None = None,
         ttl: float = 0.0,
         public: bool = False,
+        references: bool = False,
     ) -> None:
-        if page is not None:
-            check_integer("page", page)
-            if page < 1:
-                raise UsageError(f"page must be at least 1, not {page}")
+        _check_list_options(page, ttl)
         if lifespan is not None and not callable(lifespan):
             raise UsageError(f"lifespan must be a function that returns an async context manager, not {lifespan!r}")
         check_text(f"server {name!r}: name", name)
@@ -119,13 +130,26 @@ class Server:
         """The hub that publishes changes of lists and resources to clients."""
         self.capabilities: D.ServerCapabilities = self._catalog.capabilities
         """The capabilities that the server declares."""
+        self.extensions: tuple[OfferedExtension, ...] = ()
+        """The extensions that the server offers."""
+        if extensions:
+            self._declare_extensions(extensions)
         self.debug = debug
-        self._errors = errors
+        self._references = references
+        self._errors, self._is_strict = errors, strict
         self._page_size, self._ttl, self._cache_scope = page, ttl, "public" if public else "private"
         self._lifespan = lifespan
         self._middleware: list[Middleware] = []
+        if callable(middleware):
+            raise UsageError(f"middleware must be a list, such as [{getattr(middleware, '__name__', 'm')}]")
         for each in middleware:
             self.middleware(each)
+
+    def _declare_extensions(self, given: Sequence[Extension | OfferedExtension]) -> None:
+        from typedmcp.server.extension_setup import declare_extensions, offered  # few servers have extensions
+
+        self.extensions = tuple(offered(given))
+        self.capabilities.extensions = declare_extensions(self.capabilities, self.extensions).extensions
 
     @property
     def name(self) -> str:
@@ -153,7 +177,9 @@ class Server:
     def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
         """Register `function` as a tool, like `@server.tool`, at any time. Clients are notified."""
         check_options(options, ToolOptions, "tool")
-        made = Tool(function, server_errors=self._errors, debug=self.debug, **options)
+        if self._references:
+            options.setdefault("references", True)
+        made = Tool(function, server_errors=self._errors, debug=self.debug, server_strict=self._is_strict, **options)
         self._add("tools", made.name, made, options.get("replace", False))
 
     def remove_tool(self, name: str) -> None:
@@ -224,23 +250,32 @@ class Server:
             raise UsageError(f"{self!r} already has {name!r} among its {feature}; replace=True replaces it")
         own[name] = item
         self._catalog.publish_change(feature)
+        if isinstance(item, Tool):
+            if item.output.embeds_resources:
+                self._catalog.declare_resources()
+        elif item.signature.choices():
+            self._catalog.declare_completions()
 
     # Completion
 
     @overload
     def completion(self, function: F, /) -> F: ...
     @overload
+    def completion(self, /) -> Callable[[F], F]: ...
+    @overload
     def completion(self, of: str | Callable[..., Any], argument: str, /) -> Callable[[F], F]: ...
-    def completion(self, of: Any, argument: str | None = None, /) -> Any:
+    def completion(self, of: Any = None, argument: str | None = None, /) -> Any:
         """Register a function that suggests values for an argument of a prompt, or a variable of a resource template.
 
         `of` is the name of the prompt, its function, or the URI of the template: `@server.completion("prompt",
         "argument")`. The function gets the text that was typed so far, and the other arguments if it takes a second
         parameter. It returns suggestions; those that do not begin with the text are left out.
 
-        `@server.completion` without arguments registers the function for all other requests: it gets `ref`, `argument`
-        and `context`. Arguments whose type is a `Literal` or an enum need no function.
+        `@server.completion` or `@server.completion()` registers the function for all other requests: it gets `ref`,
+        `argument` and `context`. Arguments whose type is a `Literal` or an enum need no function.
         """
+        if of is None:
+            return self.completion
         if argument is None:
             if isinstance(of, str):
                 raise UsageError(f'completion of {of!r}: name the argument, @server.completion({of!r}, "argument")')
@@ -292,6 +327,16 @@ class Server:
             raise UsageError(f"{server!r} cannot be mounted in itself")
         self._catalog.mount(server, server._catalog, prefix)
 
+    # Checking
+
+    def check(self) -> list[Finding]:
+        """Return what clients or hosts refuse, and what a model would miss: the rules of `typedmcp check`."""
+        from typedmcp.app.checks import check_items  # few processes need it
+
+        features: tuple[Feature, ...] = ("tools", "prompts", "resources")
+        tools, prompts, resources = ([spec for _, spec in self._specs(each)] for each in features)
+        return [*check_items(tools, prompts, resources)]
+
     # Serving
 
     @overload
@@ -317,6 +362,10 @@ class Server:
             "changes": self.changes,
             "capabilities": self.capabilities,
             "lifespans": self._lifespans,
+            "input_schema_of": self._input_schema_of,
+            "extensions": self.extensions,
+            "handle": self._handle,
+            "call_tool": self._call_tool,
         }
 
     def _lifespans(self) -> dict[object, Lifespan]:
@@ -324,14 +373,25 @@ class Server:
         servers = (self, *self._catalog.mounted_servers())
         return {server: server._lifespan for server in servers if server._lifespan is not None}
 
+    def _input_schema_of(self, name: str) -> Mapping[str, Any] | None:
+        """Return the input schema of a tool: empty for an unknown one, None for one that middleware may have.
+
+        Middleware is not asked about the other tools: it may need what a call does not have.
+        """
+        tool: Tool | MountedItem[Server] | None = self._catalog.items("tools").get(name)
+        if tool is not None:
+            schema: Mapping[str, Any] = tool.spec.input_schema
+            return schema
+        return None if self._middleware else {}
+
     # Requests
 
     def list_tools(self, params: D.PaginatedRequestParams, ctx: Context) -> MaybeAwaitable[D.ListToolsResult]:
         """Handle `tools/list`."""
         return self._handle(self._list_tools, params, ctx)
 
-    def _list_tools(self, params: D.PaginatedRequestParams, _: Context) -> D.ListToolsResult:
-        return self._list_result(D.ListToolsResult, "tools", self._specs("tools"), params)
+    def _list_tools(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListToolsResult:
+        return self._list_result(D.ListToolsResult, "tools", self._specs("tools"), params, ctx)
 
     def call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> MaybeAwaitable[ToolResult]:
         """Handle `tools/call`."""
@@ -359,9 +419,9 @@ class Server:
         """Handle `resources/list`."""
         return self._handle(self._list_resources, params, ctx)
 
-    def _list_resources(self, params: D.PaginatedRequestParams, _: Context) -> D.ListResourcesResult:
+    def _list_resources(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListResourcesResult:
         specs = [(uri, spec) for uri, spec in self._specs("resources") if isinstance(spec, D.Resource)]
-        return self._list_result(D.ListResourcesResult, "resources", specs, params)
+        return self._list_result(D.ListResourcesResult, "resources", specs, params, ctx)
 
     def list_resource_templates(
         self, params: D.PaginatedRequestParams, ctx: Context
@@ -369,21 +429,19 @@ class Server:
         """Handle `resources/templates/list`."""
         return self._handle(self._list_resource_templates, params, ctx)
 
-    def _list_resource_templates(self, params: D.PaginatedRequestParams, _: Context) -> D.ListResourceTemplatesResult:
+    def _list_resource_templates(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListResourceTemplatesResult:
         specs = [(uri, spec) for uri, spec in self._specs("resources") if isinstance(spec, D.ResourceTemplate)]
-        return self._list_result(D.ListResourceTemplatesResult, "resource_templates", specs, params)
+        return self._list_result(D.ListResourceTemplatesResult, "resource_templates", specs, params, ctx)
 
     def read_resource(self, params: D.ReadResourceRequestParams, ctx: Context) -> MaybeAwaitable[ReadResult]:
         """Handle `resources/read`."""
         return self._handle(self._read_resource, params, ctx)
 
     async def _read_resource(self, params: D.ReadResourceRequestParams, ctx: Context) -> ReadResult:
-        contents = await self._read_own(params.uri, ctx)
-        if contents is None:
-            return await self._read_mounted(params, ctx)
-        return D.ReadResourceResult(contents=contents)
+        result = await self._read_own(params.uri, ctx)
+        return await self._read_mounted(params, ctx) if result is None else result
 
-    async def _read_own(self, uri: str, ctx: Context) -> list[Contents] | None:
+    async def _read_own(self, uri: str, ctx: Context) -> ReadResult | None:
         """Read a resource of this server: an exact URI takes precedence over templates. None if no resource matches."""
         resources = self._catalog.resources
         exact = resources.get(uri)
@@ -408,12 +466,42 @@ class Server:
             return msgspec.structs.replace(result, contents=contents)
         raise ResourceNotFoundError(params.uri)
 
+    def authorize_subscriptions(
+        self, params: D.SubscriptionsListenRequestParams, ctx: Context
+    ) -> MaybeAwaitable[D.SubscriptionFilter]:
+        """Return the part of the wanted subscriptions that the middleware lets through: all of it without middleware.
+
+        The middleware is left before the first change is sent.
+        """
+        return self._handle(self._authorize_subscriptions, params, ctx)
+
+    async def _authorize_subscriptions(
+        self, params: D.SubscriptionsListenRequestParams, ctx: Context
+    ) -> D.SubscriptionFilter:
+        """Return the wanted subscriptions, without resources that a mounted server could publish and does not grant."""
+        wanted, owner = params.notifications, ctx.owner
+        granted = [*(wanted.resource_subscriptions or ())]
+        for server, _, prefix in self._catalog.mounts:
+            inner = {uri: name for uri in granted if (name := remove_prefix(uri, prefix)) is not None}
+            if not inner:
+                continue
+            asked = D.SubscriptionFilter(resource_subscriptions=[*inner.values()])
+            _enter(ctx, server)
+            try:
+                inner_params = msgspec.structs.replace(params, notifications=asked)
+                answer = await await_if_needed(server.authorize_subscriptions(inner_params, ctx))
+            finally:
+                ctx.owner = owner
+            allowed = {*(answer.resource_subscriptions or ())}
+            granted = [uri for uri in granted if uri not in inner or inner[uri] in allowed]
+        return msgspec.structs.replace(wanted, resource_subscriptions=granted)
+
     def list_prompts(self, params: D.PaginatedRequestParams, ctx: Context) -> MaybeAwaitable[D.ListPromptsResult]:
         """Handle `prompts/list`."""
         return self._handle(self._list_prompts, params, ctx)
 
-    def _list_prompts(self, params: D.PaginatedRequestParams, _: Context) -> D.ListPromptsResult:
-        return self._list_result(D.ListPromptsResult, "prompts", self._specs("prompts"), params)
+    def _list_prompts(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListPromptsResult:
+        return self._list_result(D.ListPromptsResult, "prompts", self._specs("prompts"), params, ctx)
 
     def get_prompt(self, params: D.GetPromptRequestParams, ctx: Context) -> MaybeAwaitable[PromptResult]:
         """Handle `prompts/get`."""
@@ -460,7 +548,12 @@ class Server:
         """Return the text of an exception for clients. Exceptions that they may not see are reported."""
         if isinstance(error, (ToolError, *self._errors)):
             return str(error)
-        text = f"{what} failed: {describe_exception(error)}"
+        from typedmcp.app.failures import describe_failure  # nothing has failed before
+
+        if isinstance(error, ReturnTypeError):  # its text has the place, which the traceback does not show
+            text, error = f"{what} failed: {error}", error.with_traceback(None)
+        else:
+            text = f"{what} failed: {describe_failure(error)}"
         ctx.report(text, error)
         return text if self.debug else f"internal error in {ctx.method}"
 
@@ -470,9 +563,16 @@ class Server:
         return [(name, item.spec) for name, item in self._catalog.items(feature).items()]
 
     def _list_result(
-        self, kind: Callable[..., T], member: str, specs: list[tuple[str, Any]], params: D.PaginatedRequestParams
+        self,
+        kind: Callable[..., T],
+        member: str,
+        specs: list[tuple[str, Any]],
+        params: D.PaginatedRequestParams,
+        ctx: Context,
     ) -> T:
-        page, next_cursor = paginate(specs, params.cursor, self._page_size)
+        if params.cursor == "":
+            ctx.tolerate("params.cursor: empty, but the first page has no cursor")
+        page, next_cursor = paginate(specs, params.cursor or None, self._page_size)
         made: Any = kind(ttl_ms=int(self._ttl * 1000), cache_scope=self._cache_scope, **{member: page})
         if next_cursor is not None:
             made.next_cursor = next_cursor
@@ -495,6 +595,16 @@ class Server:
             if isinstance(error, (ToolError, *self._errors)) and isinstance(params, D.CallToolRequestParams):
                 return cast(T, error_result_of(error))
             raise RemoteError(INTERNAL_ERROR, self._visible_text(error, ctx, ctx.method)) from error
+
+
+def _check_list_options(page: int | None, ttl: float) -> None:
+    if page is not None:
+        check_integer("page", page)
+        if page < 1:
+            raise UsageError(f"page must be at least 1, not {page}")
+    check_seconds("ttl", ttl)
+    if not 0 <= ttl < inf:
+        raise UsageError(f"ttl must be at least 0 seconds, not {ttl:g}")
 
 
 def _decorate(add: Callable[..., None], called: object, options: Any) -> Any:

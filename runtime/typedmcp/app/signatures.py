@@ -18,13 +18,16 @@ from msgspec import UNSET
 from msgspec.structs import astuple
 
 from mcpspec.support.error_text import format_path_part
+from typedmcp.app.arguments import NOT_EXAMINED, ArgumentError, examine_argument, join_faults, join_repairs
 from typedmcp.app.docstrings import ParsedDocstring, parse_docstring
+from typedmcp.app.repair import Examined, TooMuchWorkError, WorkBudget, unknown_name_steps
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.definitions import JsonSchema, object_schema
 from typedmcp.jsonschema.explain import explain, explain_unknown
-from typedmcp.jsonschema.records import field_with_default, parameters_of
+from typedmcp.jsonschema.portable import portable_schema_of
+from typedmcp.jsonschema.records import field_with_default, fill_defaults, has_dataclass, parameters_of
 from typedmcp.jsonschema.values import (
     UnsupportedTypeError,
     ValueConversionError,
@@ -33,10 +36,11 @@ from typedmcp.jsonschema.values import (
     encode_default,
     from_json,
 )
+from typedmcp.protocol.integers import to_integers
 from typedmcp.server.context import Context
 
 __all__ = [
-    "ArgumentError", "Parameter", "Signature", "choices_of", "hints_of", "is_context_parameter", "is_partial",
+    "Parameter", "Signature", "choices_of", "hints_of", "is_context_parameter", "is_partial",
     "name_of", "parameters_in", "return_hint_of", "unwrap",
 ]  # fmt: skip
 
@@ -85,7 +89,8 @@ def is_context_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any])
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return any(isinstance(option, type) and issubclass(option, Context) for option in options)
+    classes = (get_origin(option) or option for option in options)  # the context may be a `Context[Database]`
+    return any(isinstance(kind, type) and issubclass(kind, Context) for kind in classes)
 
 
 def hints_of(function: Callable[..., Any], what: str) -> dict[str, Any]:
@@ -162,10 +167,6 @@ _TYPE_ERRORS = (UnsupportedTypeError, TypeError, ValueError, NameError, RuntimeE
 """The exceptions for types that have no JSON form, or that cannot be described."""
 
 
-class ArgumentError(ValueError):
-    """The arguments do not fit the function. The text names the argument and the reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter of a function that clients can pass."""
@@ -217,11 +218,12 @@ class Signature:
                 self.parameters.append(self._parameter(parameter, hint))
         self.struct: type[msgspec.Struct] = self._make_struct()
         """The Struct that arguments are converted to, with the members in the function's order."""
-        self._names = dict.fromkeys(parameter.wire for parameter in self.parameters)
+        self._by_name = {parameter.wire: parameter for parameter in self.parameters}
         by_keyword = {p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY}
-        self._reserved = by_keyword.difference(self._names)
+        self._reserved = by_keyword.difference(self._by_name)
         """Names of parameters that `**rest` cannot have."""
         self._has_custom_types = any(has_custom_types(parameter.hint) for parameter in self.parameters)
+        self._has_dataclasses = any(has_dataclass(p.hint) for p in self.parameters) or has_dataclass(self.rest)
         self.is_simple: bool = self.rest is UNSET and all(p.kind in _POSITIONAL for p in parameters)
         """True if the function takes the members of `struct` by position, and the context if it takes that."""
         self.call: Callable[[Any, Any], Any] = self._make_caller(parameters)
@@ -312,7 +314,7 @@ class Signature:
     @property
     def is_plain(self) -> bool:
         """Return whether binding needs only `msgspec.convert` to `struct`, without hooks."""
-        return not self._has_custom_types and not self.takes_rest
+        return not (self._has_custom_types or self._has_dataclasses or self.takes_rest)
 
     def choices(self) -> dict[str, list[str]]:
         """Return the strings that each parameter with a `Literal` or an enum accepts, by the parameter's name."""
@@ -326,65 +328,117 @@ class Signature:
 
     def accepts(self, argument: str) -> bool:
         """Return whether the function takes an argument with this name."""
-        return self.takes_rest or argument in self._names
+        return self.takes_rest or argument in self._by_name
 
-    def schema(self) -> JsonSchema:
-        """Return the schema of the arguments, which are an object."""
-        properties = {p.wire: _property_schema(p, self.description_of(p)) for p in self.parameters}
-        made = object_schema(properties, schema_of(self.rest) or True if self.takes_rest else False)
+    def schema(self, *, references: bool = False) -> JsonSchema:
+        """Return the schema of the arguments, which are an object. `references` keeps all definitions."""
+        properties = {p.wire: _property_schema(p, self.description_of(p), references) for p in self.parameters}
+        rest = portable_schema_of(self.rest, references=references) or True if self.takes_rest else False
+        made = object_schema(properties, rest)
         if required := [parameter.wire for parameter in self.parameters if parameter.required]:
             made["required"] = required
         return made
 
     # Binding
 
-    def bind(self, arguments: Mapping[str, Any]) -> Any:
-        """Check and convert arguments, for `call`. Raises `ArgumentError`."""
+    def bind(self, arguments: Mapping[str, Any], on_repair: Callable[[str], None] | None = None) -> Any:
+        """Check and convert arguments, for `call`. Raises `ArgumentError`.
+
+        `on_repair` gets a description of what was repaired; without it, nothing is repaired. Integers may be written as
+        1.0, which JSON Schema allows.
+        """
         try:
-            bound = msgspec.convert(arguments, self.struct, dec_hook=dec_hook)
-            return bound if self.rest is UNSET else (bound, self._bind_rest(arguments))
-        except ArgumentError:
-            raise
+            return self.bind_exact(arguments)
         except Exception as error:
-            raise ArgumentError(self._explain(error, arguments)) from error
+            with suppress(Exception):
+                return self.bind_exact(to_integers(arguments))
+            repaired = self._examine(arguments, error, is_strict=on_repair is None)
+            if on_repair is not None:
+                on_repair(join_repairs(repaired.repairs))
+            return self.bind_exact(repaired.value)
+
+    def bind_exact(self, arguments: Mapping[str, Any]) -> Any:
+        """Convert arguments that fit, for `call`. Raises various exceptions, which `bind` explains."""
+        struct = msgspec.convert(arguments, self.struct, dec_hook=dec_hook)
+        bound = struct if self.rest is UNSET else (struct, self._bind_rest(arguments))
+        if self._has_dataclasses:
+            fill_defaults(bound)
+        return bound
+
+    def _examine(self, arguments: Mapping[str, Any], error: Exception, *, is_strict: bool) -> Examined:
+        """Return the arguments with their repairs. Raises `ArgumentError` with all faults."""
+        made: dict[str, Any] = {}
+        faults = self._missing(arguments)
+        repairs: list[str] = []
+        budget = WorkBudget()
+        try:
+            for name, value in arguments.items():
+                found = self._examine_one(name, value, budget, is_strict=is_strict)
+                faults += found.faults
+                repairs += found.repairs
+                if found.value is not UNSET:
+                    made[name] = found.value
+        except TooMuchWorkError:
+            faults.append(NOT_EXAMINED)
+        if repairs and not faults:
+            with suppress(Exception):
+                self.bind_exact(made)
+                return Examined(made, (), repairs)
+        raise ArgumentError(join_faults(faults) or self._explain(error, arguments)) from error
+
+    def _examine_one(self, name: str, value: object, budget: WorkBudget, *, is_strict: bool) -> Examined:
+        """Return an argument, with `UNSET` for one that is to be left out. Raises `TooMuchWorkError`."""
+        parameter = self._by_name.get(name)
+        if parameter is None and not self._is_rest(name):
+            return Examined(UNSET, [self._explain_unknown(name, budget)])
+        hint = self.rest if parameter is None else parameter.hint
+        found = examine_argument(value, hint, name, budget, is_strict=is_strict)
+        is_optional = parameter is not None and not parameter.required
+        if found.faults and value is None and is_optional and not is_strict:
+            return Examined(UNSET, (), [f"{format_path_part(name).removeprefix('.')}: null was read as absence"])
+        return found
+
+    def _is_rest(self, name: str) -> bool:
+        """Return whether the function takes an argument that is not a parameter."""
+        return self.rest is not UNSET and name not in self._reserved
+
+    def _explain_unknown(self, name: str, budget: WorkBudget) -> str:
+        budget.spend(unknown_name_steps(self._by_name))
+        return explain_unknown("argument", name, [*self._by_name])
+
+    def _missing(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Return a fault for each argument that is required and missing."""
+        names = [p.wire for p in self.parameters if p.required and p.wire not in arguments]
+        return [f"{format_path_part(name).removeprefix('.')}: required, but missing" for name in names]
 
     def _explain(self, error: Exception, arguments: Mapping[str, Any]) -> str:
-        if not isinstance(error, msgspec.ValidationError | RecursionError):  # it names no place: find the argument
-            for parameter in self.parameters:
-                try:
-                    convert(arguments.get(parameter.wire, UNSET), parameter.hint)
-                except ValueConversionError as found:
-                    if type(found.__cause__) is type(error):
-                        return explain(found, format_path_part(parameter.wire))
         return explain(ValueConversionError.of(error, arguments, self.struct), member="argument")
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        rest: dict[str, Any] = {}
-        for name in self._rest_names(arguments):
-            try:
-                rest[name] = convert(arguments[name], self.rest)
-            except (ValueConversionError, RecursionError) as error:
-                raise ArgumentError(explain(error, format_path_part(name))) from error
-        return rest
-
-    def _rest_names(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Return the names for `**rest`. Raises `ArgumentError` for names that the function cannot take there."""
-        names = [name for name in arguments if name not in self._names]
-        for name in names:
-            if self.rest is UNSET or name in self._reserved:
-                raise ArgumentError(explain_unknown("argument", name, [*self._names]))
-        return names
+        names = [name for name in arguments if name not in self._by_name]
+        if reserved := self._reserved.intersection(names):
+            raise ArgumentError(explain_unknown("argument", min(reserved), [*self._by_name]))
+        return {name: convert(arguments[name], self.rest) for name in names}
 
     def bind_texts(self, arguments: Mapping[str, str]) -> Any:
         """Check and convert arguments that are all strings, as in prompts and URIs. Raises `ArgumentError`."""
         values: dict[str, Any] = {}
-        for parameter in self.parameters:
-            text = arguments.get(parameter.wire)
-            if text is not None:
-                values[parameter.member] = _convert_text(text, parameter.wire, parameter.hint)
-            elif parameter.required:
-                raise ArgumentError(f"{parameter.wire}: required, but missing")
-        rest = {name: _convert_text(arguments[name], name, self.rest) for name in self._rest_names(arguments)}
+        rest: dict[str, Any] = {}
+        faults = self._missing(arguments)
+        budget = WorkBudget()
+        try:
+            for name, text in arguments.items():
+                parameter = self._by_name.get(name)
+                if parameter is None and not self._is_rest(name):
+                    faults.append(self._explain_unknown(name, budget))
+                    continue
+                found = _convert_text(text, name, self.rest if parameter is None else parameter.hint, budget)
+                faults += found.faults
+                (rest if parameter is None else values)[name if parameter is None else parameter.member] = found.value
+        except TooMuchWorkError:
+            faults.append(NOT_EXAMINED)
+        if faults:
+            raise ArgumentError(join_faults(faults))
         bound = self.struct(**values)
         return bound if self.rest is UNSET else (bound, rest)
 
@@ -414,8 +468,8 @@ def _alias_in(item: object) -> str | None:
     return next((name for name in names if isinstance(name, str)), None)
 
 
-def _property_schema(parameter: Parameter, description: str) -> JsonSchema:
-    made = schema_of(parameter.hint)
+def _property_schema(parameter: Parameter, description: str, references: bool) -> JsonSchema:
+    made = portable_schema_of(parameter.hint, references=references)
     if description:
         made["description"] = description
     if not parameter.required and (default := encode_default(parameter.default)) is not UNSET:
@@ -423,15 +477,17 @@ def _property_schema(parameter: Parameter, description: str) -> JsonSchema:
     return made
 
 
-def _convert_text(text: str, name: str, hint: object) -> Any:
-    """Convert a string to a type: unchanged, parsed as a number, or parsed as JSON."""
-    try:
-        return msgspec.convert(text, hint, strict=False, dec_hook=dec_hook)
-    except Exception as error:
-        try:
-            return from_json(text, hint)
-        except Exception:
-            raise ArgumentError(explain(ValueConversionError.of(error, text, hint), format_path_part(name))) from error
+def _convert_text(text: str, name: str, hint: object, budget: WorkBudget) -> Examined:
+    """Convert a string to a type: unchanged, parsed as a number, parsed as JSON, or with its date completed.
+
+    Raises `TooMuchWorkError`.
+    """
+    with suppress(Exception):
+        return Examined(msgspec.convert(text, hint, strict=False, dec_hook=dec_hook))
+    with suppress(Exception):
+        return Examined(from_json(text, hint))
+    found = examine_argument(text, hint, name, budget, is_strict=False)
+    return found if found.faults else found._replace(value=convert(found.value, hint))
 
 
 def choices_of(hint: Any) -> list[str]:

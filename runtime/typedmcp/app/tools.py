@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import os
+import re
+import warnings
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import msgspec
@@ -12,18 +17,20 @@ import msgspec
 from mcpspec.support.handlers import MaybeAwaitable
 from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
+from typedmcp.app.arguments import ArgumentError, join_faults, join_repairs
 from typedmcp.app.calls import call_function, is_async, is_generator, is_pending, resolve
 from typedmcp.app.options import ToolOptions, check_errors, convert_metadata
 from typedmcp.app.results import (
     ReturnTypeError,
     ToolOutput,
     ToolResult,
-    describe_exception,
     error_result,
     error_result_of,
 )
-from typedmcp.app.signatures import ArgumentError, Signature, name_of
+from typedmcp.app.signatures import Signature, name_of
 from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError
+from typedmcp.jsonschema.adapt import has_keyword
+from typedmcp.jsonschema.custom_types import type_name
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp.transports.concurrency import is_awaitable
@@ -32,10 +39,13 @@ if TYPE_CHECKING:
     from typedmcp.jsonschema.validate import SchemaValidator
     from typedmcp.server.context import Context
 
-__all__ = ["Tool"]
+__all__ = ["Tool", "is_recommended_name"]
 
 D = dialect.structs
 X = dialect.exact
+
+_RECOMMENDED_NAME = re.compile("[A-Za-z0-9_.-]{1,128}")
+"""https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-names"""
 
 # Names of the module are looked up faster than attributes: see `Tool._call_fast`.
 _Result = D.CallToolResult
@@ -47,11 +57,17 @@ _copy_text: Callable[[], D.TextContent] = _blank_text.__copy__
 _convert, _members = msgspec.convert, msgspec.structs.astuple
 
 
+def is_recommended_name(name: str) -> bool:
+    """Return whether the specification recommends a name for tools."""
+    return _RECOMMENDED_NAME.fullmatch(name) is not None
+
+
 class Tool:
     """A function registered as a tool. Arguments are checked, and the return value becomes a result.
 
     `server_errors` are exceptions whose text clients get from every tool; with `debug` clients get the text of every
-    exception. Raises `UsageError` for a function that cannot be a tool.
+    exception. With `server_strict` arguments are not repaired, unless the option of the tool says otherwise. Raises
+    `UsageError` for a function that cannot be a tool.
     """
 
     def __init__(
@@ -60,18 +76,24 @@ class Tool:
         *,
         server_errors: tuple[type[Exception], ...] = (),
         debug: bool = False,
+        server_strict: bool = False,
         **options: Unpack[ToolOptions],
     ) -> None:
         self.name: str = options.get("name") or name_of(function)
         if self.name == "<lambda>":
             raise UsageError("a lambda needs a name: server.add_tool(function, name=…)")
         what = f"tool {self.name!r}"
+        if not is_recommended_name(self.name):
+            text = f"{what}: some clients reject a name that is not 1 to 128 of the characters A-Z a-z 0-9 _ - ."
+            warnings.warn(text, stacklevel=_author_level())
         timeout, errors = options.get("timeout"), options.get("errors", ())
         if timeout is not None and not (isinstance(cast(object, timeout), int | float) and timeout > 0):
             raise UsageError(f"{what}: timeout must be a positive number of seconds, not {timeout!r}")
         check_errors(what, errors)
         self._visible_errors: tuple[type[Exception], ...] = (ToolError, *server_errors, *errors)
         self._timeout, self._debug = timeout, debug
+        chosen = options.get("strict")
+        self._is_strict = server_strict if chosen is None else chosen
         self.signature: Signature = Signature(function, what)
         self._init_schemas(options, what)
         self._init_calls(function, thread=options.get("thread", True))
@@ -84,17 +106,33 @@ class Tool:
     def _init_schemas(self, options: ToolOptions, what: str) -> None:
         given_input, given_output = options.get("input_schema"), options.get("output_schema")
         structured = False if given_output is not None else options.get("structured")
-        self.output: ToolOutput = ToolOutput(self.signature.return_hint, structured, what)
+        self._references = bool(options.get("references"))
+        self.output: ToolOutput = ToolOutput(self.signature.return_hint, structured, what, references=self._references)
         self._input_validator = None if given_input is None else _compile(given_input, f"{what}: input_schema")
         self._output_validator = None if given_output is None else _compile(given_output, f"{what}: output_schema")
         if given_input is not None and given_input.get("type") != "object":
             raise UsageError(f'{what}: input_schema must be the schema of an object: {{"type": "object", …}}')
         self._given_input = None if given_input is None else _checked(given_input, X.ToolInputSchema)
+        self._check_headers(what)
         self._output_schema = self.output.schema if given_output is None else given_output
+
+    def _check_headers(self, what: str) -> None:
+        """Raise `UsageError` for an `x-mcp-header` annotation that makes clients leave the tool out of their lists."""
+        has_headers = self._given_input is not None or any(
+            has_keyword(parameter.hint, "x-mcp-header") for parameter in self.signature.parameters
+        )
+        if not has_headers:
+            return
+        from typedmcp.protocol.headers import header_params  # few tools have such annotations
+
+        try:
+            header_params(self._given_input or self.signature.schema())
+        except ValueError as error:
+            raise UsageError(f"{what}: {error}") from error
 
     def _init_calls(self, function: Callable[..., Any], *, thread: bool) -> None:
         signature = self.signature
-        self._call, self._bind, self._struct = signature.call, signature.bind, signature.struct
+        self._call, self._bind, self._struct = signature.call, signature.bind_exact, signature.struct
         self._thread = thread
         self._is_immediate = not (thread or is_async(function) or is_generator(function))
         """True if the function runs in the event loop, without being awaited."""
@@ -109,7 +147,7 @@ class Tool:
     @cached_property
     def spec(self) -> D.Tool:
         """The tool in lists. Made on first use, so that servers with many tools start fast."""
-        schema = self._given_input or _checked(self.signature.schema(), X.ToolInputSchema)
+        schema = self._given_input or _checked(self.signature.schema(references=self._references), X.ToolInputSchema)
         made = D.Tool(name=self.name, input_schema=schema, **self._metadata)
         if text := self.signature.docstring.text if self._description is None else self._description:
             made.description = text
@@ -144,12 +182,17 @@ class Tool:
 
     def _call_slow(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:
         given = cast("Mapping[str, Any]", arguments if arguments.__class__ is dict else {})
-        if self._input_validator is not None and (wrong := self._input_validator.find_error(given, "")) is not None:
-            return error_result(wrong)
         try:
+            if self._input_validator is not None and self._input_validator.find_error(given, "") is not None:
+                given = self._repair(given, self._input_validator, ctx)
             bound = self._bind(given)
         except ArgumentError as error:
             return error_result(str(error))
+        except Exception:
+            try:
+                bound = self.signature.bind(given, None if self._is_strict else partial(self._tolerate, ctx))
+            except ArgumentError as error:
+                return error_result(str(error))
         if not self._is_immediate:
             return self._await_result(call_function(self.signature, bound, ctx, thread=self._thread), ctx)
         try:
@@ -157,6 +200,26 @@ class Tool:
         except Exception as error:
             return self._failed(error, ctx)
         return self._await_result(value, ctx) if is_pending(value) else self._to_result(value, ctx)
+
+    def _repair(self, given: Mapping[str, Any], validator: SchemaValidator, ctx: Context) -> Mapping[str, Any]:
+        """Return arguments so repaired that the given schema accepts them. Raises `ArgumentError` with all faults."""
+        from typedmcp.app.repair import TooMuchWorkError, examine
+
+        schema = dict(self._given_input or {})
+        try:
+            found = examine(given, schema, member="argument", is_strict=self._is_strict, has_formats=False)
+        except TooMuchWorkError:
+            raise ArgumentError(validator.find_error(given, "")) from None
+        wrong = validator.find_error(found.value, "")
+        if wrong is not None:
+            raise ArgumentError(join_faults(found.faults) or wrong)
+        if found.repairs:
+            self._tolerate(ctx, join_repairs(found.repairs))
+        return cast("Mapping[str, Any]", found.value)
+
+    def _tolerate(self, ctx: Context, repairs: str) -> None:
+        """Report repairs. Raises `InvalidParamsError` if the application is strict in all that it accepts."""
+        ctx.tolerate(f"tool {self.name!r}: its arguments do not fit their schema: {repairs}")
 
     async def _await_result(self, value: object, ctx: Context) -> ToolResult:
         clock = asyncio.timeout(self._timeout)
@@ -175,7 +238,7 @@ class Tool:
             if self._output_validator is not None and isinstance(made, _Result) and made.is_error is not True:
                 self._check_output(self._output_validator, made, value)
         except Exception as error:
-            return self._failed(error, ctx)
+            return self._reject_result(error, value, ctx)
         return made
 
     def _check_output(self, validator: SchemaValidator, made: D.CallToolResult, value: object) -> None:
@@ -197,10 +260,43 @@ class Tool:
             raise error
         if isinstance(error, self._visible_errors):
             return error_result_of(error)
-        description = describe_exception(error)
+        from typedmcp.app.failures import describe_failure  # nothing has failed before
+
+        description = describe_failure(error)
         ctx.report(f"tool {self.name!r} failed: {description}", error)
-        reason = ": its result does not fit its schema" if isinstance(error, ReturnTypeError) else ""
-        return error_result(f"{self.name} failed{reason}" + (f": {description}" if self._debug else ""))
+        return error_result(f"{self.name} failed" + (f": {description}" if self._debug else ""))
+
+    def _reject_result(self, error: Exception, value: object, ctx: Context) -> D.CallToolResult:
+        """Return the result of a call whose function returned a value that cannot be its result.
+
+        The report says what the function returned, and where the function is. The traceback would show neither.
+        """
+        if isinstance(error, (OSError, RemoteError, *self._visible_errors)):  # such as a file that cannot be read
+            return self._failed(error, ctx)
+        from typedmcp.app.failures import result_failure  # nothing has failed before
+        from typedmcp.protocol.tracebacks import has_author_frame
+
+        is_misfit = isinstance(error, ReturnTypeError)
+        text = result_failure(self.signature.function, value, error, self._remedy if is_misfit else None)
+        reported = ReturnTypeError(text)
+        reported.__cause__ = error if has_author_frame(error) else None  # such as a serializer of the author
+        ctx.report(f"tool {self.name!r} failed: {text}", reported)
+        reason = ": its result does not fit its schema" if is_misfit else ""
+        return error_result(f"{self.name} failed{reason}" + (f": {text}" if self._debug else ""))
+
+    @property
+    def _remedy(self) -> str:
+        if self._output_validator is not None:
+            return "change the value or `output_schema`"
+        return f"change the value or the return annotation, {type_name(self.signature.return_hint)}"
+
+
+def _author_level() -> int:
+    """Return the `stacklevel` of a warning of the caller for the first line outside of this package."""
+    folder, level, frame = f"{Path(__file__).parents[1]}{os.sep}", 0, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(folder):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _checked(schema: Mapping[str, Any], kind: type[OpenObject]) -> dict[str, Any]:
@@ -214,6 +310,6 @@ def _compile(schema: object, what: str) -> SchemaValidator:
     if not isinstance(schema, Mapping):
         raise UsageError(f"{what}: a schema is a mapping, not {schema!r}")
     try:
-        return compile_schema(cast("Mapping[str, Any]", schema))
+        return compile_schema(cast("Mapping[str, Any]", schema), is_trusted=True)
     except ValueError as error:
         raise UsageError(f"{what}: {error}") from error

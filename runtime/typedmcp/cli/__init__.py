@@ -21,7 +21,10 @@ def main() -> None:
     exit_on_interrupt()
     _ensure_standard_error()
     if missing := [name for name in _DEPENDENCIES if find_spec(name) is None]:
-        sys.stderr.write(f"typedmcp: {missing[0]} is not installed; run: pip install 'typedmcp[cli]'\n")
+        from typedmcp.errors import missing_extra
+
+        text = missing_extra("the command line", "cli")
+        sys.stderr.write(f"typedmcp: {missing[0]} is not installed: {text}\n")
         sys.exit(2)
     if sys.argv[1:] == ["--version"] and _write_version():
         return

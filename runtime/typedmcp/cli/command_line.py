@@ -47,6 +47,26 @@ COMMANDS: dict[str, CommandHelp] = {
   typedmcp run server.py:tools --transport http --port 9000
   typedmcp run package.module:server --reload""",
     ),
+    "install": CommandHelp(
+        "TARGET --host HOST",
+        "Print or write the configuration with which a host starts a server.",
+        """Examples:
+  typedmcp install server.py --host claude-desktop
+  typedmcp install server.py --host cursor --write --env API_KEY=secret
+  typedmcp install https://example.com/mcp --host vscode --name example""",
+    ),
+    "dev": CommandHelp(
+        "TARGET",
+        "Try a server on a page in the browser.",
+        """The page lists what the server offers, calls it, answers its questions, and
+shows every message with its faults, on any revision. Only the browser that
+opens the printed address has access.
+
+Examples:
+  typedmcp dev server.py
+  typedmcp dev https://example.com/mcp --revision 2025-11-25
+  typedmcp dev -- npx some-server""",
+    ),
     "list": CommandHelp(
         "TARGET [KIND]",
         "List a server's tools, resources, templates and prompts.",
@@ -87,6 +107,23 @@ Examples:
         "Get a prompt with its arguments filled in.",
         """Examples:
   typedmcp prompt server.py packing city=Bergen days=3""",
+    ),
+    "check": CommandHelp(
+        "FILE",
+        "Check a server before hosts and models use it.",
+        """Examples:
+  typedmcp check server.py
+  typedmcp check package.module:server --strict --json""",
+    ),
+    "record": CommandHelp(
+        "TARGET",
+        "Record the messages between a host and the server that it starts.",
+        """Give this command to the host in place of the server's. The recording has one
+message in each line, without secrets; `typedmcp validate` reads it.
+
+Examples:
+  typedmcp record --out session.jsonl -- npx some-server
+  typedmcp record server.py --out session.jsonl --mask email""",
     ),
     "validate": CommandHelp(
         "FILE --revision REVISION",

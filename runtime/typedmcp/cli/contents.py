@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from typedmcp import dialect
-from typedmcp.cli.output import print_text
+from typedmcp.cli.output import print_text, print_value
 from typedmcp.cli.status import FAILED, UNREACHABLE, CommandExit
 
 __all__ = ["ContentPart", "print_or_save", "split_contents"]
@@ -60,7 +60,7 @@ def print_or_save(parts: Sequence[ContentPart], output: str | None = None) -> No
     """
     if output is None:
         for part in parts:
-            print_text(part.text)
+            print_value(part.text)
         return
     has_data = any(not part.is_text for part in parts)
     number = 0

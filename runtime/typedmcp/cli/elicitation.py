@@ -1,5 +1,6 @@
-"""Elicitation at the terminal: forms are filled in field by field, URLs are shown for the user to open.
+"""Requests of a server at the terminal.
 
+Forms are filled in field by field, URLs are shown for the user to open, and the user answers in place of a model.
 Without a terminal every request is declined. The end of input (Ctrl-D) declines; Ctrl-C ends the command.
 """
 
@@ -15,13 +16,19 @@ import msgspec
 from mcpspec.support.objects import is_array
 from typedmcp import dialect
 from typedmcp.cli.notifications import NotificationDisplay
-from typedmcp.cli.output import escape_controls
 from typedmcp.cli.status import print_error
+from typedmcp.client.text import text_of
+from typedmcp.errors import RemoteError
+from typedmcp.protocol.form_answers import find_field_fault
+from typedmcp.protocol.text import escape_controls
 from typedmcp.transports.concurrency import run_in_daemon_thread
 
-__all__ = ["TerminalElicitor"]
+__all__ = ["USER_REJECTED", "TerminalElicitor"]
 
 D = dialect.structs
+
+USER_REJECTED = -1
+"""The code with which the specification's examples reject a sampling request."""
 
 _READ_SIZE = 1 << 16
 _SKIPPED = object()
@@ -32,22 +39,40 @@ class EndOfInput(Exception):  # noqa: N818  # control flow
 
 
 class TerminalElicitor:
-    """Answers elicitation requests by asking the user at the terminal."""
+    """Answers requests for input by asking the user at the terminal."""
 
     def __init__(self, display: NotificationDisplay) -> None:
         self._display = display
 
-    async def __call__(self, params: D.ElicitRequestFormParams | D.ElicitRequestURLParams) -> Mapping[str, Any] | None:
+    async def fill_form(self, params: D.ElicitRequestFormParams) -> Mapping[str, Any] | None:
         """Return the user's answers, or None if the user declines or there is no terminal."""
-        if not (self._display.is_terminal and os.isatty(0)):
+        return await self._ask(_fill_form, params)
+
+    async def ask_consent(self, params: D.ElicitRequestURLParams) -> bool:
+        """Return whether the user agrees to open a URL."""
+        return await self._ask(_show_url, params) is not None
+
+    async def write_message(self, params: D.CreateMessageRequestParams) -> D.CreateMessageResult:
+        """Return the message that the user writes in place of a model. Raises `RemoteError` if the user declines."""
+        answer = await self._ask(_show_messages, params)
+        if answer is None:
+            raise RemoteError(USER_REJECTED, "the user rejected the sampling request")
+        content = D.TextContent(text=answer["text"])
+        return D.CreateMessageResult(role="assistant", model="a person", content=content, stop_reason="endTurn")
+
+    @property
+    def has_user(self) -> bool:
+        """True if there is a terminal at which a user can be asked."""
+        return self._display.is_terminal and os.isatty(0)
+
+    async def _ask(self, ask: Callable[[Any], dict[str, Any]], params: Any) -> dict[str, Any] | None:
+        if not self.has_user:
             print_error(f"declined, because there is no terminal: {params.message}", "question")
             return None
         self._display.hide_progress()
         try:
             # In a thread, so that the connection stays alive while the user types.
-            return await run_in_daemon_thread(
-                _show_url if isinstance(params, D.ElicitRequestURLParams) else _fill_form, params
-            )
+            return await run_in_daemon_thread(ask, params)
         except EndOfInput:
             sys.stderr.write("\n")
             return None
@@ -57,6 +82,15 @@ def _show_url(params: D.ElicitRequestURLParams) -> dict[str, Any]:
     _write_line(f"The server asks: {params.message}\nVisit {params.url}")
     _read_line("Press Enter when done, Ctrl-D to decline: ")
     return {}
+
+
+def _show_messages(params: D.CreateMessageRequestParams) -> dict[str, Any]:
+    _write_line("The server asks for the message of a model (Ctrl-D declines)")
+    if params.system_prompt:
+        _write_line(f"  system: {params.system_prompt}")
+    for message in params.messages:
+        _write_line(f"  {message.role}: {text_of(message) or '[no text]'}")
+    return {"text": _read_line("  assistant: ")}
 
 
 def _fill_form(params: D.ElicitRequestFormParams) -> dict[str, Any]:
@@ -86,9 +120,14 @@ def _ask_field(name: str, field: Mapping[str, Any], *, is_required: bool) -> Any
         if not text and not is_required:
             return _SKIPPED
         try:
-            return _parse_answer(text, field, choices)
+            answer = _parse_answer(text, field, choices)
         except ValueError as error:
             _write_line(f"  {error}")
+            continue
+        fault = find_field_fault(field, answer)
+        if fault is None:
+            return answer
+        _write_line(f"  {fault}")
 
 
 def _choices(field: Mapping[str, Any]) -> dict[str, str]:
@@ -112,7 +151,7 @@ def _format_default(value: object) -> str:
 
 
 def _parse_answer(text: str, field: Mapping[str, Any], choices: Mapping[str, str]) -> Any:
-    """Parse the user's input. Raises `ValueError` with the reason if it does not fit the field."""
+    """Parse the user's input. Raises `ValueError` with the reason if it has no such value."""
     parsers: dict[str, Callable[[str], Any]] = {
         "boolean": _parse_boolean,
         "integer": _parse_integer,
@@ -121,17 +160,8 @@ def _parse_answer(text: str, field: Mapping[str, Any], choices: Mapping[str, str
     kind = field.get("type", "string")
     if kind == "array":
         values = [part.strip() for part in text.split(",") if part.strip()]
-        chosen = [_find_choice(value, choices) for value in values]
-        _check_bounds(len(values), field, "Items", " values")
-        return chosen
-    if kind == "string":
-        choice = _find_choice(text, choices)
-        _check_bounds(len(text), field, "Length", " characters")
-        return choice
-    value = parsers.get(kind, str)(text)
-    if not isinstance(value, bool):
-        _check_bounds(value, field, "imum", "")
-    return value
+        return [_find_choice(value, choices) for value in values]
+    return _find_choice(text, choices) if kind == "string" else parsers.get(kind, str)(text)
 
 
 def _find_choice(text: str, choices: Mapping[str, str]) -> str:
@@ -164,23 +194,14 @@ def _parse_number(text: str) -> float:
         raise ValueError("expected a number") from None
 
 
-def _check_bounds(size: float, field: Mapping[str, Any], bound: str, unit: str) -> None:
-    """Check `minItems` and `maxItems`, `minLength` and `maxLength`, or `minimum` and `maximum`."""
-    least, most = field.get(f"min{bound}"), field.get(f"max{bound}")
-    if least is not None and size < least:
-        raise ValueError(f"expected at least {least}{unit}")
-    if most is not None and size > most:
-        raise ValueError(f"expected at most {most}{unit}")
-
-
 def _write_line(text: str) -> None:
-    sys.stderr.write(f"{escape_controls(text)}\n")
+    sys.stderr.write(f"{escape_controls(text, keep_lines=True)}\n")
     sys.stderr.flush()
 
 
 def _read_line(prompt: str) -> str:
     """Read a line from the terminal. Raises `EndOfInput`."""
-    sys.stderr.write(escape_controls(prompt))
+    sys.stderr.write(escape_controls(prompt, keep_lines=True))
     sys.stderr.flush()
     # Not `input`: a thread that waits in there would block the exit of the interpreter.
     data = os.read(0, _READ_SIZE)

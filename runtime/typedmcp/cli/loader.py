@@ -39,11 +39,21 @@ def find_server(text: str) -> tuple[ServerReference, object | None]:
         return reference, _named_server(reference, names)
     found = {name: value for name in _USUAL_NAMES if _is_server(value := names.get(name))}
     found = found or {name: value for name, value in names.items() if isinstance(value, Server | ServerConfig)}
-    distinct = {id(value): value for value in found.values()}
-    if len(distinct) > 1:
+    if len({id(_handler_of(value)) for value in found.values()}) > 1:
         choices = " or ".join(f"{text}:{name}" for name in found)
         raise CommandExit(f"{text} has several servers; choose {choices}")
-    return reference, next(iter(distinct.values()), None)
+    # of a server, its configuration and its application, the last one has the most options
+    return reference, max(found.values(), key=_count_layers, default=None)
+
+
+def _handler_of(value: object) -> object:
+    """Return the handler that a server, a configuration or an application serves."""
+    config = get_app_config(value) or value
+    return config.handler if isinstance(config, ServerConfig) else config
+
+
+def _count_layers(value: object) -> int:
+    return (get_app_config(value) is not None) * 2 + isinstance(value, ServerConfig)
 
 
 def _named_server(reference: ServerReference, names: Mapping[str, object]) -> object:

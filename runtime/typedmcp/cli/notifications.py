@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from typedmcp import dialect
-from typedmcp.cli.output import escape_controls, make_console
+from typedmcp.cli.output import make_console
 from typedmcp.cli.status import print_error
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.notifications import LEVELS, LogLevel
+from typedmcp.protocol.text import escape_controls, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -61,7 +62,7 @@ class NotificationDisplay:
         if self._console is None:
             return
         bar, task = self._bar or self._start_bar(params.total)
-        message = escape_controls(params.message or "").replace("\n", " ")
+        message = visible(params.message or "")
         bar.update(task, completed=params.progress, total=params.total, description=message)
 
     def hide_progress(self) -> None:
@@ -85,8 +86,9 @@ class NotificationDisplay:
         return self._bar
 
     def _print_line(self, text: str, style: str) -> None:
+        text = escape_controls(text, keep_lines=True)
         if self._console is None:
             sys.stderr.write(f"{text}\n")
             sys.stderr.flush()
         else:
-            self._console.print(escape_controls(text), style=style, soft_wrap=True)
+            self._console.print(text, style=style, soft_wrap=True)

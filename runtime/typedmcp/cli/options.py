@@ -15,8 +15,8 @@ from typedmcp.protocol.notifications import LogLevel
 from typedmcp.revisions.features import SUPPORTED
 
 __all__ = [
-    "CommonOptions", "Output", "Pairs", "Target", "await_result", "check_output", "describe_unknown",
-    "parse_headers",
+    "CommonOptions", "ConnectionOptions", "Mask", "Output", "Pairs", "RecordFile", "Target", "await_result",
+    "check_output", "describe_unknown", "parse_headers",
 ]  # fmt: skip
 
 Target: TypeAlias = Annotated[
@@ -24,6 +24,21 @@ Target: TypeAlias = Annotated[
     Parameter(
         help="The server: a URL, a Python file (server.py, server.py:object), or, with --config, the name of an entry. "
         "Leave it out if a command starts the server, given with --command or at the end after --."
+    ),
+]
+
+
+RecordFile: TypeAlias = Annotated[
+    str | None,
+    Parameter(name="--record", help="Record all messages to this file, without secrets. The file is replaced."),
+]
+Mask: TypeAlias = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--mask",
+        negative=(),
+        show_default=False,
+        help="A member whose values the recording masks, beside those of secrets. Can be repeated.",
     ),
 ]
 
@@ -38,12 +53,9 @@ _CONNECTION = Group("Connection", sort_key=1)
 
 @Parameter(name="*", group=_CONNECTION)
 @dataclass(frozen=True)
-class CommonOptions:
-    """Options of every command that talks to a server."""
+class ConnectionOptions:
+    """Options of every command that connects to a server."""
 
-    json: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="Print one JSON document in the protocol's format.")
-    ] = False
     config: Annotated[
         str | None, Parameter(help="A JSON file with mcpServers, as desktop hosts use it; TARGET is a name in it.")
     ] = None
@@ -56,10 +68,25 @@ class CommonOptions:
         tuple[str, ...],
         Parameter(negative=(), show_default=False, help="A header for a URL, 'Name: value'. Can be repeated."),
     ] = ()
+    oauth: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="Sign in at the server of a URL, in a browser.")
+    ] = False
     revision: Annotated[
         str | None, Parameter(choices=SUPPORTED[::-1], help="Speak only this revision of the protocol.")
     ] = None
     log_level: Annotated[LogLevel, Parameter(help="Show the server's log messages of this level and above.")] = "info"
+    record: RecordFile = None
+    mask: Mask = ()
+
+
+@Parameter(name="*", group=_CONNECTION)
+@dataclass(frozen=True)
+class CommonOptions(ConnectionOptions):
+    """Options of every command that prints what a server sends."""
+
+    json: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="Print one JSON document in the protocol's format.")
+    ] = False
 
 
 def parse_headers(lines: Sequence[str]) -> dict[str, str]:

@@ -17,15 +17,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typedmcp.cli.server_process import RELOAD_LABEL, ServerProcess, finishes_within
+from typedmcp.cli.server_process import RELOAD_LABEL, ServerProcess
 from typedmcp.cli.status import INTERRUPTED, OK, print_error
+from typedmcp.transports.concurrency import limit_time
 
 if TYPE_CHECKING:
     from typedmcp.cli.serve import ListenAddress, TransportName
 
-__all__ = ["run_reloader", "take_snapshot"]
+__all__ = ["POLL_SECONDS", "run_reloader", "take_snapshot"]
 
-_POLL_SECONDS = 0.3
+POLL_SECONDS = 0.3
 """Time between two snapshots of the files."""
 
 
@@ -71,7 +72,7 @@ async def _supervise(server: ServerProcess, folder: Path, ended: asyncio.Event) 
     signals = _end_on_signals(ended)
     seen = take_snapshot(folder)
     await server.start()
-    while not await finishes_within(_POLL_SECONDS, ended.wait()):
+    while not await limit_time(POLL_SECONDS, ended.wait()):
         now = await asyncio.to_thread(take_snapshot, folder)
         if now == seen:
             continue

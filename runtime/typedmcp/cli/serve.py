@@ -10,12 +10,17 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from typedmcp.cli.loader import find_server, get_app_config, has_main
 from typedmcp.cli.references import ServerReference
 from typedmcp.cli.status import ALREADY_REPORTED, FAILED, GRACE_SECONDS, OK, CommandExit, run_with_status
+from typedmcp.server.config import ServerConfig
 from typedmcp.server.run import serve
+
+if TYPE_CHECKING:
+    from typedmcp.server.http.auth import Auth
 
 __all__ = ["ListenAddress", "TransportName", "main", "serve_file"]
 
@@ -23,37 +28,104 @@ TransportName: TypeAlias = Literal["stdio", "http"]
 
 
 class ListenAddress(TypedDict, total=False):
-    """The address for HTTP, as options of `typedmcp.serve`."""
+    """The address for HTTP, and the clients that may reach it."""
 
     host: str
     port: int
     path: str
+    allowed_hosts: Sequence[str]
+    """Hosts to accept in addition to those of the loopback interface and to `host`."""
+    allowed_origins: Sequence[str]
+    token_env: str
+    """The variable of the environment that has the token of all clients."""
+
+
+class _HttpOptions(TypedDict, total=False):
+    """Options of `typedmcp.serve`."""
+
+    host: str
+    port: int
+    path: str
+    hosts: Sequence[str]
+    origins: Sequence[str]
+    auth: Auth
 
 
 def serve_file(
-    text: str, transport: TransportName = "stdio", log_level: str = "warning", **address: Unpack[ListenAddress]
+    text: str,
+    transport: TransportName = "stdio",
+    log_level: str = "warning",
+    *,
+    record: str | None = None,
+    mask: Sequence[str] = (),
+    **address: Unpack[ListenAddress],
 ) -> int:
     """Serve the server in a file until it ends, and return the exit status. Run a file without a server as a script.
 
-    Raises `CommandExit` for a file that can be neither served nor run.
+    `record` is a file for all messages, in which members called as in `mask` are masked, too. Raises `CommandExit` for
+    a file that can be neither served nor run.
     """
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s: %(name)s: %(message)s")
     reference, server = find_server(text)
     if server is None:
+        if record is not None:
+            raise CommandExit(f"{text} is a script; record it with: typedmcp record -- python {reference.source}")
         return _run_script(reference, transport)
     if (config := get_app_config(server)) is not None:
         if transport != "stdio":
-            raise CommandExit(f"{text} is an ASGI application; run it with a server such as uvicorn")
+            remedy = f"run that with a server such as uvicorn, or name its server, as in {reference.source}:server"
+            raise CommandExit(f"{text} has an ASGI application; {remedy}")
         server = config
-    if transport == "stdio" and os.isatty(0):
-        sys.stderr.write(
-            "serving on standard input and output, for a client that starts this command; Ctrl-D ends it\n"
-        )
+    if record is not None:
+        server = _recorded(server, record, mask)
     try:
-        serve(server, transport, **address)
+        serve(server, transport, **_to_options(address))
     except SystemExit as exit:  # uvicorn exits if it cannot listen
         return FAILED if exit.code else OK
     return OK
+
+
+def _recorded(server: object, file: str, mask: Sequence[str]) -> ServerConfig:
+    """Return the configuration of a server, whose connections are recorded."""
+    from typedmcp.recording.recorder import Recorder  # loaded where it is used
+
+    config = server if isinstance(server, ServerConfig) else ServerConfig(server)
+    config.recorder = Recorder(file, mask=mask, limits=config.limits)
+    return config
+
+
+def _to_options(address: ListenAddress) -> _HttpOptions:
+    """Return the options of `typedmcp.serve`. Raises `CommandExit` if the environment has no token."""
+    options: _HttpOptions = {}
+    if "host" in address:
+        options["host"] = address["host"]
+    if "port" in address:
+        options["port"] = address["port"]
+    if "path" in address:
+        options["path"] = address["path"]
+    if "allowed_origins" in address:
+        options["origins"] = address["allowed_origins"]
+    if "allowed_hosts" in address:
+        options["hosts"] = _allowed_hosts(address.get("host"), address["allowed_hosts"])
+    if "token_env" in address:
+        options["auth"] = _read_token(address["token_env"])
+    return options
+
+
+def _allowed_hosts(host: str | None, allowed: Sequence[str]) -> list[str]:
+    from typedmcp.server.http.auth import LOOPBACK
+
+    return [*LOOPBACK, *([] if host is None else [f"[{host}]" if ":" in host else host]), *allowed]
+
+
+def _read_token(variable: str) -> Auth:
+    from typedmcp.server.http.auth import StaticTokens
+    from typedmcp.server.principal import Principal
+
+    token = os.environ.get(variable, "")
+    if not token:
+        raise CommandExit(f"--token-env: the variable {variable} is not set")
+    return StaticTokens({token: Principal("token")})
 
 
 def _run_script(reference: ServerReference, transport: TransportName) -> int:

@@ -5,25 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from asyncio.subprocess import Process
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from typedmcp.cli.status import GRACE_SECONDS, print_error
+from typedmcp.transports.concurrency import limit_time
 
-__all__ = ["RELOAD_LABEL", "ServerProcess", "finishes_within"]
+__all__ = ["RELOAD_LABEL", "ServerProcess"]
 
 RELOAD_LABEL = "reload"
 """Label of messages about the reloader."""
-
-
-async def finishes_within(seconds: float, work: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> bool:
-    """Return whether `work` ends in time. It is cancelled if it does not."""
-    try:
-        await asyncio.wait_for(work, seconds)
-    except TimeoutError:
-        return False
-    return True
 
 
 class ServerProcess:
@@ -64,7 +55,7 @@ class ServerProcess:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     end()
-                await finishes_within(GRACE_SECONDS, asyncio.shield(watch))
+                await limit_time(GRACE_SECONDS, asyncio.shield(watch))
 
     def _request_end(self) -> None:
         assert self._process is not None

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import TextIO, cast
 
 from typedmcp.errors import (
+    AuthorizationRequiredError,
     ConnectionLostError,
     DecodeError,
     Error,
@@ -20,6 +21,7 @@ from typedmcp.errors import (
     UnsupportedVersionError,
     UsageError,
 )
+from typedmcp.protocol.text import escape_controls
 
 __all__ = [
     "ALREADY_REPORTED",
@@ -108,10 +110,10 @@ def _flush(stream: TextIO | None, descriptor: int) -> None:
 def print_error(text: str, label: str = "error") -> None:
     """Print a labelled message on standard error; red for errors and yellow for other labels on a terminal."""
     _flush(sys.stdout, 1)
+    text = escape_controls(text, keep_lines=True)
     if sys.stderr.isatty():
-        from typedmcp.cli.output import escape_controls, style_text
+        from typedmcp.cli.output import style_text
 
-        text = escape_controls(text)
         label = style_text(label, "red" if label == "error" else "yellow")
     with suppress(OSError):  # standard error is closed
         sys.stderr.write(f"{label}: {text}\n")
@@ -144,5 +146,7 @@ def describe_error(error: Exception) -> str:
         return str(error)
     method, error.method = error.method, None  # leaves out the request's id, which is of no use here
     text = f"{method}: {error}" if method and not isinstance(error, UsageError) else str(error)
+    if isinstance(error, AuthorizationRequiredError) and error.status == 401:
+        text += "; send a token with --header 'Authorization: Bearer …', or sign in with --oauth"
     # On a terminal, the server's own lines have already been shown.
     return text.partition("; last lines on standard error:")[0] if sys.stderr.isatty() else text

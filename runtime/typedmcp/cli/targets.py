@@ -14,7 +14,7 @@ from typedmcp import __version__
 from typedmcp.cli.elicitation import TerminalElicitor
 from typedmcp.cli.interrupts import run_async
 from typedmcp.cli.notifications import NotificationDisplay
-from typedmcp.cli.options import CommonOptions, parse_headers
+from typedmcp.cli.options import CommonOptions, ConnectionOptions, parse_headers
 from typedmcp.cli.references import parse_command, parse_reference
 from typedmcp.cli.status import (
     ALREADY_REPORTED,
@@ -28,10 +28,11 @@ from typedmcp.cli.status import (
 from typedmcp.client.client import Client
 from typedmcp.client.config import ServerEntry, load_config
 from typedmcp.client.options import ConnectOptions
-from typedmcp.errors import ConnectionLostError, RemoteError
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.client.targets import resolve_target
+from typedmcp.errors import ConnectionLostError, RemoteError, UsageError
+from typedmcp.transports.process_parameters import StdioServerParameters
 
-__all__ = ["parse_target", "run_with_client"]
+__all__ = ["find_entry", "make_connect_options", "parse_target", "run_with_client"]
 
 _EXIT_STATUS = re.compile(r"the connection ended: exit status (\d+)")
 """The error's text is the only place that has the server's exit status."""
@@ -70,27 +71,52 @@ async def _open(client: Client) -> None:
 
 
 def _make_client(target: str, options: CommonOptions, display: NotificationDisplay) -> Client:
-    entry = ServerEntry(target, parse_target(target)) if options.config is None else _find_entry(target, options.config)
+    entry = find_entry(target, options)
     if isinstance(entry.target, StdioServerParameters) and display.is_terminal:
         entry = replace(entry, target=replace(entry.target, stderr=display.show_server_line))
+    elicitor = TerminalElicitor(display)
+    connect_options = make_connect_options(options)
+    connect_options["max_time"] = None
+    connect_options["on_log"] = display.show_log
+    connect_options["on_diagnostic"] = display.show_diagnostic
+    connect_options["elicit"] = elicitor.fill_form
+    connect_options["elicit_url"] = elicitor.ask_consent
+    if elicitor.has_user:  # without, servers should not count on a model
+        connect_options["sample"] = elicitor.write_message
+    return entry.connect(**connect_options)
+
+
+def make_connect_options(options: ConnectionOptions) -> ConnectOptions:
+    """Return the options of `connect` that the command line gives."""
     connect_options: ConnectOptions = {
         "name": "typedmcp",
         "version": __version__,
         "timeout": options.timeout,
-        "max_time": None,
         "log_level": options.log_level,
-        "on_log": display.show_log,
-        "on_diagnostic": display.show_diagnostic,
-        "elicit": TerminalElicitor(display),
     }
     if options.revision is not None:
         connect_options["revisions"] = [options.revision]
     if headers := parse_headers(options.header):
         connect_options["headers"] = headers
-    return entry.connect(**connect_options)
+    if options.record is not None:
+        from typedmcp.recording.recorder import Recorder  # loaded where it is used
+
+        connect_options["record"] = Recorder(options.record, mask=options.mask)
+    if options.oauth:
+        from typedmcp.auth import FileStorage, OAuth  # loaded where it is used
+
+        connect_options["auth"] = OAuth(storage=FileStorage())
+    return connect_options
 
 
-def _find_entry(name: str, config: str) -> ServerEntry:
+def find_entry(target: str, options: ConnectionOptions) -> ServerEntry:
+    """Return the server that TARGET is. Raises `CommandExit` if it is none."""
+    if options.config is None:
+        return ServerEntry(target, parse_target(target))
+    return _find_in_config(target, options.config)
+
+
+def _find_in_config(name: str, config: str) -> ServerEntry:
     if parse_command(name) is not None:
         raise CommandExit("a command and --config both name a server; use one of them")
     entries = load_config(config)
@@ -114,7 +140,11 @@ def parse_target(text: str) -> str | StdioServerParameters:
     if found.is_file and Path(found.source).suffix == ".json":
         raise CommandExit(f"{text} is a configuration; use --config {text} NAME")
     if found.is_file and Path(found.source).suffix != ".py":
-        raise CommandExit(f"{text} is not a Python file; give the command that starts it after --")
+        try:
+            resolved = resolve_target(text)
+        except UsageError:
+            raise CommandExit(f"{text} is not a Python file; give the command that starts it after --") from None
+        return _parameters([resolved.command, *resolved.args]) if isinstance(resolved, StdioServerParameters) else text
     # Without -P, modules in the current folder would come before the standard library.
     serve_options = json.dumps({"adds_reported": True})
     return _parameters([sys.executable, "-P", "-m", "typedmcp.cli.serve", text, serve_options])

@@ -2,9 +2,10 @@
 
 https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching
 
-A cache belongs to one client, and so to one authorization: it may hold `private` results as well as `public` ones. It
-keeps the bytes of results, so that each caller decodes objects of its own. It has no clock: `now` is a number of
-seconds that never decreases, such as `loop.time()`.
+A cache belongs to one client, so it may hold `private` results as well as `public` ones. A `private` result belongs to
+one access token: the client drops it when its credentials change. The cache keeps the bytes of results, so that each
+caller decodes objects of its own. It has no clock: `now` is a number of seconds that never decreases, such as
+`loop.time()`.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class _CachedResult:
     result: bytes
     expires: float
     size: int
+    is_public: bool
 
 
 class ResponseCache:
@@ -91,11 +93,21 @@ class ResponseCache:
         self._entries.move_to_end(key)
         return entry.result
 
-    def put(self, key: CacheKey, result: bytes, ttl_ms: float, now: float, generation: int | None = None) -> None:
+    def put(
+        self,
+        key: CacheKey,
+        result: bytes,
+        ttl_ms: float,
+        now: float,
+        generation: int | None = None,
+        *,
+        is_public: bool = False,
+    ) -> None:
         """Store the bytes of a complete result that arrived `now`.
 
         `generation` is the one at the time of the request. If it has changed since, the result may be older than the
-        notification that invalidated it, and is not stored.
+        notification that invalidated it, or belong to other credentials, and is not stored. `is_public` says whether
+        it is the same for all credentials.
         """
         if key in self._entries:
             self._drop(key)
@@ -103,7 +115,7 @@ class ResponseCache:
         if not ttl_ms > 0 or size > self._max_bytes or generation not in (None, self.generation):
             return
         expires = now + min(ttl_ms, self._max_ttl * 1000) / 1000
-        self._entries[key] = _CachedResult(bytes(result), expires, size)
+        self._entries[key] = _CachedResult(bytes(result), expires, size, is_public)
         self._free_bytes -= size
         while self._free_bytes < 0 or len(self._entries) > self._max_entries:
             self._drop(next(iter(self._entries)))
@@ -122,6 +134,12 @@ class ResponseCache:
         """Drop the content of a resource that was updated, and of the resources that it is a part of."""
         self.generation += 1
         for key in [key for key in self._entries if key[0] == _READ and _contains(_uri(key), uri)]:
+            self._drop(key)
+
+    def clear_private(self) -> None:
+        """Drop the results that belong to one access token."""
+        self.generation += 1
+        for key in [key for key, entry in self._entries.items() if not entry.is_public]:
             self._drop(key)
 
     def clear(self) -> None:

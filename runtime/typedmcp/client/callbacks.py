@@ -9,40 +9,62 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from urllib.parse import urlsplit
 
+from mcpspec.features import NAME_PARAMS
+from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
+from typedmcp.client.roots import to_root
 from typedmcp.errors import (
     INTERNAL_ERROR,
     DecodeError,
     Error,
+    InvalidParamsError,
     MethodNotFoundError,
     RemoteError,
     UsageError,
     to_invalid_params,
 )
-from typedmcp.revisions.capabilities import client_capabilities
+from typedmcp.protocol.form_answers import find_answer_fault
+from typedmcp.protocol.input_checks import find_request_fault
+from typedmcp.revisions.capabilities import client_capabilities, missing_capabilities
 from typedmcp.revisions.features import methods_of, structs_of
 from typedmcp.revisions.input_requests import downgrade_result, upgrade_request
 from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["Callbacks", "Elicit", "Roots", "Sample", "to_remote_error", "with_defaults"]
+if TYPE_CHECKING:
+    from typedmcp.client.extensions import ClientExtension
+
+__all__ = ["Callbacks", "Elicit", "ElicitUrl", "Roots", "Sample", "to_remote_error", "with_defaults"]
 
 D = dialect.structs
+
+_URL_SCHEMES: Final = frozenset({"https", "http"})
+"""The schemes of URLs that reach `elicit_url`."""
 
 ElicitParams: TypeAlias = "D.ElicitRequestFormParams | D.ElicitRequestURLParams"
 
 Sample: TypeAlias = Callable[
-    ["D.CreateMessageRequestParams"], "D.CreateMessageResult | Awaitable[D.CreateMessageResult]"
+    ["D.CreateMessageRequestParams"], "D.CreateMessageResult | str | Awaitable[D.CreateMessageResult | str]"
 ]
-"""Asks the model for a message."""
+"""Asks the model for a message. A string is the text of the answer of a model that is not named."""
 
 Elicit: TypeAlias = Callable[
-    [ElicitParams], "D.ElicitResult | Mapping[str, Any] | Awaitable[D.ElicitResult | Mapping[str, Any] | None] | None"
+    ["D.ElicitRequestFormParams"],
+    "D.ElicitResult | Mapping[str, Any] | Awaitable[D.ElicitResult | Mapping[str, Any] | None] | None",
 ]
-"""Asks the user. A mapping accepts, with this content and the form's defaults for other fields. None declines."""
+"""Asks the user to fill in a form.
+
+A mapping accepts, with this content and the form's defaults for other fields. None declines.
+"""
+
+ElicitUrl: TypeAlias = Callable[
+    ["D.ElicitRequestURLParams"], "D.ElicitResult | bool | Awaitable[D.ElicitResult | bool | None] | None"
+]
+"""Shows a URL to the user, and asks for consent before it is opened. True is consent; False and None decline."""
 
 Roots: TypeAlias = "Sequence[str | D.Root] | Callable[[], Sequence[str | D.Root] | Awaitable[Sequence[str | D.Root]]]"
 """The roots, as URIs or `Root` objects, or a function that returns them."""
@@ -62,36 +84,82 @@ class Callbacks:
 
     sample: Sample | None = None
     elicit: Elicit | None = None
+    elicit_url: ElicitUrl | None = None
     roots: Roots | None = None
     more_capabilities: Mapping[str, Any] | None = None
     """Capabilities in addition to those of the callbacks, such as `{"sampling": {"tools": {}}}`."""
+    extensions: Sequence[ClientExtension] = ()
+    """The extensions that the client supports."""
 
     def capabilities(self, revision: str) -> Any:
         """Return the capabilities to declare, in the types of a revision."""
-        declared = client_capabilities(
+        return from_builtins(self.declared(revision), structs_of(revision).ClientCapabilities)
+
+    def declared(self, revision: str) -> dict[str, Any]:
+        """Return the capabilities to declare on a revision, as plain JSON."""
+        own = client_capabilities(
             revision,
             sampling=self.sample is not None,
-            elicitation=self.elicit is not None,
+            forms=self.elicit is not None,
+            urls=self.elicit_url is not None,
             roots=self.roots is not None,
         )
-        return from_builtins({**declared, **(self.more_capabilities or {})}, structs_of(revision).ClientCapabilities)
+        extensions = self._extensions_on(revision)
+        return {**own, **(self.more_capabilities or {}), **({"extensions": extensions} if extensions else {})}
+
+    def _extensions_on(self, revision: str) -> dict[str, Any]:
+        """Return the extensions to declare on a revision, with their settings."""
+        own = {
+            each.extension.identifier: dict(each.settings)
+            for each in self.extensions
+            if revision in each.extension.revisions
+        }
+        return {**own, **((self.more_capabilities or {}).get("extensions") or {})}
+
+    @property
+    def name_params(self) -> Mapping[str, str]:
+        """The parameters that the header `Mcp-Name` repeats, by method."""
+        if not self.extensions:
+            return NAME_PARAMS
+        from typedmcp.protocol.extensions import merged_names  # few clients have extensions
+
+        return merged_names(each.extension for each in self.extensions)
+
+    def find_refusal(self, request: Any, revision: str) -> RemoteError | None:
+        """Return the error for an input request that must not reach a callback, or None if one may answer it.
+
+        That is `MethodNotFoundError` for a request that the client has not declared, and `InvalidParamsError` for a
+        mode or a member that it has not declared, for what the specification forbids, or for a URL that is not for a
+        browser.
+        """
+        declared = self.declared(revision)
+        if missing := missing_capabilities(request, declared):
+            ((name, parts),) = missing.items()
+            if name not in declared:
+                return MethodNotFoundError(request.method)
+            names = " and ".join(f"{name}.{part}" for part in parts)
+            return InvalidParamsError(f"{request.method} needs {names}, which the client has not declared")
+        if (fault := find_request_fault(request) or _find_scheme_fault(request)) is not None:
+            return InvalidParamsError(f"{request.method} is wrong: {fault}")
+        return None if self._callback_for(request) is not None else MethodNotFoundError(request.method)
+
+    def _callback_for(self, request: Any) -> Any:
+        if isinstance(request, D.ElicitRequest):
+            return self.elicit_url if isinstance(request.params, D.ElicitRequestURLParams) else self.elicit
+        return self.roots if isinstance(request, D.ListRootsRequest) else self.sample
 
     async def answer(self, request: Any) -> Any:
-        """Return the result for one input request, in the dialect.
-
-        Raises `MethodNotFoundError` for a request whose capability the client has not declared.
-        """
-        if isinstance(request, D.CreateMessageRequest) and self.sample is not None:
-            result = await _await(self.sample(request.params))
-            if not isinstance(result, D.CreateMessageResult):
-                raise UsageError(f"sample returned {type(result).__name__}, expected CreateMessageResult")
-            return result
-        if isinstance(request, D.ElicitRequest) and self.elicit is not None:
-            return _to_elicit_result(request.params, await _await(self.elicit(request.params)))
-        if isinstance(request, D.ListRootsRequest) and self.roots is not None:
-            roots = await _await(self.roots()) if callable(self.roots) else self.roots
-            return D.ListRootsResult(roots=[D.Root(uri=root) if isinstance(root, str) else root for root in roots])
-        raise MethodNotFoundError(str(request.method))
+        """Return the result for one input request that is not refused, in the dialect."""
+        callback = self._callback_for(request)
+        if isinstance(request, D.ListRootsRequest):
+            roots = await _await(callback()) if callable(callback) else callback
+            return D.ListRootsResult(roots=[to_root(root) for root in roots])
+        answer = await _await(callback(request.params))
+        if isinstance(request, D.CreateMessageRequest):
+            return _to_message_result(answer)
+        if isinstance(request.params, D.ElicitRequestURLParams):
+            return _to_consent(answer)
+        return _to_elicit_result(request.params, answer)
 
     async def answer_legacy(self, method: str, params: bytes, revision: str) -> Any:
         """Return the result for a request of a legacy server, in the types of its revision.
@@ -106,18 +174,53 @@ class Callbacks:
             request = upgrade_request(method, params, revision)
         except DecodeError as error:
             raise to_invalid_params(error) from error
+        if (refusal := self.find_refusal(request, revision)) is not None:
+            raise refusal
         return downgrade_result(method, await self.answer(request), revision)
 
 
-def _to_elicit_result(params: ElicitParams, value: Any) -> D.ElicitResult:
+def _find_scheme_fault(request: Any) -> str | None:
+    """Return what is wrong with a URL that could run code or open a program, as `javascript:` and `file:` do."""
+    if not isinstance(request, D.ElicitRequest) or not isinstance(request.params, D.ElicitRequestURLParams):
+        return None
+    if urlsplit(request.params.url).scheme in _URL_SCHEMES:
+        return None
+    return f"params.url: expected https or http, got {format_value(request.params.url)}"
+
+
+def _to_message_result(value: Any) -> D.CreateMessageResult:
+    if isinstance(value, str):
+        return D.CreateMessageResult(role="assistant", model="unknown", content=D.TextContent(text=value))
+    if not isinstance(value, D.CreateMessageResult):
+        raise UsageError(f"sample returned {type(value).__name__}, expected CreateMessageResult or str")
+    return value
+
+
+def _to_consent(value: Any) -> D.ElicitResult:
+    """Return the result for a URL. Only True and `ElicitResult` can accept: anything else is no consent."""
+    if isinstance(value, D.ElicitResult):
+        return D.ElicitResult(action=value.action)  # it never has content
+    if value is None or isinstance(value, bool):
+        return D.ElicitResult(action="accept" if value else "decline")
+    raise UsageError(f"elicit_url returned {type(value).__name__}, expected ElicitResult, True, False or None")
+
+
+def _to_elicit_result(params: D.ElicitRequestFormParams, value: Any) -> D.ElicitResult:
+    """Return the result of a callback. Raises `UsageError` if it does not fit the form."""
+    result = _as_elicit_result(params, value)
+    form: Any = params.requested_schema
+    if form is not None and (fault := find_answer_fault(form, result)) is not None:
+        raise UsageError(f"elicit returned an answer that does not fit the form: {fault}")
+    return result
+
+
+def _as_elicit_result(params: D.ElicitRequestFormParams, value: Any) -> D.ElicitResult:
     if value is None:
         return D.ElicitResult(action="decline")
     if isinstance(value, D.ElicitResult):
         return value
     if not isinstance(value, Mapping):
         raise UsageError(f"elicit returned {type(value).__name__}, expected ElicitResult, a mapping or None")
-    if isinstance(params, D.ElicitRequestURLParams):
-        return D.ElicitResult(action="accept")
     content = with_defaults(params, cast("Mapping[str, Any]", value))
     return from_builtins({"action": "accept", "content": content}, D.ElicitResult)
 

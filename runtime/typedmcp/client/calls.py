@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -15,6 +15,8 @@ from typedmcp import dialect
 from typedmcp.client.cache import CacheKey, ResponseCache, cache_key
 from typedmcp.client.callbacks import Callbacks
 from typedmcp.client.connection import ConnectionManager
+from typedmcp.client.icons import drop_unsafe_icons
+from typedmcp.client.listed_tools import ListedTools
 from typedmcp.client.negotiation import supported_versions
 from typedmcp.client.options import CallOptions, check_call_options
 from typedmcp.client.output_validation import OutputValidator
@@ -27,14 +29,15 @@ from typedmcp.client.request_encoder import (
     to_dialect_params,
     types_of,
 )
-from typedmcp.client.result_decoder import ResultProblem, result_decoder
-from typedmcp.client.session import ClientSession, SessionLostError
+from typedmcp.client.result_decoder import ResultDecoder, ResultProblem, result_decoder
+from typedmcp.client.session import ClientSession, RepeatableError
 from typedmcp.errors import (
     METHOD_NOT_FOUND,
     URL_ELICITATION_REQUIRED,
     DecodeError,
     HeaderMismatchError,
     InputUnavailableError,
+    InvalidParamsError,
     ProtocolError,
     RemoteError,
     RequestTimeoutError,
@@ -48,6 +51,11 @@ from typedmcp.revisions.features import DIALECT, FEATURES
 __all__ = ["CallRunner", "Finish"]
 
 D = dialect.structs
+
+_FIRST_PAUSE: Final = 0.1
+"""Seconds before a call whose result is only a state is repeated. Doubled each time."""
+
+_MAX_PAUSE: Final = 5.0
 
 Finish: TypeAlias = Callable[[Any, int], Any]
 """Converts the result and the id of a call to the value that the call returns."""
@@ -67,15 +75,18 @@ class CallRunner:
         self._connection = connection
         self._callbacks = callbacks
         self._cache = cache
-        self._validator = validator
         self._report = report
-        self._validated_tools: dict[str, D.Tool] = {}
-        """The listed tools whose results are validated."""
+        self._decoders: dict[tuple[str, str], ResultDecoder] = {}
+        """The decoders of results by method and revision."""
+        self.completions: Mapping[type, Callable[[str, Any, Any, CallOptions], Awaitable[Any]]] = {}
+        """The functions that turn results of extensions into those of calls, by type."""
+        self._tools = None if validator is None else ListedTools(validator, connection.limits, report)
 
     def reset(self) -> None:
         """Drop the cached results and tools of the last session."""
         self._cache.clear()
-        self._validated_tools.clear()
+        if self._tools is not None:
+            self._tools.clear()
 
     async def call(self, method: str, params: Any, options: CallOptions, finish: Finish | None = None) -> Any:
         """Call a method of the dialect, within the time for all rounds. Return the result as converted by `finish`."""
@@ -83,9 +94,23 @@ class CallRunner:
         max_time = options.get("max_time", self._connection.max_time)
         try:
             async with asyncio.timeout(max_time):
-                return await self._call_in_rounds(method, params, options, finish)
+                result = await self._call_in_rounds(method, params, options, finish)
+                if not self.completions or "max_time" in options:
+                    return await self._complete(method, params, result, options, finish) if self.completions else result
         except TimeoutError:
             raise RequestTimeoutError(max_time or 0.0).attach_call(method, "none") from None
+        return await self._complete(method, params, result, options, finish)  # which the usual time does not limit
+
+    async def _complete(
+        self, method: str, params: Any, result: Any, options: CallOptions, finish: Finish | None
+    ) -> Any:
+        """Return the result that a function of an extension makes of one of its results; others unchanged."""
+        complete = self.completions.get(result.__class__)
+        if complete is None:
+            return result
+        made = await complete(method, params, result, options)
+        self._validate_output(params, made, 0)
+        return made if finish is None else finish(made, 0)
 
     async def call_record(self, record: Method[Any, Any], params: Any, options: CallOptions) -> Any:
         """Call a method by its record, with its parameters and result in the record's revision."""
@@ -97,24 +122,40 @@ class CallRunner:
         revision, negotiated = revision_of(record), self._connection.server.revision
         if revision == DIALECT:
             result = await self.call(record.name, to_dialect_params(record, params or {}), options)
-            if is_plain_struct(record):
+            if is_plain_struct(record) or type(result).__module__ != D.CallToolResult.__module__:  # of an extension
                 return result
             return types_of(record).from_builtins(D.to_builtins(result), record.result)
         if revision != negotiated:
             raise UsageError(f"{record.name} is a method of {revision}; the server speaks {negotiated}")
         exact = self._connection.encoder.exact_params(record, params, options.get("meta"))
         raw, id = await self.exchange(session, record.name, exact, options)
-        try:
-            return types_of(record).decode(bytes(raw), record.result)
-        except DecodeError as error:
-            raise _to_protocol_error(error).attach_call(record.name, id) from error
+        result = self._decode_exact(record, raw, id)
+        drop_unsafe_icons(record.name, result, self._report)
+        return result
 
     async def _call_own(
         self, session: ClientSession, record: Method[Any, Any], params: Any, options: CallOptions
     ) -> Any:
-        """Call a method of a package that extends the protocol, with the types of that package."""
+        """Call a method of a package that extends the protocol, with the types of that package.
+
+        Raises `UsageError` for a method that the server has not, as far as its revision and its capabilities tell.
+        """
+        self._check_own(record)
         plain = self._connection.encoder.own_params(record, params, options.get("meta"))
         raw, id = await self.exchange(session, record.name, plain, options)
+        return self._decode_exact(record, raw, id)
+
+    def _check_own(self, record: Method[Any, Any]) -> None:
+        revision = self._connection.server.revision
+        if record.name in dialect.methods.METHODS and revision != DIALECT:
+            text = f"{record.name} of {record.message.__module__.split('.')[0]} extends {DIALECT}"
+            raise UsageError(f"{text}; the server speaks {revision}, so use the record of typedmcp.dialect")
+        for each in self._callbacks.extensions:
+            if record.name in each.extension.methods:
+                self._connection.check_extension(each.extension, record.name)
+
+    @staticmethod
+    def _decode_exact(record: Method[Any, Any], raw: Raw, id: int) -> Any:
         try:
             return types_of(record).decode(bytes(raw), record.result)
         except DecodeError as error:
@@ -125,6 +166,7 @@ class CallRunner:
         if record.kind != "notification" or record.sender == "server" or is_of_mcpspec(record):
             raise UsageError(f"{record.name} is not a notification of a package that extends the protocol")
         session = await self._connection.connect()
+        self._check_own(record)
         session.notify(record.name, self._connection.encoder.own_params(record, params, None))
 
     async def call_plain(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Any:
@@ -138,22 +180,36 @@ class CallRunner:
             raise ProtocolError(f"result: {error}").attach_call(method, id) from error
 
     async def list_page(self, method: str, cursor: str | None, options: CallOptions) -> Any:
-        """Call a method that lists something. Return one page."""
+        """Call a method that lists something. Return one page. If the server rejects the cursor, forget all pages."""
         params = D.PaginatedRequestParams(meta=META_PLACEHOLDER)
         if cursor is not None:
             params.cursor = cursor
-        return await self.call(method, params, options)
+        try:
+            page = await self.call(method, params, options)
+        except InvalidParamsError:
+            if cursor is not None:
+                self._cache.invalidate(method)
+            raise
+        if page.next_cursor == "" and self._tolerates_empty_cursor(method):
+            page.next_cursor = None
+        return page
+
+    def _tolerates_empty_cursor(self, method: str) -> bool:
+        """Return whether an empty cursor ends a list, as with some legacy servers. Modern revisions forbid that."""
+        if self._connection.is_strict or FEATURES[self._connection.server.revision].is_modern:
+            return False
+        text = "result.nextCursor: an empty cursor was read as absent"
+        self._report(Diagnostic(DiagnosticKind.TOLERATED, text, method))
+        return True
 
     # Rounds of input
 
     async def _call_in_rounds(self, method: str, params: Any, options: CallOptions, finish: Finish | None) -> Any:
         """Repeat a call with the requested input until it has a result."""
-        rounds = options.get("rounds")
-        if rounds is None:
-            rounds = self._connection.limits.input_rounds
-        check_integer("rounds", rounds)
-        if rounds < 0:
-            raise UsageError(f"rounds must not be negative, got {rounds}")
+        rounds = self._rounds_of(options)
+        if self._tools is not None and method == "tools/call":
+            self._tools.prepare(params.name)
+        pauses = _pauses()
         for _ in range(rounds + 1):
             session = await self._connection.connect()
             key = None if options.get("fresh") else self._cache_key(method, params)
@@ -166,42 +222,75 @@ class CallRunner:
             except RemoteError as error:
                 if error.code != URL_ELICITATION_REQUIRED or not rounds:
                     raise
-                await self._elicit_urls(error)
+                await self._elicit_urls(method, error)
                 continue
             result = self._decode(method, raw, id)
             needs_input = isinstance(result, D.InputRequiredResult)
             if not needs_input or not rounds:
                 self._validate_output(params, result, id)
                 if key is not None and not needs_input:
-                    self._cache.put(key, bytes(raw), result.ttl_ms, self._now(), generation)
+                    is_public = result.cache_scope == "public"
+                    self._cache.put(key, bytes(raw), result.ttl_ms, self._now(), generation, is_public=is_public)
                 return result if finish is None else finish(result, id)
             params = await self._add_input(method, params, result)
+            if not result.input_requests:  # the server is not ready, and nothing else slows the repetition down
+                await asyncio.sleep(next(pauses))
         raise InputUnavailableError(f"{method}: the server requested input more than {rounds} times")
+
+    def _rounds_of(self, options: CallOptions) -> int:
+        """Return how many times a call may be repeated. Raises `UsageError` for a wrong option."""
+        rounds = options.get("rounds")
+        if rounds is None:
+            rounds = self._connection.limits.input_rounds
+        check_integer("rounds", rounds)
+        if rounds < 0:
+            raise UsageError(f"rounds must not be negative, got {rounds}")
+        return rounds
 
     async def _add_input(self, method: str, params: Any, result: D.InputRequiredResult) -> Any:
         """Return the parameters of the next round, with the requested input and the unchanged server state."""
         requests = result.input_requests or {}
-        responses = {key: await self._answer(method, request) for key, request in requests.items()}
+        if not requests and result.request_state is None:
+            raise ProtocolError(f"{method}: the server requested no input and gave no state to continue with")
+        limit = self._connection.limits.input_requests
+        if len(requests) > limit:
+            text = (
+                f"{method}: the server requested {len(requests)} inputs at once; the limit is {limit} (input_requests)"
+            )
+            raise InputUnavailableError(text)
+        responses = {key: await self.answer(method, request) for key, request in requests.items()}
         return msgspec.structs.replace(params, input_responses=responses or None, request_state=result.request_state)
 
-    async def _answer(self, method: str, request: Any) -> Any:
-        try:
+    async def answer(self, method: str, request: Any) -> Any:
+        """Answer an input request with a callback. Raises `ProtocolError` for one that the client has not declared."""
+        refusal = self._callbacks.find_refusal(request, self._connection.server.revision)
+        if refusal is None:
             return await self._callbacks.answer(request)
-        except RemoteError as error:
-            if error.code == METHOD_NOT_FOUND:
-                text = f"{method}: the server requested {request.method}, which the client has not declared"
-                raise ProtocolError(text) from error
-            raise
+        if refusal.code == METHOD_NOT_FOUND:
+            text = f"{method}: the server requested {request.method}, which the client has not declared"
+            raise ProtocolError(text) from refusal
+        raise ProtocolError(f"{method}: the server's {refusal.message}") from refusal
 
-    async def _elicit_urls(self, error: RemoteError) -> None:
-        """Ask the user to open the URLs in an error of 2025-11-25. Raises the error if the user does not accept."""
+    async def _elicit_urls(self, method: str, error: RemoteError) -> None:
+        """Ask the user to open the URLs in an error of 2025-11-25.
+
+        Raises the error if the user does not accept, or the client has not declared that it can ask, and
+        `InputUnavailableError` for too many URLs.
+        """
         try:
             elicitations = from_builtins(error.data, _UrlElicitations).elicitations
         except DecodeError:
             raise error from None
+        limit = self._connection.limits.input_requests
+        if len(elicitations) > limit:
+            count = f"{len(elicitations)} URLs at once; the limit is {limit} (input_requests)"
+            raise InputUnavailableError(f"{method}: the server wants to open {count}") from error
         for elicitation in elicitations:
             params = D.ElicitRequestURLParams(message=elicitation.message, url=elicitation.url)
-            answer = await self._callbacks.answer(D.ElicitRequest(params=params))
+            request = D.ElicitRequest(params=params)
+            if self._callbacks.find_refusal(request, self._connection.server.revision) is not None:
+                raise error
+            answer = await self._callbacks.answer(request)
             if answer.action != "accept":
                 raise error
 
@@ -210,14 +299,16 @@ class CallRunner:
     async def exchange(
         self, session: ClientSession, method: str, params: Any, options: CallOptions, *, is_dialect: bool = False
     ) -> tuple[Raw, int]:
-        """Send a request and return its result and id. Sends it again if the server did not execute it.
+        """Send a request and return its result and id. Sends it again, with a new id, if that is safe.
 
         With `is_dialect` the parameters are in the dialect, otherwise they are sent as they are.
         """
         check_call_options(options)
+        if self._connection.undeclared:
+            self._connection.check_declared(method)
         try:
             return await self._exchange_once(session, method, params, options, is_dialect=is_dialect)
-        except SessionLostError:
+        except RepeatableError:
             session = await self._connection.connect()
         except RemoteError as error:
             if self._connection.param_headers is None or not await self._can_repeat(error, method, params):
@@ -268,48 +359,64 @@ class CallRunner:
     def _decode(self, method: str, raw: Raw, id: int) -> Any:
         problems: list[ResultProblem] = []
         try:
-            result = result_decoder(method, self._connection.server.revision)(raw, problems)
+            result = self._find_decoder(method)(raw, problems, self._connection.limits.result_problems)
         except DecodeError as error:
             raise _to_protocol_error(error).attach_call(method, id) from error
         except ProtocolError as error:
             raise error.attach_call(method, id) from None
         if self._connection.param_headers is not None and method == "tools/list":
             result.tools = self._connection.param_headers.register_tools(result.tools, self._report)
+        if problems and self._connection.is_strict:
+            raise ProtocolError(str(problems[0])).attach_call(method, id)
         for problem in problems:
-            self._report(Diagnostic(DiagnosticKind.INVALID_DATA, str(problem), method, params=problem.value))
+            kind = DiagnosticKind.TOLERATED if problem.is_tolerated else DiagnosticKind.INVALID_DATA
+            self._report(Diagnostic(kind, str(problem), method, params=problem.value))
+        drop_unsafe_icons(method, result, self._report)
         return result
+
+    def _find_decoder(self, method: str) -> ResultDecoder:
+        key = (method, self._connection.server.revision)
+        decoder = self._decoders.get(key)
+        if decoder is None:
+            decoder = self._decoders[key] = result_decoder(*key, self._extended_results(method))
+        return decoder
+
+    def _extended_results(self, method: str) -> tuple[tuple[str, Any], ...]:
+        """Return the types that extensions add to the results of a method, by `resultType`."""
+        return tuple(
+            (name, result.kind)
+            for each in self._callbacks.extensions
+            for (extended, name), result in each.extension.results.items()
+            if extended == method
+        )
 
     def _validate_output(self, params: Any, result: Any, id: int) -> None:
         """Note the output schemas of listed tools, and validate the results of called ones.
 
         Raises `ProtocolError` for a result that does not fit the `outputSchema` of its tool.
         """
-        if self._validator is None:
+        if self._tools is None:
             return
         if isinstance(result, D.ListToolsResult):
-            for tool in result.tools:
-                self._validated_tools.pop(tool.name, None)
-                if tool.output_schema is not None:
-                    self._add_validated_tool(self._validator, tool)
-        elif isinstance(result, D.CallToolResult) and self._validated_tools:
-            called_tool = self._validated_tools.get(params.name)
-            fault = None if called_tool is None else self._validator.find_fault(called_tool, result)
+            self._tools.add(result.tools)
+        elif isinstance(result, D.CallToolResult):
+            fault = self._tools.find_fault(params.name, result)
             if fault is not None:
                 raise ProtocolError(f"result.{fault}").attach_call("tools/call", id)
-
-    def _add_validated_tool(self, validator: OutputValidator, tool: D.Tool) -> None:
-        problem = validator.find_problem(tool)
-        if problem is None:
-            self._validated_tools[tool.name] = tool
-        else:
-            text = f"the results of {tool.name} cannot be validated: {problem}"
-            self._report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list", params=problem.value))
 
     def _cache_key(self, method: str, params: Any) -> CacheKey | None:
         return cache_key(method, params) if FEATURES[self._connection.server.revision].has_cache_hints else None
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def _pauses() -> Iterator[float]:
+    """Yield the seconds before each repetition of a call to a server that requests no input."""
+    pause = _FIRST_PAUSE
+    while True:
+        yield pause
+        pause = min(2 * pause, _MAX_PAUSE)
 
 
 class _UrlElicitation(msgspec.Struct):

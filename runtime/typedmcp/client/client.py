@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ForwardRef, NoReturn, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -23,9 +23,10 @@ from typedmcp.client.output_validation import OutputValidator
 from typedmcp.client.request_encoder import META_PLACEHOLDER
 from typedmcp.client.subscriptions import Subscription
 from typedmcp.client.targets import Target
-from typedmcp.errors import ProtocolError, UsageError
+from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
 from typedmcp.jsonschema.validate import is_available
-from typedmcp.limits import DEFAULT_LIMITS
+from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import Change, LogLevel
 from typedmcp.revisions.features import DIALECT, FEATURES, SUPPORTED
 
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
     from typedmcp.client.arguments import Arguments
+    from typedmcp.client.extensions import ClientExtension
+    from typedmcp.client.llm.formats import LlmApi
+    from typedmcp.client.llm.toolbox import Toolbox
+    from typedmcp.protocol.extensions import Extension
+else:
+    Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
+    LlmApi = ForwardRef("LlmApi", module="typedmcp.client.llm.formats")
 
 __all__ = ["Client", "connect"]
 
@@ -45,13 +53,23 @@ T = TypeVar("T")
 def connect(target: Target, **options: Unpack[ConnectOptions]) -> Client:
     """Return a client for a server. Enter it with `async with`, or open it with `await` and close it with `close()`.
 
-    `target` is a command (a list, or `StdioServerParameters`), a URL (`https://host/mcp`), an address (`unix:/path`,
-    `tcp://host:port`), a `Transport`, or a handler or `ServerConfig` in this process. `ConnectOptions` describes the
-    options.
+    `target` is a command (a list, or `StdioServerParameters`), a file (`server.py`, which this Python runs, or
+    `server.js`, for Node.js), a URL (`https://host/mcp`), an address (`unix:/path`, `tcp://host:port`), a `Transport`,
+    or a handler or `ServerConfig` in this process. `ConnectOptions` describes the options.
 
     Raises `UsageError` for a target or an option that is not valid, and `TypeError` for an unknown option.
     """
     return Client(target, options)
+
+
+def _capabilities_of(options: ConnectOptions) -> Mapping[str, Any] | None:
+    """Return the capabilities to declare in addition, with the extension that a way to sign in belongs to."""
+    given = options.get("capabilities")
+    name: str | None = getattr(options.get("auth"), "extension", None)
+    if name is None:
+        return given
+    capabilities = dict(given or {})
+    return {**capabilities, "extensions": {name: {}, **capabilities.get("extensions", {})}}
 
 
 class Client:
@@ -67,8 +85,14 @@ class Client:
         limits = options.get("limits", DEFAULT_LIMITS)
         revisions = options.get("revisions", SUPPORTED)
         callbacks = Callbacks(
-            options.get("sample"), options.get("elicit"), options.get("roots"), options.get("capabilities")
+            options.get("sample"),
+            options.get("elicit"),
+            options.get("elicit_url"),
+            options.get("roots"),
+            _capabilities_of(options),
+            self._bind_extensions(options.get("extensions", ())),
         )
+        self._callbacks = callbacks
         identity = ClientIdentity(
             info=D.Implementation(name=options.get("name", "typedmcp"), version=options.get("version", "0")),
             revisions=[revision for revision in SUPPORTED if revision in revisions],
@@ -82,12 +106,46 @@ class Client:
             options.get("on_diagnostic"),
             limits,
             first_revision=(identity.legacy or [DIALECT])[0],
+            strict=options.get("strict", False),
         )
-        self._connection = ConnectionManager(target, identity, self._incoming, self._reset, options)
+        self._connection = ConnectionManager(
+            target, identity, self._incoming, self._reset, cache.clear_private, options
+        )
         validator = OutputValidator() if options.get("check_output", True) and is_available() else None
         self._calls = CallRunner(self._connection, callbacks, cache, validator, self._incoming.report)
+        if self._access is not None:
+            self._add_extensions(callbacks.extensions, self._access)
         self._subscriptions = SubscriptionRunner(self._connection, self._calls, self._incoming.subscriptions)
         self._closing: asyncio.Task[None] | None = None
+        self._toolboxes: dict[LlmApi, Toolbox] = {}
+
+    def _bind_extensions(self, given: Sequence[Extension | ClientExtension]) -> Sequence[ClientExtension]:
+        self._access: _ExtensionAccess | None = _ExtensionAccess(self) if given else None
+        if self._access is None:
+            return ()
+        from typedmcp.client.extensions import bind_extensions  # few clients have extensions
+
+        return bind_extensions(given, self._access)
+
+    def _add_extensions(self, extensions: Sequence[ClientExtension], access: _ExtensionAccess) -> None:
+        """Pass notifications and results of extensions to their functions."""
+        from typedmcp.client.extensions import ExtendedCall
+
+        def completion(complete: Callable[[Any, ExtendedCall], Any]) -> Callable[[str, Any, Any, CallOptions], Any]:
+            return lambda method, params, result, options: complete(
+                result, ExtendedCall(access, method, params, options)
+            )
+
+        access.calls, access.connection, access.incoming = self._calls, self._connection, self._incoming
+        self._incoming.extensions = extensions
+        self._incoming.is_declared = self._has_declared
+        self._calls.completions = {
+            kind: completion(complete) for each in extensions for kind, complete in each.completions.items()
+        }
+
+    def _has_declared(self, extension: Extension) -> bool:
+        """Return whether the server has declared an extension."""
+        return self._connection.is_described and extension.is_declared(self._connection.server.capabilities)
 
     def _reset(self) -> None:
         self._calls.reset()
@@ -103,6 +161,13 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         await self.close()
+
+    if not TYPE_CHECKING:  # checkers reject `with`; Python 3.14 is the first that explains it
+
+        def __enter__(self) -> NoReturn:
+            raise UsageError("a client is entered with `async with`; typedmcp.sync.connect is for code without async")
+
+        def __exit__(self, *_: object) -> None: ...
 
     def __await__(self) -> Generator[Any, None, Client]:
         return self.__aenter__().__await__()
@@ -227,6 +292,28 @@ class Client:
         params.arguments = _encode_arguments(cast(object, arguments))  # objects inside the mapping could not be encoded
         return await self._calls.call("tools/call", params, options, finish)
 
+    async def tools_for(self, api: LlmApi) -> list[dict[str, Any]]:
+        """Return declarations of all tools for the API of a language model.
+
+        Names that the API does not allow are changed; `call_for` knows them.
+        """
+        return await self._toolbox(api).declare()
+
+    async def call_for(self, api: LlmApi, part: object) -> dict[str, Any]:
+        """Call the tool that a part of a model's answer asks for, and return the part with the result for the model.
+
+        `part` is a dict, or an object of the API's SDK. Failed calls and unknown tools are results, which the API's way
+        marks as errors. Raises `UsageError` for a part that asks for no tool.
+        """
+        return await self._toolbox(api).call(part)
+
+    def _toolbox(self, api: LlmApi) -> Toolbox:
+        from typedmcp.client.llm.toolbox import Toolbox  # few clients need it
+
+        if api not in self._toolboxes:
+            self._toolboxes[api] = Toolbox(api, self.tools, self.call_tool)
+        return self._toolboxes[api]
+
     async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListToolsResult:
         """Return one page of the tools. `tools()` gives all of them."""
         return cast(D.ListToolsResult, await self._calls.list_page("tools/list", cursor, options))
@@ -294,43 +381,58 @@ class Client:
         await self._connection.set_log_level(level)
 
     async def notify_roots_changed(self) -> None:
-        """Notify a legacy server that the roots have changed. Modern servers request the roots when they need them."""
+        """Notify a legacy server that the roots have changed. Modern servers request the roots when they need them.
+
+        Raises `UsageError` for a client without roots.
+        """
         session = await self._connection.connect()
-        if not FEATURES[self.revision].has_input_requests:
-            await session.notify_in_order("notifications/roots/list_changed")
+        if FEATURES[self.revision].has_input_requests:
+            return
+        roots = self._callbacks.declared(self.revision).get("roots", {})
+        if self._connection.checks_capabilities and not roots.get("listChanged"):
+            raise UsageError("roots: the client has declared none that change; pass `roots` to `connect`")
+        await session.notify_in_order("notifications/roots/list_changed")
 
     # Lists
 
     def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Tool]:
         """Iterate over all tools. Pages are requested as they are needed."""
-        return self._list(self.list_tools, "tools", options)
+        return self._list(self.list_tools, "tools", "name", options)
 
     def resources(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Resource]:
         """Iterate over all resources. Pages are requested as they are needed."""
-        return self._list(self.list_resources, "resources", options)
+        return self._list(self.list_resources, "resources", "uri", options)
 
     def resource_templates(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.ResourceTemplate]:
         """Iterate over all resource templates. Pages are requested as they are needed."""
-        return self._list(self.list_resource_templates, "resource_templates", options)
+        return self._list(self.list_resource_templates, "resource_templates", "uri_template", options)
 
     def prompts(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Prompt]:
         """Iterate over all prompts. Pages are requested as they are needed."""
-        return self._list(self.list_prompts, "prompts", options)
+        return self._list(self.list_prompts, "prompts", "name", options)
 
-    async def _list(self, fetch: Callable[..., Any], member: str, options: CallOptions) -> AsyncIterator[Any]:
+    async def _list(self, fetch: Callable[..., Any], member: str, key: str, options: CallOptions) -> AsyncIterator[Any]:
+        """Iterate over the items of all pages. If the server rejects a cursor, begin again, once, with the others."""
         limit = self._connection.limits.list_pages
         cursor: str | None = None
         seen: set[str] = set()
+        has_begun_again = False
         for _ in range(limit):
-            page = await fetch(cursor, **options)
+            try:
+                page = await fetch(cursor, **options)
+            except InvalidParamsError:
+                if cursor is None or has_begun_again:
+                    raise
+                cursor, has_begun_again = None, True
+                continue
             for item in getattr(page, member):
-                yield item
+                if not has_begun_again or getattr(item, key) not in seen:
+                    yield item
+                seen.add(getattr(item, key))
             cursor = page.next_cursor
             if cursor is None:
                 return
-            if cursor in seen:
-                raise ProtocolError(f"the server sent the cursor {cursor!r} twice, so its pages never end")
-            seen.add(cursor)
+            await asyncio.sleep(0)  # pages from the cache come without waiting
         raise ProtocolError(f"the server has more than {limit} pages of {member}")
 
     # Changes
@@ -342,8 +444,11 @@ class Client:
         prompts: bool = False,
         resources: bool = False,
         uris: Iterable[str] = (),
+        members: Mapping[str, Any] | None = None,
     ) -> Subscription:
         """Subscribe to changes of lists, and of the content at some URIs.
+
+        `members` are those that extensions add to the filter. Their notifications reach the extensions' callbacks.
 
         ```python
         async with client.listen(tools=True) as changes:
@@ -354,7 +459,40 @@ class Client:
             raise UsageError(f"uris: expected a list, such as [{uris!r}], got a string")
         lists: dict[Change, bool] = {"tools": tools, "prompts": prompts, "resources": resources}
         selected: list[Change] = [kind for kind, is_selected in lists.items() if is_selected]
-        return Subscription(self._subscriptions.run, self._connection.timeout, selected, uris)
+        return Subscription(self._subscriptions.run, self._connection.timeout, selected, uris, members)
+
+
+class _ExtensionAccess:
+    """The part of a client that its extensions use: an `ExtensionClient`. `calls` and the others are set later."""
+
+    calls: CallRunner
+    connection: ConnectionManager
+    incoming: IncomingMessageHandler
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @property
+    def limits(self) -> Limits:
+        return self.connection.limits
+
+    @property
+    def is_closed(self) -> bool:
+        return self.connection.is_closed
+
+    async def send(
+        self, method: Method[P, R], params: P | Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> R:
+        return await self._client.send(method, params, **options)
+
+    async def answer(self, method: str, request: Any) -> Any:
+        return await self.calls.answer(method, request)
+
+    def listen(self, members: Mapping[str, Any]) -> Subscription:
+        return self._client.listen(members=members)
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        self.incoming.report(diagnostic)
 
 
 # Imported when they are needed: the support for Python types takes a while to load.

@@ -6,7 +6,8 @@
 ```
 
 VS Code uses `servers` instead, and allows comments and trailing commas. In every string `${NAME}` and `${env:NAME}` are
-replaced by a variable of the environment, and `${NAME:-text}` by the text if the variable is unset or empty.
+replaced by a variable of the environment, and `${NAME:-text}` by the text if the variable is unset or empty. A `~` at
+the beginning of `command`, `cwd` or an argument is the home directory.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias, Unpack, cast
+from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 
 import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.client.client import Client, connect
 from typedmcp.client.options import URL_OPTIONS, ConnectOptions
+from typedmcp.client.redaction import hide_values
 from typedmcp.client.targets import Target, is_url
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import convert
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 __all__ = ["Config", "ServerEntry", "load_config", "load_entries"]
 
@@ -49,10 +51,11 @@ _TRANSPORT_MEMBERS: Final = {
     "sse": "url",
 }
 """The values of `type` and `transport`, each with the member that it needs."""
-_URL_MEMBERS: Final = ("url", "headers")
+_URL_MEMBERS: Final = ("url", "headers", "auth")
 _COMMAND_MEMBERS: Final = ("command", "args", "env", "cwd")
 _OTHER_MEMBERS: Final = ("type", "transport", "disabled")
 
+_ADDRESS = re.compile(r"[A-Za-z]+:")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}?")
 _NAME = re.compile(r"(?:env:)?(?P<name>[^\s{}:$]+)(?::-(?P<default>[^{}]*))?\Z")
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -71,6 +74,12 @@ class ServerEntry:
     disabled: bool = False
     problem: str | None = None
     """Why no connection is possible, such as a variable that is not set."""
+    sse: bool = False
+    """True if the entry says that the URL speaks HTTP with SSE."""
+    oauth: bool = False
+    """True if the entry says that a person signs in (`"auth": "oauth"`). The tokens are kept in files."""
+    inserted: frozenset[str] = field(default=frozenset(), repr=False)
+    """The values of variables in the entry, which no error shows."""
 
     def connect(self, **options: Unpack[ConnectOptions]) -> Client:
         """Return a client of the server. The option `headers` is added to the entry's own headers.
@@ -81,7 +90,16 @@ class ServerEntry:
             raise UsageError(self.problem)
         if self.headers:
             options["headers"] = _merge_headers(self.headers, options.get("headers"))
-        return connect(self.target, **options)
+        if self.sse:
+            options.setdefault("sse", True)
+        if self.oauth and "auth" not in options:
+            from typedmcp.auth import FileStorage, OAuth
+
+            options["auth"] = OAuth(storage=FileStorage())
+        try:
+            return connect(self.target, **options)
+        except UsageError as error:
+            raise UsageError(hide_values(str(error), self.inserted)) from None
 
     def select_options(self, options: ConnectOptions) -> ConnectOptions:
         """Return the options that apply to this server. Its own headers and credentials take precedence."""
@@ -91,7 +109,7 @@ class ServerEntry:
                 selected.pop(name, None)
         if "headers" in selected:
             selected["headers"] = _merge_headers(selected["headers"], self.headers)
-        if any(name.lower() == "authorization" for name in self.headers):
+        if self.oauth or any(name.lower() == "authorization" for name in self.headers):
             selected.pop("auth", None)
         return cast("ConnectOptions", selected)
 
@@ -146,7 +164,7 @@ def _to_entry(name: str, value: Any, reader: _EntryReader) -> ServerEntry:
 
 def _read(path: str | os.PathLike[str]) -> Any:
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{os.fspath(path)}: {reason}") from error
@@ -175,6 +193,7 @@ class _EntryMembers(msgspec.Struct):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] | None = None
+    auth: Literal["oauth"] | None = None
     type: str | None = None
     transport: str | None = None
     disabled: bool | None = None
@@ -202,12 +221,21 @@ class _EntryReader:
                 self._report(f"{place}: {member}: unknown for a server with a {kind}", value[member])
         disabled = bool(members.disabled)
         try:
-            expanded = msgspec.structs.replace(members, **self._expand(members))
+            inserted: set[str] = set()
+            expanded = msgspec.structs.replace(members, **self._expand(members, inserted))
         except _VariableError as error:
             return ServerEntry(name, None, disabled=disabled, problem=f"{place}: {error}")
         if kind == "url":
-            return ServerEntry(name, expanded.url, expanded.headers or {}, disabled)
-        return ServerEntry(name, _to_parameters(expanded), {}, disabled)
+            if not _ADDRESS.match(expanded.url or ""):
+                text = f"{place}: url: expected https://host/path, got {members.url!r}"
+                return ServerEntry(name, None, disabled=disabled, problem=text)
+            is_sse = "sse" in (members.type, members.transport)
+            headers: dict[str, str] = expanded.headers or {}
+            is_oauth = members.auth is not None
+            return ServerEntry(
+                name, expanded.url, headers, disabled, sse=is_sse, oauth=is_oauth, inserted=frozenset(inserted)
+            )
+        return ServerEntry(name, _to_parameters(expanded), {}, disabled, inserted=frozenset(inserted))
 
     def _kind(self, members: _EntryMembers, place: str) -> str:
         """Return the member that locates the server: "command" or "url"."""
@@ -223,11 +251,12 @@ class _EntryReader:
                 raise UsageError(f"{place}: {member}: {value!r} needs a {needed}, but the server has a {kinds[0]}")
         return kinds[0]
 
-    def _expand(self, members: _EntryMembers) -> dict[str, Any]:
+    def _expand(self, members: _EntryMembers, inserted: set[str]) -> dict[str, Any]:
+        """Return the members with variables replaced, and add the values of these to `inserted`."""
         expanded: dict[str, Any] = {}
         for member, value in msgspec.structs.asdict(members).items():
             try:
-                expanded[member] = _expand(value, self.variables)
+                expanded[member] = _expand(value, self.variables, inserted)
             except _VariableError as error:
                 raise _VariableError(f"{member}: {error}") from None
         return expanded
@@ -240,8 +269,10 @@ class _EntryReader:
 
 
 def _to_parameters(members: _EntryMembers) -> StdioServerParameters:
+    args = [os.path.expanduser(text) for text in members.args or ()]
+    cwd = os.path.expanduser(members.cwd) if members.cwd else None
     return StdioServerParameters(
-        members.command or "", members.args or (), env=members.env or None, cwd=members.cwd or None
+        os.path.expanduser(members.command or ""), args or (), env=members.env or None, cwd=cwd
     )
 
 
@@ -252,13 +283,20 @@ class _VariableError(ValueError):
     """A string refers to a variable that is not set, or in an invalid way."""
 
 
-def _expand(value: Any, variables: Mapping[str, str]) -> Any:
+def _expand(value: Any, variables: Mapping[str, str], inserted: set[str]) -> Any:
     """Return a value with the variables in its strings replaced. Values of variables are not expanded again."""
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda match: _value(match, variables), value)
+
+        def insert(match: re.Match[str]) -> str:
+            inserted.add(text := _value(match, variables))
+            return text
+
+        return _VARIABLE.sub(insert, value)
     if is_array(value):
-        return [_expand(item, variables) for item in value]
-    return {name: _expand(item, variables) for name, item in value.items()} if is_object(value) else value
+        return [_expand(item, variables, inserted) for item in value]
+    if is_object(value):
+        return {name: _expand(item, variables, inserted) for name, item in value.items()}
+    return value
 
 
 def _value(match: re.Match[str], variables: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -16,11 +16,17 @@ from typedmcp.client.client import Client
 from typedmcp.client.config import Config, ServerEntry, load_entries
 from typedmcp.client.options import CallOptions, ConnectOptions
 from typedmcp.errors import Error, InvalidParamsError, MethodNotFoundError, ResourceNotFoundError, UsageError
+from typedmcp.protocol.text import log_failure, visible
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
     from typedmcp.client.arguments import Arguments
+    from typedmcp.client.llm.formats import LlmApi
+    from typedmcp.client.llm.toolbox import Toolbox
+else:
+    Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
+    LlmApi = ForwardRef("LlmApi", module="typedmcp.client.llm.formats")
 
 __all__ = ["ClientGroup", "connect_all"]
 
@@ -85,6 +91,7 @@ class ClientGroup:
         self._is_closed = False
         self._listed: dict[_Feature, dict[str, frozenset[str]]] = {}
         """The names, URIs or templates that each server has listed."""
+        self._toolboxes: dict[LlmApi, Toolbox] = {}
 
     # Opening and closing
 
@@ -136,12 +143,12 @@ class ClientGroup:
 
     def _report(self, name: str, error: Exception) -> None:
         if self._on_failure is None:
-            _log.warning("server %r: %s", name, error)
+            _log.warning("server %r: %s", name, visible(str(error)))
             return
         try:
             self._on_failure(name, error)
-        except Exception:
-            _log.exception("on_failure failed")
+        except Exception as failure:
+            log_failure(logging.ERROR, "on_failure failed", failure)
 
     async def close(self) -> None:
         """End all connections. Failures are reported."""
@@ -254,6 +261,28 @@ class ClientGroup:
         return await self._client(server).call_tool(
             own_name, arguments, result_type=result_type, raise_on_error=raise_on_error, **options
         )
+
+    async def tools_for(self, api: LlmApi) -> list[dict[str, Any]]:
+        """Return declarations of all tools for the API of a language model.
+
+        Names that the API does not allow are changed; `call_for` knows them.
+        """
+        return await self._toolbox(api).declare()
+
+    async def call_for(self, api: LlmApi, part: object) -> dict[str, Any]:
+        """Call the tool that a part of a model's answer asks for, and return the part with the result for the model.
+
+        `part` is a dict, or an object of the API's SDK. Failed calls and unknown tools are results, which the API's way
+        marks as errors. Raises `UsageError` for a part that asks for no tool.
+        """
+        return await self._toolbox(api).call(part)
+
+    def _toolbox(self, api: LlmApi) -> Toolbox:
+        from typedmcp.client.llm.toolbox import Toolbox  # few clients need it
+
+        if api not in self._toolboxes:
+            self._toolboxes[api] = Toolbox(api, self.tools, self.call_tool)
+        return self._toolboxes[api]
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]

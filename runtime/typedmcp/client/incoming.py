@@ -4,33 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.client.cache import ResponseCache
 from typedmcp.client.callbacks import Callbacks, to_remote_error
+from typedmcp.client.request_encoder import types_of
 from typedmcp.client.session import ClientSession, PendingCall
 from typedmcp.client.subscriptions import ChangeEvent, Subscription
 from typedmcp.errors import INTERNAL_ERROR
 from typedmcp.limits import Limits
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.protocol.notifications import CHANGES
 from typedmcp.protocol.nulls import nulls_diagnostic, remove_nulls
 from typedmcp.protocol.pending import Call
+from typedmcp.protocol.text import log_failure
 from typedmcp.revisions.features import FEATURES, methods_of
 from typedmcp.transports.concurrency import is_awaitable
+
+if TYPE_CHECKING:
+    from typedmcp.client.extensions import ClientExtension
+    from typedmcp.protocol.extensions import Extension
 
 __all__ = ["IncomingMessageHandler"]
 
 D = dialect.structs
 
 _log = logging.getLogger("typedmcp")
+
+_FAULT_SECONDS: Final = 10.0
+"""Seconds in which the faults of a server are counted."""
+
+_FAULTS: Final = frozenset(
+    {
+        DiagnosticKind.MALFORMED,
+        DiagnosticKind.UNEXPECTED_RESPONSE,
+        DiagnosticKind.UNEXPECTED_MESSAGE,
+        DiagnosticKind.REJECTED_NOTIFICATION,
+        DiagnosticKind.DUPLICATE_ID,
+    }
+)
+"""The diagnostics that a server can cause with any number of messages."""
 
 
 class IncomingMessageHandler:
@@ -44,6 +65,8 @@ class IncomingMessageHandler:
         on_diagnostic: Callable[[Diagnostic], object] | None,
         limits: Limits,
         first_revision: str,
+        *,
+        strict: bool,
     ) -> None:
         self.session: ClientSession | None = None
         """The current session."""
@@ -57,9 +80,20 @@ class IncomingMessageHandler:
         self._on_log = on_log
         self._on_diagnostic = on_diagnostic
         self._limits = limits
+        self.is_strict: bool = strict
+        """True if messages that break the specification harmlessly are rejected."""
+        self.extensions: Sequence[ClientExtension] = ()
+        """The extensions that the client supports."""
+        self.is_declared: Callable[[Extension], bool] = lambda _extension: False
+        """Returns whether the server has declared an extension."""
+        self._faults = 0
+        """Faults of the server since `_faults_began`."""
+        self._faults_began = 0.0
         self._answering: dict[RequestId, asyncio.Task[None]] = {}
-        self._waiting: asyncio.Queue[Awaitable[object]] = asyncio.Queue(limits.waiting_notifications)
-        """Async callbacks that have been called, in order."""
+        self._waiting: asyncio.Queue[tuple[Awaitable[object], int]] = asyncio.Queue(limits.waiting_notifications)
+        """Async callbacks that have been called, in order, and the bytes of their notifications."""
+        self._waiting_bytes = 0
+        """Bytes of the notifications and requests whose callbacks wait or run."""
         self._awaiting: asyncio.Task[None] | None = None
 
     async def close(self, caller: asyncio.Task[Any] | None) -> None:
@@ -70,6 +104,10 @@ class IncomingMessageHandler:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        while not self._waiting.empty():
+            callback, size = self._waiting.get_nowait()
+            self._waiting_bytes -= size
+            _discard(callback)
 
     # Notifications
 
@@ -88,22 +126,37 @@ class IncomingMessageHandler:
             self._on_progress(params, call)
         elif method == "notifications/message":
             if self._on_log is not None:
-                self._call_back(self._on_log, D.decode(params, D.LoggingMessageNotificationParams))
+                self._call_back(self._on_log, D.decode(params, D.LoggingMessageNotificationParams), len(params))
         elif method in CHANGES:
             self._on_change(method, params)
         elif method == "notifications/cancelled":
             self._on_cancelled(D.decode(params, D.CancelledNotificationParams))
         elif method == "notifications/subscriptions/acknowledged":
-            self._on_acknowledged(D.decode(params, D.SubscriptionsAcknowledgedNotificationParams))
-        else:
+            self._on_acknowledged(D.decode(params, D.SubscriptionsAcknowledgedNotificationParams), params)
+        elif not self.extensions or not self._call_extension(method, params):
             is_known = self.revision is not None and method in methods_of(self.revision).SERVER_NOTIFICATIONS
             kind = DiagnosticKind.LEGACY_NOTIFICATION if is_known else DiagnosticKind.UNEXPECTED_MESSAGE
             text = f"the server sent {method}, which the client does not handle"
             self.report(Diagnostic(kind, text, method, params=msgspec.json.decode(params)))
 
+    def _call_extension(self, method: str, params: bytes) -> bool:
+        """Call the callback of an extension for a notification. Return False if there is none."""
+        for each in self.extensions:
+            callback = each.callbacks.get(method)
+            if callback is None:
+                continue
+            if not self.is_declared(each.extension):
+                text = f"the server sent {method}, but has not declared {each.extension.identifier}"
+                self.report(Diagnostic(DiagnosticKind.UNEXPECTED_MESSAGE, text, method))
+                return True
+            record = each.extension.methods[method]
+            self._call_back(callback, types_of(record).decode(params, record.params), len(params))
+            return True
+        return False
+
     def _without_nulls(self, params: bytes, kind: Any, method: str, id: RequestId | None) -> bytes:
         """Return parameters without members that are null instead of absent, and report those."""
-        if b"null" not in params:
+        if self.is_strict or b"null" not in params:
             return params
         plain: Any = msgspec.json.decode(params)
         nulls = remove_nulls(plain, kind)
@@ -123,7 +176,7 @@ class IncomingMessageHandler:
         session.record_progress(call)
         pending: PendingCall = call.owner
         if pending.on_progress is not None:
-            self._call_back(pending.on_progress, progress)
+            self._call_back(pending.on_progress, progress, len(params))
 
     def _on_change(self, method: str, params: bytes) -> None:
         kind = CHANGES[method]
@@ -135,21 +188,45 @@ class IncomingMessageHandler:
             self._cache.invalidate_resource(uri)
         meta: Any = plain.get("_meta", {})
         subscription_id = meta.get(SUBSCRIPTION) if is_object(meta) else None
-        for subscription in list(self.subscriptions):
-            if subscription_id is None or str(subscription.id) == str(subscription_id):
-                subscription.add(ChangeEvent(kind, uri))
+        has_listen = self.revision is not None and FEATURES[self.revision].has_listen
+        found = self._find_subscriptions(subscription_id) if has_listen else list(self.subscriptions)
+        for subscription in found:
+            subscription.add(ChangeEvent(kind, uri))
+        if has_listen and not found:
+            self._report_uncorrelated(method, plain, subscription_id)
 
-    def _on_acknowledged(self, params: D.SubscriptionsAcknowledgedNotificationParams) -> None:
+    def _report_uncorrelated(self, method: str, params: Any, subscription_id: Any) -> None:
+        """Report a change that names no open subscription, as late if it names one that was closed here."""
+        is_id = isinstance(subscription_id, int | str)
+        is_late = is_id and self.session is not None and self.session.requests.was_cancelled(subscription_id)
+        kind = DiagnosticKind.LATE_MESSAGE if is_late else DiagnosticKind.UNEXPECTED_MESSAGE
+        text = f"the change names no open subscription: {format_value(subscription_id)}"
+        self.report(Diagnostic(kind, text, method, params=params))
+
+    def _on_acknowledged(self, params: D.SubscriptionsAcknowledgedNotificationParams, raw: bytes) -> None:
         id = None if params.meta is None else params.meta.get(SUBSCRIPTION)
-        for subscription in self.subscriptions:
-            if str(subscription.id) == str(id):
-                subscription.establish(params.notifications)
+        for subscription in self._find_subscriptions(id):
+            if subscription.members:
+                subscription.granted_members = D.decode(raw, dict[str, Any]).get("notifications", {})
+            subscription.establish(params.notifications)
+            if missing := subscription.not_granted:
+                text = f"the server does not report changes of {', '.join(map(format_value, missing))}"
+                self.report(
+                    Diagnostic(DiagnosticKind.NOT_GRANTED, text, "subscriptions/listen", subscription.id, missing)
+                )
+
+    def _find_subscriptions(self, id: Any) -> list[Subscription]:
+        """Return the subscriptions with an id, which some servers send as a string."""
+        name = str(id) if isinstance(id, int | str) else None
+        return [each for each in self.subscriptions if each.id is not None and str(each.id) == name]
 
     def _on_cancelled(self, params: D.CancelledNotificationParams) -> None:
         """Cancel the callback for a request that the server has cancelled.
 
         A server also sends this notification to end a subscription. The result of the subscription then follows.
         """
+        if params.reason:
+            self.report(cancellation_diagnostic("server", params.request_id, params.reason))
         task = self._answering.get(params.request_id)
         if task is not None:
             task.cancel()
@@ -158,8 +235,9 @@ class IncomingMessageHandler:
 
     def on_request(self, id: RequestId, method: str, params: bytes) -> None:
         """Answer a request of a legacy server in a task."""
-        if self.revision is not None and FEATURES[self.revision].has_input_requests:
-            text = f"{method}: a server must not send requests in {self.revision}"
+        revision = self.revision or self._first_revision
+        if FEATURES[revision].has_input_requests:
+            text = f"{method}: a server must not send requests in {revision}"
             self.report(Diagnostic(DiagnosticKind.UNEXPECTED_MESSAGE, text, method, id))
             return
         if id in self._answering:
@@ -175,9 +253,22 @@ class IncomingMessageHandler:
             text = f"more than {self._limits.server_requests_in_flight} requests at a time"
             session.respond_with_error(id, INTERNAL_ERROR, text)
             return
+        if self._has_no_room(len(params)):
+            text = f"requests with more than {self._limits.waiting_message_bytes} bytes (waiting_message_bytes)"
+            session.respond_with_error(id, INTERNAL_ERROR, text)
+            return
         task = asyncio.get_running_loop().create_task(self._answer(session, id, method, params))
         self._answering[id] = task
-        task.add_done_callback(lambda _: self._answering.pop(id, None))
+        self._waiting_bytes += (size := len(params))
+        task.add_done_callback(lambda _: self._end_answer(id, size))
+
+    def _end_answer(self, id: RequestId, size: int) -> None:
+        self._answering.pop(id, None)
+        self._waiting_bytes -= size
+
+    def _has_no_room(self, size: int) -> bool:
+        """Return whether a message has too many bytes to wait with the others. The first one always has room."""
+        return self._waiting_bytes > 0 and self._waiting_bytes + size > self._limits.waiting_message_bytes
 
     async def _answer(self, session: ClientSession, id: RequestId, method: str, params: bytes) -> None:
         revision = self.revision or self._first_revision
@@ -195,23 +286,34 @@ class IncomingMessageHandler:
 
     # Callbacks
 
-    def _call_back(self, callback: Callable[[Any], object], params: Any) -> None:
-        """Call a callback. Async ones are awaited in order, in a task of their own."""
+    def _call_back(self, callback: Callable[[Any], object], params: Any, size: int) -> None:
+        """Call a callback for a notification of `size` bytes.
+
+        Async callbacks are awaited in order, in a task of their own.
+        """
         try:
             returned = callback(params)
-            if is_awaitable(returned):
-                self._waiting.put_nowait(returned)
-                if self._awaiting is None:
-                    self._awaiting = asyncio.get_running_loop().create_task(self._await_callbacks())
-        except asyncio.QueueFull:
-            text = f"more than {self._limits.waiting_notifications} notifications wait for callbacks: one is dropped"
-            self.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text))
         except Exception as error:
             self.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, f"a callback failed: {error!r}", error=error))
+            return
+        if not is_awaitable(returned):
+            return
+        if self._waiting.full() or self._has_no_room(size):
+            _discard(returned)
+            limit = f"{self._limits.waiting_notifications} notifications"
+            if not self._waiting.full():
+                limit = f"{self._limits.waiting_message_bytes} bytes (waiting_message_bytes)"
+            text = f"more than {limit} wait for callbacks: one is dropped"
+            self.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text))
+            return
+        self._waiting.put_nowait((returned, size))
+        self._waiting_bytes += size
+        if self._awaiting is None:
+            self._awaiting = asyncio.get_running_loop().create_task(self._await_callbacks())
 
     async def _await_callbacks(self) -> None:
         while True:
-            waiting = await self._waiting.get()
+            waiting, size = await self._waiting.get()
             try:
                 await waiting
             except asyncio.CancelledError as error:
@@ -221,18 +323,54 @@ class IncomingMessageHandler:
                 self.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, "a callback was cancelled", error=error))
             except Exception as error:
                 self.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, f"a callback failed: {error!r}", error=error))
+            finally:
+                self._waiting_bytes -= size
+            del waiting  # with the notification, which would live until the next one
 
     def on_disconnect(self) -> None:
         """Cancel the callbacks for requests, whose responses can no longer be sent."""
         for task in list(self._answering.values()):
             task.cancel()
 
+    # Diagnostics
+
+    def tolerate(self, text: str, method: str | None = None) -> bool:
+        """Report that a message breaks the specification harmlessly. Return False if it must be rejected instead."""
+        if not self.is_strict:
+            self.report(Diagnostic(DiagnosticKind.TOLERATED, text, method))
+        return not self.is_strict
+
     def report(self, diagnostic: Diagnostic) -> None:
-        """Pass a diagnostic to `on_diagnostic`, or log it."""
+        """Pass a diagnostic to `on_diagnostic`, or log it. Too many faults of the server end the session."""
+        if diagnostic.kind in _FAULTS and self._has_too_many_faults():
+            return
         if self._on_diagnostic is None:
             _log.warning("%s: %s", diagnostic.kind, diagnostic.text)
             return
         try:
             self._on_diagnostic(diagnostic)
-        except Exception:
-            _log.exception("on_diagnostic failed")
+        except Exception as error:
+            log_failure(logging.ERROR, "on_diagnostic failed", error)
+
+    def _has_too_many_faults(self) -> bool:
+        """Count a fault. Once there are too many within a short time, end the session."""
+        now = asyncio.get_running_loop().time()
+        if now - self._faults_began > _FAULT_SECONDS:
+            self._faults, self._faults_began = 0, now
+        self._faults += 1
+        if self._faults <= self._limits.invalid_messages:
+            return False
+        if self.session is not None and self.session.abort_reason is None:
+            limit = f"more than {self._limits.invalid_messages} within {_FAULT_SECONDS:g} s (invalid_messages)"
+            reason = f"the server sends too many invalid messages: {limit}"
+            self.session.abort(reason)
+            self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, reason))
+        return True
+
+
+def _discard(awaitable: Awaitable[object]) -> None:
+    """End what an async callback has returned, and will not be awaited."""
+    if isinstance(awaitable, Coroutine):
+        awaitable.close()
+    elif isinstance(awaitable, asyncio.Future):
+        awaitable.cancel()

@@ -7,7 +7,7 @@ session, and changes of the resources that the session has subscribed to.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from typedmcp import dialect
 from typedmcp.client.calls import CallRunner
@@ -15,7 +15,7 @@ from typedmcp.client.connection import STABLE_SECONDS, ConnectionManager
 from typedmcp.client.request_encoder import META_PLACEHOLDER
 from typedmcp.client.session import ClientSession
 from typedmcp.client.subscriptions import Subscription
-from typedmcp.errors import ConnectionLostError, HttpStatusError, ServerBusyError
+from typedmcp.errors import ConnectionLostError, HttpStatusError, ServerBusyError, UsageError
 from typedmcp.revisions.features import FEATURES
 
 __all__ = ["SubscriptionRunner"]
@@ -88,16 +88,25 @@ class SubscriptionRunner:
 
     async def _listen(self, session: ClientSession, subscription: Subscription) -> None:
         call = session.start_call("subscriptions/listen", timeout=None)
-        subscription.id = call.id
+        subscription.call = call
         encoder = self._connection.encoder
-        params = D.SubscriptionsListenRequestParams(meta=META_PLACEHOLDER, notifications=subscription.filter)
+        wanted: Any = subscription.filter
+        if subscription.members:
+            wanted = {**D.to_builtins(wanted), **subscription.members}
+        params = D.SubscriptionsListenRequestParams(meta=META_PLACEHOLDER, notifications=wanted)
         await session.exchange(call, encoder.params(call.method, params, encoder.meta(None)))
 
     async def _subscribe(self, session: ClientSession, subscription: Subscription) -> None:
         """Subscribe to the resources that have no subscription yet, and wait until the session has ended."""
+        if subscription.members:
+            names = ", ".join(subscription.members)
+            raise UsageError(f"listen: {names}: the revision of the server has no filters of extensions")
+        if subscription.uris:
+            self._connection.check_declared("resources/subscribe")
         for uri in subscription.uris - self._subscribed_uris:
             self._subscribed_uris.add(uri)
             await self._calls.exchange(session, "resources/subscribe", {"uri": uri}, {})
+        await session.wait_for_server_messages()
         subscription.establish(None)
         try:
             await session.end_event.wait()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -21,6 +21,8 @@ from typedmcp import dialect
 from typedmcp.client.callbacks import Callbacks
 from typedmcp.client.session import ClientSession
 from typedmcp.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     AuthorizationRequiredError,
     DecodeError,
@@ -33,7 +35,8 @@ from typedmcp.errors import (
     UnsupportedVersionError,
 )
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
-from typedmcp.revisions.capabilities import upgrade_capabilities
+from typedmcp.protocol.nulls import remove_nulls
+from typedmcp.revisions.capabilities import extensions_of, upgrade_capabilities
 from typedmcp.revisions.features import FEATURES, MODERN_ERROR_CODES, methods_of, structs_of
 from typedmcp.revisions.results import result_upgrader
 
@@ -116,6 +119,10 @@ def _newest(revisions: Iterable[str], supported: Iterable[str]) -> str | None:
     return next((revision for revision in revisions if revision in names), None)
 
 
+_LEGACY_REFUSALS: Final = frozenset((METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS))
+"""The codes with which legacy servers refuse `server/discover`."""
+
+
 def _is_final(error: Error) -> bool:
     """Return whether every other request would get the same error."""
     return isinstance(error, AuthorizationRequiredError | ServerBusyError)
@@ -151,6 +158,8 @@ class _Negotiation:
         discovery = asyncio.create_task(self._discover())
         try:
             await asyncio.wait([discovery], timeout=probe)
+            while self.session.is_signing_in and not discovery.done():
+                await asyncio.wait([discovery], timeout=probe)
             if discovery.done() and (server := discovery.result()) is not None:
                 return server
             try:
@@ -173,19 +182,13 @@ class _Negotiation:
         try:
             raw = await self._request_discovery()
             names = _strings(msgspec.json.decode(raw, type=_SupportedVersions).supported)
-        except RemoteError as error:
-            if error.code == UnsupportedVersionError.CODE and identity.legacy:
-                if _newest(identity.legacy, supported_versions(error)) is not None:
-                    return None
-                raise
-            if error.code in MODERN_ERROR_CODES:
+        except (RemoteError, HttpStatusError, RequestTimeoutError, ProtocolError) as error:
+            if not self._may_be_legacy(error):
                 raise
             return None
-        except HttpStatusError as error:
-            if _is_final(error) or not identity.legacy:
-                raise
-            return None
-        except (RequestTimeoutError, ProtocolError, msgspec.MsgspecError, ValueError):
+        except (msgspec.MsgspecError, ValueError) as error:
+            if not identity.legacy:
+                raise ProtocolError(f"server/discover: result: {error}") from error
             return None
         revision = _newest(identity.modern, names)
         server = _describe_modern(raw, revision or identity.modern[0])
@@ -194,6 +197,24 @@ class _Negotiation:
         if _newest(identity.legacy, names) is not None:
             return None
         raise UnsupportedVersionError(identity.modern[0], names)
+
+    def _may_be_legacy(self, error: Error) -> bool:
+        """Return whether a legacy server may have failed in this way.
+
+        A client without legacy revisions needs to be sure: a legacy server does not know the method, or expects
+        `initialize` first.
+        """
+        legacy = self.identity.legacy
+        if not legacy:
+            return isinstance(error, RemoteError) and error.code in _LEGACY_REFUSALS
+        if _is_final(error):
+            return False
+        if isinstance(error, RemoteError) and error.code == UnsupportedVersionError.CODE:
+            return _newest(legacy, supported_versions(error)) is not None
+        if isinstance(error, RemoteError):
+            return error.code not in MODERN_ERROR_CODES
+        # Only 4xx means an older server: others, such as 502, are about the server's state.
+        return not isinstance(error, HttpStatusError) or 400 <= error.status < 500
 
     async def _request_discovery(self) -> Raw:
         """Send `server/discover` in the newest revision. If the server rejects that, use the newest one it names."""
@@ -215,9 +236,12 @@ class _Negotiation:
     async def _initialize(self) -> ServerDescription:
         requested = self.identity.legacy[0]
         structs = structs_of(requested)
+        capabilities: Any = self.identity.callbacks.capabilities(requested)
+        if extensions := self.identity.callbacks.declared(requested).get("extensions"):  # unknown to the schema
+            capabilities = {**to_builtins(capabilities), "extensions": extensions}
         params = methods_of(requested).INITIALIZE.params(
             protocol_version=requested,
-            capabilities=self.identity.callbacks.capabilities(requested),
+            capabilities=capabilities,
             client_info=from_builtins(to_builtins(self.identity.info), structs.Implementation),
         )
         call = self.session.start_call("initialize", timeout=self.timeout, latest=self.timeout)
@@ -230,16 +254,30 @@ class _Negotiation:
         if revision not in self.identity.legacy:
             raise UnsupportedVersionError(requested, [str(revision)])
         try:
-            result = from_builtins(plain, structs_of(revision).InitializeResult)
+            result = self._decode_initialize_result(plain, structs_of(revision).InitializeResult)
         except DecodeError as error:
             raise ProtocolError(f"result.{error.path}: {error.reason}").attach_call("initialize", call.id) from error
+        declared = to_builtins(result.capabilities)
+        if extensions := extensions_of(plain):
+            declared["extensions"] = extensions
         return ServerDescription(
             revision=revision,
-            capabilities=upgrade_capabilities(to_builtins(result.capabilities), D.ServerCapabilities),
+            capabilities=upgrade_capabilities(declared, D.ServerCapabilities),
             info=_implementation(to_builtins(result.server_info)),
             instructions=None if result.instructions is UNSET else result.instructions,
             supported=[revision],
         )
+
+    def _decode_initialize_result(self, plain: Any, kind: Any) -> Any:
+        """Decode a result without members that are null instead of absent. Raises `DecodeError`."""
+        try:
+            return from_builtins(plain, kind)
+        except DecodeError:
+            nulls = remove_nulls(plain, kind, "result")
+            text = f"{', '.join(nulls)}: null was read as absent"
+            if not nulls or not self.session.tolerate(text, "initialize"):
+                raise
+        return from_builtins(plain, kind)
 
 
 class _SupportedVersions(msgspec.Struct):

@@ -7,16 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from typedmcp import dialect
-from typedmcp.client.callbacks import Elicit, Roots, Sample
+from typedmcp.client.call_options import CallOptions, check_call_options, check_names, check_times
+from typedmcp.client.callbacks import Elicit, ElicitUrl, Roots, Sample
+from typedmcp.client.roots import to_root
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import LEVELS, LogLevel
-from typedmcp.protocol.option_checks import check_limits, check_list, check_seconds
+from typedmcp.protocol.option_checks import check_flag, check_limits, check_list
+from typedmcp.recording.frames import OnFrame
 from typedmcp.revisions.features import SUPPORTED
 
 if TYPE_CHECKING:
+    from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.http.endpoint import Credentials
+    from typedmcp.protocol.extensions import Extension
+    from typedmcp.recording.recorder import RecordTarget
 
 __all__ = ["URL_OPTIONS", "CallOptions", "ConnectOptions", "check_call_options", "check_connect_options", "check_level"]
 
@@ -24,7 +30,6 @@ D = dialect.structs
 
 OnLog: TypeAlias = "Callable[[D.LoggingMessageNotificationParams], object]"
 OnDiagnostic: TypeAlias = Callable[[Diagnostic], object]
-OnProgress: TypeAlias = "Callable[[D.ProgressNotificationParams], object]"
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -39,17 +44,28 @@ class ConnectOptions(TypedDict, total=False):
     sample: Sample | None
     """Callback for `sampling/createMessage`: asks the model. Declares the capability."""
     elicit: Elicit | None
-    """Callback for `elicitation/create`: asks the user. Declares the capability."""
+    """Callback for `elicitation/create` with a form: asks the user. Declares the mode."""
+    elicit_url: ElicitUrl | None
+    """Callback for `elicitation/create` with a URL: asks for consent before it is opened. Declares the mode."""
     roots: Roots | None
-    """The roots, or a callback that returns them. Declares the capability."""
+    """The roots, as `file://` URIs, or a callback that returns them. Declares the capability."""
     capabilities: Mapping[str, Any] | None
     """Capabilities to declare in addition to those of the callbacks, such as `{"sampling": {"tools": {}}}`."""
+    extensions: Sequence[Extension | ClientExtension]
+    """The extensions of the protocol to declare and support. Default: none."""
     log_level: LogLevel | None
     """The lowest level of log messages that the server sends. Default: "debug" with `on_log`, else none."""
     on_log: OnLog | None
     """Callback for log messages, plain or async."""
     on_diagnostic: OnDiagnostic | None
     """Callback for observations that are not the error of a call. Default: they are logged as warnings."""
+    on_frame: OnFrame | None
+    """Callback for each message as it is on the wire: the sender, "client" or "server", and the bytes.
+
+    It is called before the message is sent or read, and must not block. It also gets messages that are not valid.
+    """
+    record: RecordTarget | None
+    """A file to which all messages are recorded, without secrets, or a `Recorder`. The file is replaced."""
     timeout: float | None
     """Seconds that a call may take without a response or progress. Default: 60. None: no limit."""
     max_time: float | None
@@ -59,13 +75,24 @@ class ConnectOptions(TypedDict, total=False):
     limits: Limits
     """Limits on what the server can make the client keep or do. Default: `Limits()`."""
     check_output: bool
-    """Validate results of listed tools against their `outputSchema`, with the extra `jsonschema`. Default: True."""
-    restart: bool
-    """Restart a server that has died with the next call. Open calls still fail. Default: False."""
+    """Validate results of listed tools against their `outputSchema`, with the extra `jsonschema`. Default: True.
+
+    Calls of tools whose schema refers to another document raise `ProtocolError`.
+    """
+    check_capabilities: bool
+    """Raise `UsageError` for calls that need a capability which a legacy server has not declared. Default: True."""
+    strict: bool
+    """Reject messages that break the specification harmlessly. Default: False, they are understood and reported."""
+    restart: bool | None
+    """Restart a server that has died with the next call. Open calls still fail.
+
+    Default: True for a process that speaks a modern revision, which has no session that could be lost, else False.
+    """
     headers: Mapping[str, str] | None
     """URLs only: headers of every request."""
     auth: Credentials | None
-    """URLs only: a bearer token, or a callback, plain or async, that returns a token or headers.
+    """URLs only: a bearer token, a way to sign in such as `typedmcp.auth.OAuth()`, or a callback, plain or async, that
+    returns a token or headers.
 
     The callback is called with None at first. It is called with the `AuthorizationRequiredError` of a rejected
     request, which is then sent once more.
@@ -76,34 +103,20 @@ class ConnectOptions(TypedDict, total=False):
     """URLs only: trusted certificates, and the certificate of the client."""
     reconnects: int | None
     """URLs only: attempts in a row to resume a stream that broke. Default: 5."""
+    sse: bool | None
+    """URLs only: try HTTP with SSE (2024-11-05) first, whose event stream is at the URL. Default: False."""
 
 
-URL_OPTIONS = ("headers", "auth", "proxy", "tls", "reconnects")
+URL_OPTIONS = ("headers", "auth", "proxy", "tls", "reconnects", "sse")
 """The options that apply to URLs only."""
-
-
-class CallOptions(TypedDict, total=False):
-    """The options of every call, in addition to its parameters."""
-
-    timeout: float | None
-    """Seconds that the call may take without a response or progress. None: no limit."""
-    max_time: float | None
-    """Seconds that the call may take in all, with all rounds of input. None: no limit."""
-    on_progress: OnProgress | None
-    """Callback for progress notifications, in order; plain or async."""
-    meta: Mapping[str, Any] | None
-    """Members of `_meta`, such as the trace context."""
-    fresh: bool
-    """Send the request even if a cached result is still valid."""
-    rounds: int | None
-    """Rounds of input requests. Default: `limits.input_rounds`. 0: return an `InputRequiredResult` as it is."""
 
 
 def check_connect_options(options: ConnectOptions) -> None:
     """Raise `TypeError` for unknown options, and `UsageError` for values that are not valid."""
-    _check_names("connect", options, ConnectOptions)
+    check_names("connect", options, ConnectOptions)
     check_list("revisions", options.get("revisions"))
     check_list("roots", options.get("roots"))
+    _check_roots(options.get("roots"))
     for revision in options.get("revisions", ()):
         if revision not in SUPPORTED:
             raise UsageError(f"revisions: unknown revision {revision!r}; known: {', '.join(SUPPORTED)}")
@@ -112,31 +125,18 @@ def check_connect_options(options: ConnectOptions) -> None:
     if (level := options.get("log_level")) is not None:
         check_level(level)
     check_limits(options.get("limits", DEFAULT_LIMITS))
-    _check_seconds(options, "timeout", "max_time", "probe")
-    for name in ("sample", "elicit", "on_log", "on_diagnostic"):
+    check_times(options, "timeout", "max_time", "probe")
+    check_flag("strict", options.get("strict", False))
+    for name in ("sample", "elicit", "elicit_url", "on_log", "on_diagnostic", "on_frame"):
         callback = options.get(name)
         if callback is not None and not callable(callback):
             raise UsageError(f"{name} must be a function, not {callback!r}")
 
 
-def check_call_options(options: CallOptions) -> None:
-    """Raise `TypeError` for unknown options, such as those of other libraries, and `UsageError` for invalid times."""
-    if options:
-        _check_names("a call", options, CallOptions)
-        _check_seconds(options, "timeout", "max_time")
-
-
-def _check_names(subject: str, options: Mapping[str, Any], known: type) -> None:
-    names = known.__annotations__
-    if not names.keys() >= options.keys():
-        unknown = min(options.keys() - names.keys())
-        raise TypeError(f"unknown option {unknown!r} of {subject}; known: {', '.join(sorted(names))}")
-
-
-def _check_seconds(options: Mapping[str, Any], *names: str) -> None:
-    for name in names:
-        if options.get(name) is not None:
-            check_seconds(name, options[name])
+def _check_roots(roots: Roots | None) -> None:
+    if roots is not None and not callable(roots):
+        for root in roots:
+            to_root(root)
 
 
 def check_level(level: str) -> None:

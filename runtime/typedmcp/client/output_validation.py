@@ -14,6 +14,7 @@ from typedmcp import dialect
 from typedmcp.client.result_decoder import ResultProblem
 from typedmcp.jsonschema.validate import (
     ENCODING_ERRORS,
+    ExternalReferenceError,
     SchemaRejectedError,
     SchemaValidator,
     compile_schema,
@@ -21,16 +22,22 @@ from typedmcp.jsonschema.validate import (
 )
 from typedmcp.protocol.nulls import from_null
 
-__all__ = ["OutputValidator"]
+__all__ = ["ExternalReferenceProblem", "OutputValidator"]
 
 D = dialect.structs
 
 _MAX_SCHEMAS: Final = 512
 """Compiled schemas that are kept."""
+_MAX_PATTERN_BYTES: Final = 64 << 20
+"""Bytes that the patterns of these schemas may take, compiled."""
 
 _CONTENT: Final = "structuredContent"
 _SCHEMA: Final = "outputSchema"
 _DEFAULT_REASON: Final = "does not fit the tool's outputSchema"
+
+
+class ExternalReferenceProblem(ResultProblem):
+    """A schema that refers to another document. The specification demands that it is rejected, and not ignored."""
 
 
 class OutputValidator:
@@ -72,14 +79,26 @@ class OutputValidator:
         validator = self._validators.get(key)
         if validator is None:
             validator = self._validators[key] = _compile(key)
-            if len(self._validators) > self._max_schemas:
-                self._validators.popitem(last=False)
+            self._forget()
         self._validators.move_to_end(key)
         return validator
+
+    def _forget(self) -> None:
+        """Drop the least recently used schemas that are too many or too large. The newest always stays."""
+        size = sum(map(_pattern_bytes, self._validators.values()))
+        while len(self._validators) > self._max_schemas or (size > _MAX_PATTERN_BYTES and len(self._validators) > 1):
+            _, dropped = self._validators.popitem(last=False)
+            size -= _pattern_bytes(dropped)
+
+
+def _pattern_bytes(validator: SchemaValidator | ResultProblem) -> int:
+    return 0 if isinstance(validator, ResultProblem) or validator.meter is None else validator.meter.size
 
 
 def _compile(key: bytes) -> SchemaValidator | ResultProblem:
     try:
         return compile_schema(key)
+    except ExternalReferenceError as error:
+        return ExternalReferenceProblem(error.place(_SCHEMA), error.reason)
     except SchemaRejectedError as error:
         return ResultProblem(error.place(_SCHEMA), error.reason)

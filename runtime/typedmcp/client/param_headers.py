@@ -5,7 +5,7 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stream
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mcpspec.features import NAME_PARAMS
@@ -24,9 +24,13 @@ _MAX_TOOLS: Final = 10_000
 
 
 class ParamHeaders:
-    """The request headers that repeat tool arguments, as the server's tools declare with `x-mcp-header`."""
+    """The request headers that repeat tool arguments, as the server's tools declare with `x-mcp-header`.
 
-    def __init__(self) -> None:
+    `name_params` are the parameters that the header `Mcp-Name` repeats, by method.
+    """
+
+    def __init__(self, name_params: Mapping[str, str] = NAME_PARAMS) -> None:
+        self._name_params = name_params
         self._params: dict[str, tuple[HeaderParam, ...]] = {}
 
     def register_tools(self, tools: list[D.Tool], report: Callable[[Diagnostic], None]) -> list[D.Tool]:
@@ -50,7 +54,7 @@ class ParamHeaders:
     def headers_for(self, revision: str, method: str, params: Any) -> dict[str, str]:
         """Return the headers of a request. Raises `UsageError` for an argument that cannot be encoded as a header."""
         headers = {VERSION: revision, METHOD: method}
-        member = NAME_PARAMS.get(method)
+        member = self._name_params.get(method)
         if member is None:
             return headers
         name = _member(params, member)

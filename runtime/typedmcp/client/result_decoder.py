@@ -13,12 +13,12 @@ them is invalid, and 1.4 ms if each has a `null` that is repaired.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import MsgspecError, Raw, UnsetType
@@ -30,16 +30,24 @@ from mcpspec.support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
 from typedmcp.client.open_members import member_checks
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
+from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.backends import to_struct
 from typedmcp.revisions.features import DIALECT, methods_of
-from typedmcp.revisions.results import build_open_object, exact_result_upgrader, result_upgrader
+from typedmcp.revisions.results import (
+    build_open_object,
+    exact_result_upgrader,
+    result_upgrader,
+)
 
 __all__ = ["MAX_PROBLEMS", "ResultDecoder", "ResultProblem", "result_decoder"]
 
 MAX_PROBLEMS: Final = 100
 """Problems of one result that are described. One more says how many others there are."""
 
-_ESSENTIAL: Final = frozenset({"is_error", "input_requests", "request_state"})
+_ASSUMED: Final[Mapping[tuple[str, str], Callable[[], Any]]] = {("CallToolResult", "content"): list[Any]}
+"""Further required members that clients assume if they are absent, by the name of their type."""
+
+_ESSENTIAL: Final = frozenset({"isError", "inputRequests", "requestState"})
 """Optional members that change the meaning of a result if they are missing: they are never left out."""
 
 _ABSENT: Final = object()
@@ -57,24 +65,33 @@ class ResultProblem:
     """The fault, as in a `DecodeError`. For a part that was kept, also its repair."""
     value: Any = field(default=None, hash=False)
     """The part as the server sent it."""
+    is_tolerated: bool = False
+    """True if the part was understood, so that nothing is missing in the result."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
 
 
-ResultDecoder: TypeAlias = Callable[[bytes | Raw, list[ResultProblem]], Any]
-"""Returns the result in the dialect, and appends its problems.
+class ResultDecoder(Protocol):
+    """The decoder for the results of one method."""
 
-Raises `DecodeError`, with a path that begins with `result`, if the bytes are not a result of the method, and
-`ProtocolError` for a `resultType` that the method does not have.
-"""
+    def __call__(
+        self, raw: bytes | Raw, problems: list[ResultProblem], limit: int = DEFAULT_LIMITS.result_problems
+    ) -> Any:
+        """Return the result in the dialect, and append its problems, of which there may be `limit`.
+
+        Raises `DecodeError`, with a path that begins with `result`, if the bytes are not a result of the method, and
+        `ProtocolError` for a `resultType` that the method does not have.
+        """
+        ...
 
 
 @cache
-def result_decoder(method: str, revision: str) -> ResultDecoder:
+def result_decoder(method: str, revision: str, extended: tuple[tuple[str, Any], ...] = ()) -> ResultDecoder:
     """Return the decoder for the results of a method in a revision.
 
-    Raises `UsageError` for a method that the revision or the dialect does not have.
+    `extended` are the types that extensions of the client add to the results of the method, by `resultType`. Raises
+    `UsageError` for a method that the revision or the dialect does not have.
     """
     known = dialect.exact_methods.CLIENT_REQUESTS.get(method)
     spoken = methods_of(revision).CLIENT_REQUESTS.get(method)
@@ -86,7 +103,7 @@ def result_decoder(method: str, revision: str) -> ResultDecoder:
     }
     input_required = pairs.pop("InputRequiredResult", None)
     (complete,) = pairs.values()
-    return _compile(_SlowDecoder(revision, complete, input_required), revision)
+    return _compile(_SlowDecoder(method, revision, complete, input_required, dict(extended)), revision)
 
 
 def _compile(slow_decoder: _SlowDecoder, revision: str) -> ResultDecoder:
@@ -95,11 +112,13 @@ def _compile(slow_decoder: _SlowDecoder, revision: str) -> ResultDecoder:
     complete = _TypedPlace(exact, plain, result_upgrader(revision).between(exact, plain))
     decode_straight = _compile_straight(exact, plain, complete) if revision == DIALECT else complete.decode_valid
 
-    def decode_result(raw: bytes | Raw, problems: list[ResultProblem]) -> Any:
+    def decode_result(
+        raw: bytes | Raw, problems: list[ResultProblem], limit: int = DEFAULT_LIMITS.result_problems
+    ) -> Any:
         result = decode_straight(raw)
         if result is not _INVALID and result.result_type == "complete":
             return result
-        return to_struct(slow_decoder.decode(raw, problems))
+        return to_struct(slow_decoder.decode(raw, problems, limit))
 
     return decode_result
 
@@ -172,8 +191,17 @@ class _TypedPlace:
 class _SlowDecoder:
     """Decodes results that do not fit their type, as far as they are valid."""
 
-    def __init__(self, revision: str, complete: tuple[Any, Any], input_required: tuple[Any, Any] | None) -> None:
+    def __init__(
+        self,
+        method: str,
+        revision: str,
+        complete: tuple[Any, Any],
+        input_required: tuple[Any, Any] | None,
+        extended: Mapping[str, Any],
+    ) -> None:
         self.complete = complete
+        self._method = method
+        self._extended = extended
         self._input_required = input_required
         self._has_result_type = "result_type" in _members(complete[0])
         self._compiler = exact_result_upgrader(revision)
@@ -185,17 +213,26 @@ class _SlowDecoder:
             self._places[key] = _TypedPlace(source, target, self._compiler.between(source, target))
         return self._places[key]
 
-    def decode(self, raw: bytes | Raw, problems: list[ResultProblem]) -> Any:
+    def decode(self, raw: bytes | Raw, problems: list[ResultProblem], limit: int) -> Any:
         try:
             parts = _split_object(raw)
         except _FAILURES:
             raise self.place(*self.complete).explain(raw, "result") from None
+        if (kind := self._extension_type(parts)) is not None:
+            return _decode_extension(raw, kind)
         source, target = self._select_types(parts)
-        report = _ProblemReport(problems)
+        report = _ProblemReport(problems, limit)
         try:
             return self._decode_object(parts, source, target, "result", report)
         finally:
             report.close()
+
+    def _extension_type(self, parts: dict[str, Raw]) -> Any:
+        """Return the type of a result that a declared extension adds to the method, or None for other results."""
+        if not self._extended or not self._has_result_type or "resultType" not in parts:
+            return None
+        name = _to_plain(parts["resultType"])
+        return self._extended.get(name) if isinstance(name, str) else None
 
     def _select_types(self, parts: dict[str, Raw]) -> tuple[Any, Any]:
         """Return the types for the `resultType` of a result. Legacy revisions do not have it."""
@@ -216,26 +253,35 @@ class _SlowDecoder:
             value = RESULT_DEFAULTS.get(name, _ABSENT)
             if name in source_members:
                 place = self.place(source_members[name].hint, member.hint)
-                value = self._decode_member(parts, name, source_members[name], place, f"{path}.{member.wire}", report)
+                default = _default_of(target, name, parts.get(member.wire))
+                member_path = f"{path}.{member.wire}"
+                value = self._decode_member(parts, source_members[name], default, place, member_path, report)
             if value is not _ABSENT:
                 values[name] = value
         return target(**values)
 
     def _decode_member(
-        self, parts: dict[str, Raw], name: str, member: Member, place: _TypedPlace, path: str, report: _ProblemReport
+        self,
+        parts: dict[str, Raw],
+        member: Member,
+        default: Any,
+        place: _TypedPlace,
+        path: str,
+        report: _ProblemReport,
     ) -> Any:
+        """Return the value of a member, `_ABSENT`, or the default of a required one. Raises `DecodeError`."""
         raw = parts.get(member.wire)
         if raw is None:
             missing = DecodeError(path, "required, but missing")
-            return _use_default(name, missing, None, report) if member.required else _ABSENT
+            return _use_default(default, missing, None, report) if member.required else _ABSENT
         is_null = bytes(raw) == b"null" and not member.required and not _options(place.source).accepts_null
         value = _INVALID if is_null else self._decode_value(raw, member, place, path, report)
         if value is not _INVALID:
             return value
         fault, plain = place.explain(raw, path), _to_plain(raw)
-        if member.required or not (is_null or name not in _ESSENTIAL):
-            return _use_default(name, fault, plain, report)
-        report.add(fault, plain)
+        if member.required or not (is_null or member.wire not in _ESSENTIAL):
+            return _use_default(default, fault, plain, report)
+        report.add(fault, plain, is_tolerated=is_null)
         return _ABSENT
 
     def _decode_value(self, raw: Raw, member: Member, place: _TypedPlace, path: str, report: _ProblemReport) -> Any:
@@ -295,7 +341,8 @@ class _SlowDecoder:
             value = self._repair(raw, in_dialect, path, report)
         if value is not _INVALID and report.has_room():
             fault = place.explain(raw, path)
-            report.add(DecodeError(fault.path, f"{fault.reason}; kept, since {DIALECT} allows it"), _to_plain(raw))
+            kept = DecodeError(fault.path, f"{fault.reason}; kept, since {DIALECT} allows it")
+            report.add(kept, _to_plain(raw), is_tolerated=True)
         return value
 
     def _repair(self, raw: Raw, place: _TypedPlace, path: str, report: _ProblemReport) -> Any:
@@ -308,40 +355,64 @@ class _SlowDecoder:
             for repair in repairs:
                 if report.has_room():
                     fault = self.place(repair.hint, repair.hint).explain(_encode(repair.value), repair.path)
-                    report.add(DecodeError(fault.path, f"{fault.reason}; {repair.description}"), repair.value)
+                    repaired_fault = DecodeError(fault.path, f"{fault.reason}; {repair.description}")
+                    report.add(repaired_fault, repair.value, is_tolerated=True)
         return value
 
 
-class _ProblemReport:
-    """Collects the problems of one result: the first ones in full, and the number of others."""
+def _decode_extension(raw: bytes | Raw, kind: Any) -> Any:
+    try:
+        return decode(bytes(raw), kind)
+    except DecodeError as error:
+        raise DecodeError(_join("result", error.path), error.reason) from None
 
-    def __init__(self, problems: list[ResultProblem]) -> None:
+
+class _ProblemReport:
+    """Collects the problems of one result: the first ones in full, and the number of others.
+
+    Raises `DecodeError` for more than `limit`, since each takes time.
+    """
+
+    def __init__(self, problems: list[ResultProblem], limit: int) -> None:
         self._problems = problems
+        self._limit = limit
         self._count = 0
 
     def has_room(self) -> bool:
         """Return whether the next problem will be described. If not, count it."""
         if self._count < MAX_PROBLEMS:
             return True
-        self._count += 1
+        self._add_to_count()
         return False
 
-    def add(self, fault: DecodeError, value: Any) -> None:
-        self._count += 1
+    def add(self, fault: DecodeError, value: Any, *, is_tolerated: bool = False) -> None:
+        self._add_to_count()
         if self._count <= MAX_PROBLEMS:
-            self._problems.append(ResultProblem(fault.path, fault.reason, value))
+            self._problems.append(ResultProblem(fault.path, fault.reason, value, is_tolerated))
+
+    def _add_to_count(self) -> None:
+        if self._count == self._limit:
+            raise DecodeError("result", f"more than {self._limit} invalid parts (result_problems)")
+        self._count += 1
 
     def close(self) -> None:
         if self._count > MAX_PROBLEMS:
             self._problems.append(ResultProblem("result", f"{self._count - MAX_PROBLEMS} more problems"))
 
 
-def _use_default(name: str, fault: DecodeError, value: Any, report: _ProblemReport) -> Any:
-    """Return the default of a required member. Raises the fault if it has no default."""
-    if name not in RESULT_DEFAULTS:
+def _default_of(kind: Any, name: str, raw: Raw | None) -> Any:
+    """Return what clients assume for a required member that is absent or invalid, or `_ABSENT` for nothing."""
+    is_absent = raw is None or bytes(raw) == b"null"
+    make = _ASSUMED.get((kind.__name__, name)) if is_absent else None
+    return RESULT_DEFAULTS.get(name, _ABSENT) if make is None else make()
+
+
+def _use_default(default: Any, fault: DecodeError, value: Any, report: _ProblemReport) -> Any:
+    """Return the default of a required member. Raises the fault if it has none."""
+    if default is _ABSENT:
         raise fault
-    report.add(fault, value)
-    return RESULT_DEFAULTS[name]
+    report.add(DecodeError(fault.path, f"{fault.reason}; read as {json.dumps(default)}"), value, is_tolerated=True)
+    return default
 
 
 def _truncate(values: list[Any], hint: Any, path: str, report: _ProblemReport) -> list[Any]:
@@ -390,10 +461,16 @@ class _Repair:
 
 
 def _repair_value(value: Any, hint: Any, path: str, repairs: list[_Repair]) -> Any:
-    """Return a copy of a value without `null` members, and with `sizes` of an icon as a list, as since 2025-11-25."""
+    """Return a copy of a value in which everything is repaired whose meaning is clear.
+
+    That is: without `null` members, with constants that an open object requires, such as the type of a tool's schema,
+    and with `sizes` of an icon as a list, as since 2025-11-25.
+    """
     options = _options(hint)
     if is_array(value) and options.item is not None:
         return [_repair_value(item, options.item, f"{path}[{i}]", repairs) for i, item in enumerate(value)]
+    if is_object(value) and options.open is not None:
+        return _add_constants(value, options.open, path, repairs)
     kind = options.select(value) if is_object(value) else None
     if kind is None:
         return value
@@ -413,7 +490,26 @@ def _repair_value(value: Any, hint: Any, path: str, repairs: list[_Repair]) -> A
     return repaired
 
 
+def _add_constants(value: dict[str, Any], kind: type[OpenObject], path: str, repairs: list[_Repair]) -> dict[str, Any]:
+    """Return an open object with the constants that it lacks."""
+    missing = {wire: constant for wire, constant in _constants(kind).items() if wire not in value}
+    repairs += [_Repair(path, value, kind, f"read as {json.dumps(constant)}") for constant in missing.values()]
+    return {**value, **missing}
+
+
 # Types
+
+
+@cache
+def _constants(kind: type[OpenObject]) -> dict[str, Any]:
+    """Return the constants among the members that an open object requires."""
+    hints = get_type_hints(kind, include_extras=True)
+    required = {each.wire: hints[name] for name, each in kind.__attributes__.items() if each.required}
+    return {
+        wire: get_args(hint)[0]
+        for wire, hint in required.items()
+        if get_origin(hint) is Literal and len(get_args(hint)) == 1
+    }
 
 
 @cache
@@ -435,6 +531,7 @@ class _TypeOptions:
     item: Any
     kinds: list[Any]
     accepts_null: bool
+    open: type[OpenObject] | None
     union: UnionOptions[Any]
 
     def select(self, value: dict[str, Any]) -> Any:
@@ -457,6 +554,7 @@ def _options(hint: Any) -> _TypeOptions:
         kinds=kinds,
         union=UnionOptions(kinds, lambda kind: Shape(tuple(_members(kind).values()))),
         accepts_null=any(option in (Any, NoneType) for option in options),
+        open=next((option for option in options if _is_open(option)), None),
     )
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from mcpspec.support.objects import is_object
 from typedmcp.client.param_headers import ParamHeaders
 from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RemoteError
+from typedmcp.limits import Limits
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import (
     Batch,
@@ -30,7 +32,7 @@ from typedmcp.protocol.framing import (
 )
 from typedmcp.protocol.pending import Call, PendingRequests
 
-__all__ = ["ClientSession", "PendingCall", "SessionListener", "SessionLostError"]
+__all__ = ["ClientSession", "PendingCall", "RepeatableError", "SessionListener", "SessionLostError"]
 
 
 class _Message(msgspec.Struct):
@@ -50,6 +52,9 @@ _decode = msgspec.json.Decoder(_Message).decode
 class SessionListener(Protocol):
     """Receives the messages of a server that are not responses."""
 
+    is_strict: bool
+    """True if messages that break the specification harmlessly are rejected."""
+
     def on_notification(self, method: str, params: bytes, call: Call | None) -> None:
         """Handle a notification. `call` is the open call that its progress token names."""
         ...
@@ -62,25 +67,35 @@ class SessionListener(Protocol):
         """Handle a diagnostic."""
         ...
 
+    def tolerate(self, text: str, method: str | None = None) -> bool:
+        """Report that a message breaks the specification harmlessly. Return False if it must be rejected instead."""
+        ...
+
     def on_disconnect(self) -> None:
         """Handle the end of the session."""
         ...
 
 
-class SessionLostError(ConnectionLostError):
+class RepeatableError(ConnectionLostError):
+    """The call failed, and may be made again."""
+
+
+class SessionLostError(RepeatableError):
     """The server has forgotten the session, so it did not execute the call."""
 
 
 class PendingCall:
     """An open call: the future of its result, and its progress callback."""
 
-    __slots__ = ("on_progress", "response", "timer")
+    __slots__ = ("is_sent", "on_progress", "response", "timer")
 
     def __init__(self, response: asyncio.Future[Raw], on_progress: Callable[[Any], object] | None = None) -> None:
         self.response: asyncio.Future[Raw] = response
         self.on_progress: Callable[[Any], object] | None = on_progress
         self.timer: asyncio.Timeout | None = None
         """The timer of the task that makes the call, over HTTP."""
+        self.is_sent: bool = False
+        """True once the request is sent, so that it can be cancelled."""
 
 
 class ClientSession(ABC):
@@ -92,8 +107,11 @@ class ClientSession(ABC):
     param_headers: ParamHeaders | None = None
     """The parameters that requests repeat in headers, over HTTP."""
 
-    def __init__(self, listener: SessionListener) -> None:
+    def __init__(self, listener: SessionListener, limits: Limits) -> None:
         self.requests: PendingRequests = PendingRequests()
+        self.limits: Limits = limits
+        self.abort_reason: str | None = None
+        """Why the client ended the session, if it did so because of what the server sent."""
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
@@ -121,6 +139,11 @@ class ClientSession(ABC):
             raise self.end_error().attach_call(method, "none")
         pending = PendingCall(self._loop.create_future(), on_progress)
         return self.requests.add_call(method, pending, self._loop.time(), timeout=timeout, latest=latest)
+
+    @property
+    def is_signing_in(self) -> bool:
+        """True while a person may be signing in, which takes longer than a response."""
+        return False
 
     @abstractmethod
     async def exchange(self, call: Call, params: Any) -> Raw:
@@ -163,6 +186,9 @@ class ClientSession(ABC):
         if handshake:
             await self.notify_in_order("notifications/initialized")
 
+    async def wait_for_server_messages(self) -> None:  # noqa: B027  # only HTTP needs it
+        """Wait until messages of the server can arrive, which are no responses."""
+
     def record_progress(self, call: Call) -> None:
         """Restart the timeout of a call, on which the server reports progress."""
         self.requests.record_progress(call.id, self._loop.time())
@@ -173,6 +199,15 @@ class ClientSession(ABC):
     @abstractmethod
     def end_error(self) -> Error:
         """Return the error for calls that are open when the session ends."""
+
+    def abort(self, reason: str) -> None:
+        """End the session because of what the server sent. Nothing more is read from it."""
+        self.abort_reason = reason
+        self.has_ended = True
+
+    def tolerate(self, text: str, method: str | None = None) -> bool:
+        """Report that a message breaks the specification harmlessly. Return False if it must be rejected instead."""
+        return self._listener.tolerate(text, method)
 
     def _fail_all_calls(self) -> None:
         self.has_ended = True
@@ -186,42 +221,56 @@ class ClientSession(ABC):
 
     # Incoming messages
 
-    def _receive(self, line: bytes | OversizeMessage) -> None:
-        """Dispatch a message. A well-formed response takes the fast path."""
+    def _receive(self, line: bytes | OversizeMessage, own: Collection[Call] | None = None) -> None:
+        """Dispatch a message. A well-formed response takes the fast path.
+
+        A response answers one of the calls in `own`: over HTTP, those of the stream it arrived on. None stands for all.
+        """
         try:
             message = _decode(line)  # type: ignore[arg-type]  # an oversize message is a TypeError
         except (msgspec.MsgspecError, ValueError, RecursionError, TypeError):
-            self._receive_slow(line)
+            self._receive_slow(line, own)
             return
         if message.method is not UNSET:
             self._receive_message(message)
         elif message.result is not UNSET and message.error is UNSET and message.id is not UNSET:
-            self._resolve(message.id, message.result)
+            self._resolve(message.id, message.result, own)
         else:
-            self._receive_slow(line)
+            self._receive_slow(line, own)
 
-    def _resolve(self, id: RequestId, result: Raw) -> None:
-        call = self._find_call(id, None)
+    def _resolve(self, id: RequestId, result: Raw, own: Collection[Call] | None) -> None:
+        call = self._find_call(id, None, own)
         if call is not None:
             pending: PendingCall = call.owner
             if not pending.response.done():
                 pending.response.set_result(result)
 
-    def _reject(self, id: RequestId | None, error: Error) -> None:
+    def _reject(self, id: RequestId | None, error: Error, own: Collection[Call] | None) -> None:
         """End a call with an error."""
-        call = self._find_call(id, error)
+        call = self._find_call(id, error, own)
         if call is not None:
             pending: PendingCall = call.owner
             if not pending.response.done():
                 pending.response.set_exception(error.attach_call(call.method, call.id))
 
-    def _find_call(self, id: RequestId | None, error: Error | None) -> Call | None:
+    def _find_call(self, id: RequestId | None, error: Error | None, own: Collection[Call] | None) -> Call | None:
         """Remove the call of a response from the table, and report an unexpected response."""
+        if (text := self._find_fault(id, own)) is not None:
+            self._listener.report(Diagnostic(DiagnosticKind.UNEXPECTED_RESPONSE, text, id=id, error=error))
+            return None
         call, kind = self.requests.resolve(id)
         if kind is not None:
             method = None if call is None else call.method
             self._listener.report(Diagnostic(kind, _UNEXPECTED_RESPONSES[kind], method, id, error=error))
         return call
+
+    def _find_fault(self, id: RequestId | None, own: Collection[Call] | None) -> str | None:
+        """Return why a response with this id must not answer a call, or None if it may."""
+        if own is not None and not _is_of(id, own):
+            return "a response to a call that was not made on its stream"
+        if isinstance(id, str) and self._listener.is_strict:
+            return _UNEXPECTED_RESPONSES[DiagnosticKind.ID_TYPE_MISMATCH]
+        return None
 
     def _receive_message(self, message: _Message) -> None:
         params = b"{}" if message.params is UNSET else bytes(message.params)
@@ -245,51 +294,83 @@ class ClientSession(ABC):
 
     # The slow path
 
-    def _receive_slow(self, line: bytes | OversizeMessage) -> None:
+    def _receive_slow(self, line: bytes | OversizeMessage, own: Collection[Call] | None) -> None:
         frame = classify(line)
-        if isinstance(frame, InvalidMessage):
-            self._receive_invalid(frame, line)
-        elif isinstance(frame, Batch):
-            for item in frame.items:
-                member = classify_value(item)
-                if isinstance(member, InvalidMessage):
-                    self._receive_invalid(member, msgspec.json.encode(item))
-                else:
-                    self._receive_frame(member)
+        if isinstance(frame, Batch):
+            self._receive_batch(frame.items, own)
+        elif isinstance(frame, InvalidMessage):
+            value = self._without_null(line)
+            if value is None:
+                id = find_response_id(line.head if isinstance(line, OversizeMessage) else line)
+                self._receive_invalid(frame, id, own)
+            else:
+                self._receive_value(value, own)
         elif frame is not None:
-            self._receive_frame(frame)
+            self._receive_frame(frame, own)
 
-    def _receive_frame(self, frame: Frame) -> None:
+    def _receive_batch(self, items: list[Any], own: Collection[Call] | None) -> None:
+        if len(items) > self.limits.batch_messages:
+            text = f"a batch of {len(items)} messages; the limit is {self.limits.batch_messages} (batch_messages)"
+            self._listener.report(Diagnostic(DiagnosticKind.MALFORMED, text))
+            return
+        for item in items:
+            self._receive_value(item, own)
+
+    def _receive_value(self, value: Any, own: Collection[Call] | None) -> None:
+        frame = classify_value(value)
+        if isinstance(frame, InvalidMessage):
+            is_response = is_object(value) and "method" not in value
+            self._receive_invalid(frame, frame.id if is_response else None, own)
+        else:
+            self._receive_frame(frame, own)
+
+    def _without_null(self, line: bytes | OversizeMessage) -> dict[str, Any] | None:
+        """Return a response that has null beside its result or its error, without the null. None for anything else."""
+        if isinstance(line, OversizeMessage) or b"null" not in line:
+            return None
+        try:
+            value: Any = msgspec.json.decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        if not is_object(value) or "result" not in value or "error" not in value:
+            return None
+        for name in ("error", "result"):
+            if value[name] is None and self.tolerate(f"{name}: null was read as absent"):
+                del value[name]
+                return value
+        return None
+
+    def _receive_frame(self, frame: Frame, own: Collection[Call] | None) -> None:
         if frame.method is not None:
             params = frame.value.get("params", UNSET)
             raw = UNSET if params is UNSET else Raw(msgspec.json.encode(params))
             self._receive_message(_Message("2.0", UNSET if frame.id is None else frame.id, frame.method, raw))
         elif "result" in frame.value and frame.id is not None:
-            self._resolve(frame.id, Raw(msgspec.json.encode(frame.value["result"])))
+            self._resolve(frame.id, Raw(msgspec.json.encode(frame.value["result"])), own)
         else:
-            self._receive_error(frame)
+            self._receive_error(frame, own)
 
-    def _receive_error(self, frame: Frame) -> None:
+    def _receive_error(self, frame: Frame, own: Collection[Call] | None) -> None:
         """End a call with an error response. An error without an id ends the only open call, if there is just one."""
         error = RemoteError.from_wire(frame.value["error"])
         id = frame.id
-        if id is None and len(self.requests.calls) == 1:
-            id = next(iter(self.requests.calls))
+        open_calls = self.requests.calls.values() if own is None else own
+        if id is None and len(open_calls) == 1:
+            id = next(iter(open_calls)).id
         if id is None:
             text = f"an error response without an id: {error}"
             self._listener.report(Diagnostic(DiagnosticKind.UNEXPECTED_RESPONSE, text, error=error))
         else:
-            self._reject(id, error)
+            self._reject(id, error, own)
 
-    def _receive_invalid(self, invalid: InvalidMessage, line: bytes | OversizeMessage) -> None:
-        """Report an invalid message, and end the call that it was the response to.
+    def _receive_invalid(self, invalid: InvalidMessage, id: RequestId | None, own: Collection[Call] | None) -> None:
+        """Report an invalid message, and end the call that it was the response to. `id` is that of a response.
 
         It gets no response: two peers that answered invalid messages would never stop.
         """
-        id = find_response_id(line.head if isinstance(line, OversizeMessage) else line)
         self._listener.report(Diagnostic(DiagnosticKind.MALFORMED, invalid.reason, id=id))
         if id is not None and id in self.requests.calls:
-            self._reject(id, ProtocolError(f"the response is not a valid message: {invalid.reason}"))
+            self._reject(id, ProtocolError(f"the response is not a valid message: {invalid.reason}"), own)
 
     # The end
 
@@ -301,6 +382,14 @@ class ClientSession(ABC):
 
     @abstractmethod
     async def _close(self) -> None: ...
+
+
+def _is_of(id: RequestId | None, calls: Collection[Call]) -> bool:
+    """Return whether an id is that of one of these calls. It may be the number as a string."""
+    for call in calls:  # noqa: SIM110  # half the time of a generator, for each response over HTTP
+        if id == call.id or id == str(call.id):
+            return True
+    return False
 
 
 class _ProgressToken(msgspec.Struct):

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from typedmcp.client.session import ClientSession, PendingCall, SessionListener
-from typedmcp.errors import ConnectionLostError, Error, RequestTimeoutError
+from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RequestTimeoutError
+from typedmcp.limits import Limits
 from typedmcp.protocol.codec import Notification, Response, encode_error, encode_into
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.framing import Framer, RequestId
+from typedmcp.protocol.framing import Framer, OversizeMessage, RequestId
 from typedmcp.protocol.pending import Call
+from typedmcp.protocol.text import visible
 from typedmcp.transports import Transport
 
 __all__ = ["StreamSession"]
 
+_SUCCESS = "exit status 0"
+"""The description of a process that ended by itself, such as a script without a server."""
+_SHOWN_CHARACTERS = 200
+"""Characters that an error shows of a line that is not a message."""
+
 
 class StreamSession(ClientSession):
-    """A session over one connection, which cannot be reopened.
+    """A session over one connection, which cannot be reopened."""
 
-    `limit` is the maximum length of a line, in bytes.
-    """
-
-    def __init__(self, transport: Transport, listener: SessionListener, *, limit: int) -> None:
-        super().__init__(listener)
+    def __init__(self, transport: Transport, listener: SessionListener, limits: Limits) -> None:
+        super().__init__(listener, limits)
         self.transport: Transport = transport
-        self._framer = Framer(limit)
+        self._framer = Framer(limits.message_bytes)
         self._out = bytearray()
         self._is_flush_scheduled = False
+        self._stray_line = b""
+        self._is_silent = True
         self._timer: asyncio.TimerHandle | None = None
         self._reading = self._loop.create_task(self._read())
 
@@ -56,6 +62,7 @@ class StreamSession(ClientSession):
     def _send_call(self, call: Call, params: Any) -> None:
         try:
             self._send(Notification("2.0", call.method, params, call.id))
+            call.owner.is_sent = True
         except BaseException:
             self.requests.cancel_call(call.id)
             raise
@@ -120,7 +127,8 @@ class StreamSession(ClientSession):
             self._write(data)
 
     def _notify_cancelled(self, call: Call, reason: str) -> None:
-        if call.method != "initialize" and not self.has_ended:  # `initialize` must not be cancelled
+        # A request that waits for the server to read is not on its way yet, and `initialize` must not be cancelled.
+        if call.owner.is_sent and call.method != "initialize" and not self.has_ended:
             self.notify("notifications/cancelled", {"requestId": call.id, "reason": reason})
 
     @property
@@ -142,7 +150,7 @@ class StreamSession(ClientSession):
         for call in self.requests.expire(now):
             pending: PendingCall = call.owner
             if not pending.response.done():
-                error = RequestTimeoutError(call.allowed or 0.0)
+                error = RequestTimeoutError(call.allowed or 0.0, self._describe_stray_line())
                 pending.response.set_exception(error.attach_call(call.method, call.id))
             self._notify_cancelled(call, "the call timed out")
         deadline = self.requests.next_deadline()
@@ -154,9 +162,12 @@ class StreamSession(ClientSession):
     async def _read(self) -> None:
         transport, framer = self.transport, self._framer
         try:
-            while data := await transport.read():
+            while self.abort_reason is None and (data := await transport.read()):
+                self._is_silent = False
                 for line in framer.feed(data):
                     self._receive(line)
+                    if self.abort_reason is not None:
+                        break
             for line in framer.end():
                 self._receive(line)
         except OSError as error:
@@ -174,9 +185,28 @@ class StreamSession(ClientSession):
 
     def end_error(self) -> Error:
         """Return the error for calls that are open when the connection ends."""
+        if self.abort_reason is not None:
+            return ProtocolError(self.abort_reason)
         describe: Callable[[], str] | None = getattr(self.transport, "describe_end", None)
         reason = describe() if describe is not None else ""
-        return ConnectionLostError(f"the connection ended{': ' if reason else ''}{reason}")
+        text = f"the connection ended{': ' if reason else ''}{reason}{self._describe_stray_line()}"
+        if self._is_silent and reason.startswith(_SUCCESS):
+            text += "; the program sent nothing: a file with a server must call server.run()"
+        return ConnectionLostError(text)
+
+    def _describe_stray_line(self) -> str:
+        """Return the end of an error about a server that printed something else than messages."""
+        return f"; it printed {_quote(self._stray_line)}, which is not a message of MCP" if self._stray_line else ""
+
+    def _receive_slow(self, line: bytes | OversizeMessage, own: Collection[Call] | None) -> None:
+        """Report a line that is not JSON, and remember the first: the process may not be a server at all."""
+        start = (line.head if isinstance(line, OversizeMessage) else line).strip()
+        if not start or start.startswith((b"{", b"[")):
+            super()._receive_slow(line, own)
+            return
+        self._stray_line = self._stray_line or start[:_SHOWN_CHARACTERS]
+        text = f"the server printed {_quote(start)}, which is not a message of MCP; a server prints to standard error"
+        self._listener.report(Diagnostic(DiagnosticKind.MALFORMED, text))
 
     async def _close(self) -> None:
         self._flush()
@@ -186,3 +216,8 @@ class StreamSession(ClientSession):
         finally:
             self._reading.cancel()
             await asyncio.wait([self._reading])
+
+
+def _quote(line: bytes) -> str:
+    """Return the beginning of a line of the server, escaped."""
+    return f"'{visible(line[:_SHOWN_CHARACTERS].decode(errors='replace'), _SHOWN_CHARACTERS)}'"

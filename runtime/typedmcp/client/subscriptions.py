@@ -6,14 +6,17 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscrip
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from typedmcp import dialect
 from typedmcp.errors import ConnectionLostError, Error, RequestTimeoutError
+from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.notifications import Change
+from typedmcp.protocol.pending import Call
+from typedmcp.transports.concurrency import limit_time
 
 __all__ = ["ChangeEvent", "Subscription"]
 
@@ -38,17 +41,28 @@ class Subscription:
     for everything that it is subscribed to, since changes may have been missed.
     """
 
-    def __init__(self, listen: Listen, timeout: float | None, lists: Iterable[Change], uris: Iterable[str]) -> None:
+    def __init__(
+        self,
+        listen: Listen,
+        timeout: float | None,
+        lists: Iterable[Change],
+        uris: Iterable[str],
+        members: Mapping[str, Any] | None = None,
+    ) -> None:
         self._listen = listen
         self._timeout = timeout
         self.lists: frozenset[Change] = frozenset(lists)
         """The lists that are subscribed to."""
         self.uris: frozenset[str] = frozenset(uris)
         """The resources that are subscribed to."""
+        self.members: Mapping[str, Any] = dict(members or {})
+        """The members of the filter that extensions add, by name."""
+        self.granted_members: Mapping[str, Any] = {}
+        """The members that a modern server agreed to, by name, with those of the protocol."""
         self.granted: D.SubscriptionFilter | None = None
         """What a modern server agreed to send. None before that, and on legacy servers."""
-        self.id: int | None = None
-        """The id of the request `subscriptions/listen`, on modern servers."""
+        self.call: Call | None = None
+        """The request `subscriptions/listen`, on modern servers."""
         self._changes: dict[ChangeEvent, None] = {}
         self._has_changes = asyncio.Event()
         self._established: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -65,6 +79,20 @@ class Subscription:
         if self.uris:
             made.resource_subscriptions = sorted(self.uris)
         return made
+
+    @property
+    def id(self) -> RequestId | None:
+        """The id of the request `subscriptions/listen`, on modern servers."""
+        return None if self.call is None else self.call.id
+
+    @property
+    def not_granted(self) -> list[str]:
+        """The changes that a modern server did not agree to send: kinds of lists, URIs, and members of extensions."""
+        if self.granted is None:
+            return []
+        lists = [kind for kind in self.lists if not getattr(self.granted, f"{kind}_list_changed")]
+        members = [name for name in self.members if name not in self.granted_members]
+        return sorted(lists) + sorted(self.uris - {*(self.granted.resource_subscriptions or ())}) + members
 
     @property
     def is_established(self) -> bool:
@@ -84,11 +112,9 @@ class Subscription:
         return self
 
     async def _wait_until_established(self) -> None:
-        try:
-            await asyncio.wait_for(asyncio.shield(self._established), self._timeout)
-        except TimeoutError:
+        if not await limit_time(self._timeout, asyncio.shield(self._established)):
             error = RequestTimeoutError(self._timeout or 0.0)
-            raise error.attach_call("subscriptions/listen", self.id or "none") from None
+            raise error.attach_call("subscriptions/listen", self.id or "none")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

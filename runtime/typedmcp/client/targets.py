@@ -7,25 +7,78 @@ import os
 import re
 import shlex
 import socket
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from typedmcp.errors import ConnectionLostError, UsageError
 from typedmcp.transports import Transport
-from typedmcp.transports.process import ProcessTransport, StdioServerParameters
+from typedmcp.transports.portable_process import start_process
+from typedmcp.transports.process_parameters import StdioServerParameters
+from typedmcp.transports.redaction import redact_url
 from typedmcp.transports.streams import StreamTransport
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["Target", "can_reopen", "describe_target", "is_url", "open_target", "target_key"]
+__all__ = [
+    "Target",
+    "can_reopen",
+    "describe_target",
+    "is_process",
+    "is_url",
+    "open_target",
+    "resolve_target",
+    "target_key",
+]
 
-Target: TypeAlias = "Sequence[str] | StdioServerParameters | str | Transport | object"
-"""A command, a URL, the address of a socket, a transport, or a handler or `ServerConfig` in this process."""
+Target: TypeAlias = "Sequence[str] | StdioServerParameters | str | os.PathLike[str] | Transport | object"
+"""A command, a file, a URL, the address of a socket, a transport, or a handler or `ServerConfig` in this process."""
 
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(/\S*)?\Z")
 _TCP_ADDRESS = re.compile(r"(?:tcp://)(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:/]+)):(?P<port>\d+)/?\Z")
 
+_RUNNERS: Final = {
+    ".py": sys.executable,
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"), "node"),
+}
+"""The program that runs a file, by the end of its name. Node.js runs TypeScript from version 22.18 on."""
+_SCHEMES: Final = ("https", "http", "unix", "tcp")
+
 _TRANSPORT_MEMBERS = ("read", "write", "is_congested", "drain", "close")
+
+
+def resolve_target(target: Target) -> Target:
+    """Return the command that runs a file: a Python file with this Python, a JavaScript or TypeScript file with node.
+
+    Other targets are returned as they are. Raises `UsageError` for a file that is missing or cannot be run.
+    """
+    if isinstance(target, os.PathLike):
+        text = os.fspath(cast("os.PathLike[str]", target))
+        return _run_file(text)
+    if not isinstance(target, str) or "://" in target or target.startswith("unix:"):
+        return target
+    if os.path.exists(os.path.expanduser(target)) or (len(target.split()) == 1 and _has_runner(target)):
+        return _run_file(target)
+    return target
+
+
+def _has_runner(path: str) -> bool:
+    return os.path.splitext(path)[1].lower() in _RUNNERS
+
+
+def _run_file(text: str) -> StdioServerParameters:
+    path = os.path.expanduser(text)
+    if os.path.isdir(path):
+        raise UsageError(f"{text} is a directory; expected a file in it, such as {os.path.join(text, 'server.py')}")
+    if not os.path.exists(path):
+        raise UsageError(f"no such file: {text}")
+    if not _has_runner(path):
+        known = ", ".join(sorted(_RUNNERS))
+        raise UsageError(f"{text} is not a file that connect can run ({known}); pass its command as a list: [{text!r}]")
+    runner = _RUNNERS[os.path.splitext(path)[1].lower()]
+    return StdioServerParameters(runner, (path,))
 
 
 async def open_target(target: Target) -> Transport:
@@ -34,16 +87,16 @@ async def open_target(target: Target) -> Transport:
     Raises `UsageError` for an invalid target, and `ConnectionLostError` if it cannot be reached.
     """
     if isinstance(target, StdioServerParameters):
-        return await ProcessTransport.start(target)
+        return await start_process(target)
     if isinstance(target, str):
         return await _open_address(target)
     if isinstance(target, Sequence):
-        return await ProcessTransport.start(_to_parameters(cast("Sequence[Any]", target)))
-    if isinstance(target, os.PathLike):
-        path = os.fspath(cast("os.PathLike[str]", target))
-        raise UsageError(f"{path} is a path; expected a command as a list, such as [sys.executable, {path!r}]")
+        return await start_process(_to_parameters(cast("Sequence[Any]", target)))
     if _is_transport(target):
         return cast(Transport, target)
+    if type(target) in (int, float, dict):  # a type checker rejects these
+        kind = type(target).__name__
+        raise UsageError(f"cannot connect to {kind}; expected a URL, a file, a command, a transport, or a server")
     from typedmcp.client.in_process import InProcessTransport  # loads the server, which other targets do not need
 
     return InProcessTransport(target)
@@ -52,6 +105,11 @@ async def open_target(target: Target) -> Transport:
 def is_url(target: Target) -> TypeIs[str]:
     """Return whether a target is reached over HTTP."""
     return isinstance(target, str) and target.lower().startswith(("http:", "https:"))
+
+
+def is_process(target: Target) -> bool:
+    """Return whether a target is a command, whose process the client starts."""
+    return isinstance(target, StdioServerParameters | Sequence) and not isinstance(target, str)
 
 
 def can_reopen(target: Target) -> bool:
@@ -70,13 +128,13 @@ def target_key(target: Target) -> str | None:
 
 
 def describe_target(target: Target) -> str:
-    """Return a target as text for messages: its address, or its command as in a shell."""
+    """Return a target as text for messages: its address, or its command without arguments, which may be secret."""
     if isinstance(target, str):
-        return target
+        return redact_url(target)
     if isinstance(target, StdioServerParameters):
-        return shlex.join([target.command, *target.args])
+        return shlex.quote(target.command)
     if isinstance(target, Sequence):
-        return shlex.join(map(str, cast("Sequence[Any]", target)))
+        return shlex.quote(str(cast("Sequence[Any]", target)[0]))
     return type(target).__name__
 
 
@@ -86,7 +144,8 @@ def _is_transport(target: object) -> bool:
 
 def _to_parameters(command: Sequence[Any]) -> StdioServerParameters:
     if not command or not all(isinstance(part, str) for part in command):
-        raise UsageError(f"expected a command as a list of strings, got {list(command)!r}")
+        kinds = ", ".join([type(part).__name__ for part in command]) or "nothing"
+        raise UsageError(f"expected a command as a list of strings, got a list of {kinds}")
     return StdioServerParameters(command=command[0], args=tuple(command[1:]))
 
 
@@ -98,13 +157,21 @@ async def _open_address(address: str) -> Transport:
         family = socket.AF_INET6 if match["v6"] else socket.AF_INET
         return await _open_socket(address, family, (match["v6"] or match["host"], int(match["port"])))
     known = "expected https://host/path, unix:/path or tcp://host:port"
-    hint = "" if "://" in address else f"; a command is a list, such as {_suggest_command(address)}"
-    raise UsageError(f"invalid address {address!r}; {known}{hint}")
+    shown = redact_url(address)
+    raise UsageError(f"invalid address {shown!r}; {known}{'' if shown != address else _suggest_target(address)}")
 
 
-def _suggest_command(text: str) -> list[str]:
+def _suggest_target(text: str) -> str:
+    """Return the end of an error for an address: the scheme or the command that was meant, perhaps."""
+    scheme, separator, _ = text.partition("://")
+    if separator:
+        similar = get_close_matches(scheme.lower(), _SCHEMES, 1)
+        return f"; did you mean {similar[0]}://…?" if similar else ""
     words = text.split()
-    return ["python", *words] if words and words[0].endswith(".py") else words
+    if len(words) == 1 and _HOST_AND_PORT.match(text):
+        return f"; did you mean http://{text}?"
+    shown = [*words[:2], *["…"] * (len(words) > 2)]  # later arguments may be secret
+    return f"; a command is a list, such as {['python', *shown] if words and words[0].endswith('.py') else shown}"
 
 
 async def _open_socket(name: str, family: int, address: Any) -> Transport:

@@ -17,9 +17,11 @@ from typedmcp import dialect
 from typedmcp.client.text import text_of
 from typedmcp.errors import ProtocolError, ToolError, UsageError
 from typedmcp.jsonschema.adapt import schema_of, to_msgspec
+from typedmcp.jsonschema.custom_types import type_name
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import convert
 from typedmcp.protocol.nulls import from_null
+from typedmcp.protocol.text import escape_controls
 
 __all__ = ["make_finish"]
 
@@ -42,11 +44,12 @@ def make_finish(tool: str, result_type: Any) -> Callable[[Any, int], Any]:
             return result
         if result.is_error is True:
             text = text_of(result) or f"{tool} failed without a reason"
-            raise ToolError(text, content=result.content, result=result)
+            raise ToolError(escape_controls(text, keep_lines=True), content=result.content, result=result)
         try:
             return result if reader is None else reader.read(result)
         except ValueError as error:
-            raise ProtocolError(str(error)).attach_call("tools/call", id) from error
+            text = f"{error}; the result does not fit the result_type {type_name(result_type)}"
+            raise ProtocolError(text).attach_call("tools/call", id) from error
 
     return finish
 

@@ -49,8 +49,10 @@ from typedmcp.jsonschema.pydantic_types import pydantic_input
 from typedmcp.jsonschema.records import is_record
 from typedmcp.jsonschema.values import UnsupportedTypeError, is_pydantic
 
-__all__ = ["has_custom_types", "schema_of", "to_msgspec"]
+__all__ = ["has_custom_types", "has_keyword", "schema_of", "to_msgspec"]
 
+_USABLE: Final = "use a dataclass, TypedDict, Struct or model"
+"""The end of an error for a class that has no JSON form."""
 _CACHED_TYPES: Final = 1024
 """Types whose adapted type, and schema, are kept."""
 
@@ -225,7 +227,7 @@ class _Adapter:
         if isinstance(kind, CustomType):
             return hint
         if not isinstance(kind, type):
-            raise UnsupportedTypeError(f"{type_name(hint)} has no JSON form")
+            raise UnsupportedTypeError(f"{type_name(hint)} has no JSON form{_class_meant(hint)}")
         if kind in _FORMATS:
             return Annotated[kind, Meta(extra_json_schema={"format": _FORMATS[kind]})] if self._for_schema else kind
         if is_pydantic(kind):
@@ -242,7 +244,7 @@ class _Adapter:
 
     def _adapt_container(self, hint: Any, kind: Any) -> Any:
         if kind not in _NATIVE_CLASSES and kind not in _CONVERTED_FROM:
-            raise UnsupportedTypeError(f"{type_name(hint)} has no JSON form")
+            raise UnsupportedTypeError(f"{type_name(hint)} has no JSON form; {_USABLE}")
         arguments = get_args(hint)
         made = tuple(map(self.adapt, arguments))
         if kind in _CONVERTED_FROM:
@@ -267,7 +269,13 @@ def _adapt_class(kind: Any) -> Any:
         return custom
     if issubclass(kind, list | dict | tuple | set | frozenset | str | int | float):
         raise UnsupportedTypeError(f"{kind.__name__} has no JSON form: it is a subclass of a builtin class")
-    raise UnsupportedTypeError(f"{kind.__name__} has no JSON form")
+    raise UnsupportedTypeError(f"{kind.__name__} has no JSON form; {_USABLE}")
+
+
+def _class_meant(hint: object) -> str:
+    """Return the end of an error for a value in place of a type, such as an object of a dataclass."""
+    kind = type(hint)
+    return f"; expected a type: pass the class {kind.__name__}" if is_record(kind) or is_pydantic(kind) else ""
 
 
 def _is_unhashable(hint: object) -> bool:
@@ -289,11 +297,26 @@ def _strip_annotated(hint: object) -> Any:
 def schema_of(hint: object) -> JsonSchema:
     """Return the JSON Schema, 2020-12, of an adapted type. Raises `UnsupportedTypeError` for one that has none."""
     try:
-        return {**_describe_cached(hint)}
+        return {**_describe_cached(hint, repr(hint))}
     except TypeError as error:
         if isinstance(error, UnsupportedTypeError):
             raise
         return _describe(hint)  # an unhashable type
+
+
+def has_keyword(hint: object, keyword: str) -> bool:
+    """Return whether the schema of an adapted type, or of a type within it, may have a keyword."""
+    try:
+        return _has_keyword_cached(hint, keyword)
+    except TypeError:  # an unhashable type
+        return _has_keyword(hint, keyword)
+
+
+def _has_keyword(hint: object, keyword: str) -> bool:
+    return repr(keyword) in repr(schema_of(hint))
+
+
+_has_keyword_cached = lru_cache(maxsize=_CACHED_TYPES)(_has_keyword)
 
 
 def has_custom_types(hint: object) -> bool:
@@ -338,4 +361,7 @@ def _describe(hint: object) -> JsonSchema:
     return collect_definitions(root, components)
 
 
-_describe_cached = lru_cache(maxsize=_CACHED_TYPES)(_describe)
+@lru_cache(maxsize=_CACHED_TYPES)
+def _describe_cached(hint: object, _text: str) -> JsonSchema:
+    """Describe a type. Its text is part of the cache key, as in `_adapt_cached`."""
+    return _describe(hint)

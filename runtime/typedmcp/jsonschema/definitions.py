@@ -9,7 +9,10 @@ import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 
-__all__ = ["REFERENCE", "JsonSchema", "collect_definitions", "object_schema", "resolve_root"]
+__all__ = [
+    "ANNOTATIONS", "LIST_KEYWORDS", "MAP_KEYWORDS", "REFERENCE", "SCHEMA_KEYWORDS", "JsonSchema",
+    "collect_definitions", "object_schema", "resolve_root",
+]  # fmt: skip
 
 JsonSchema: TypeAlias = dict[str, Any]
 """A JSON Schema that is an object."""
@@ -18,8 +21,17 @@ REFERENCE: Final = "#/$defs/{name}"
 """A reference to a definition at the root."""
 _DATA_KEYWORDS: Final = frozenset({"default", "enum", "const", "examples", "required"})
 """Keywords whose values hold no schemas."""
-_MAP_KEYWORDS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
+MAP_KEYWORDS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords whose values hold schemas by name."""
+LIST_KEYWORDS: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+"""Keywords whose values are lists of schemas."""
+SCHEMA_KEYWORDS: Final = frozenset({
+    "items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else", "unevaluatedItems",
+    "unevaluatedProperties",
+})  # fmt: skip
+"""Keywords whose values are schemas."""
+ANNOTATIONS: Final = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
+"""Keywords that restrict no values."""
 _OMITTED_KEYWORDS: Final = frozenset({"$defs", "uniqueItems"})
 """Definitions move to the root. `uniqueItems` would be wrong: a set accepts an array that repeats a value."""
 
@@ -36,9 +48,14 @@ def collect_definitions(root: Mapping[str, Any], components: Mapping[str, Any]) 
 def object_schema(properties: Mapping[str, JsonSchema], additional: JsonSchema | bool) -> JsonSchema:
     """Return the schema of an object with these properties; other properties must match `additional`."""
     definitions: dict[str, Any] = {}
-    members = {name: _hoist(schema, definitions) for name, schema in properties.items()}
-    root = {"type": "object", "properties": members, "additionalProperties": _hoist(additional, definitions)}
+    members = {name: _hoist_property(schema, definitions) for name, schema in properties.items()}
+    root = {"type": "object", "properties": members, "additionalProperties": _hoist_property(additional, definitions)}
     return {**root, **({"$defs": definitions} if definitions else {})}
+
+
+def _hoist_property(schema: JsonSchema | bool, definitions: dict[str, Any]) -> Any:
+    """Move the definitions of a schema that `collect_definitions` has made. Most have none."""
+    return _hoist(schema, definitions) if is_object(schema) and "$defs" in schema else schema
 
 
 def resolve_root(schema: JsonSchema) -> JsonSchema:
@@ -79,7 +96,7 @@ def _hoist(schema: Any, definitions: dict[str, Any]) -> Any:
 def _hoist_member(key: str, value: object, definitions: dict[str, Any]) -> Any:
     if key in _DATA_KEYWORDS:
         return value
-    if key in _MAP_KEYWORDS and is_object(value):
+    if key in MAP_KEYWORDS and is_object(value):
         return {name: _hoist(item, definitions) for name, item in value.items()}
     return _hoist(value, definitions)
 

@@ -1,4 +1,4 @@
-"""Explanations of conversion errors, with the place: `days["next week"]: expected int, got str`.
+"""Explanations of conversion errors, with the place: `days["next week"]: expected integer, got string`.
 
 msgspec writes the place at the end of its messages. The rest of a message may contain text that a peer sent, so only
 the end is parsed, and long texts are cut. What msgspec does not write, such as the keys of mappings, is found by
@@ -7,6 +7,7 @@ walking down the value and its type together after the conversion has failed.
 
 from __future__ import annotations
 
+import re
 from collections import abc
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -38,11 +39,15 @@ _SHOWN_CHARACTERS: Final = 500
 """Characters shown of a reason, and of a place."""
 _SHOWN_NAME_CHARACTERS: Final = 60
 _SHOWN_NAMES: Final = 20
+_COMPARED_NAMES: Final = 100
+"""Known names that an unknown one is compared with."""
+_JSON_WORDS: Final = {"int": "integer", "str": "string", "float": "number", "bool": "boolean"}
+"""The words of JSON Schema for those of msgspec, where they differ."""
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
 
 def explain(error: BaseException, place: str = "", *, member: str = "property") -> str:
-    """Return the place and the reason of a conversion error: `forecast.days: expected int, got str`.
+    """Return the place and the reason of a conversion error: `forecast.days: expected integer, got string`.
 
     `place` is the name of the whole value, and `member` the word for its members.
     """
@@ -73,12 +78,16 @@ def explain_key(key: object, reason: str) -> str:
 
 
 def explain_unknown(member: str, name: str, known: Sequence[str]) -> str:
-    """Return the message for an unknown name: `unknown argument 'y'; known: x`."""
+    """Return the message for an unknown name: `unknown argument 'y'; known: x`, and the known name that is like it."""
+    from difflib import get_close_matches  # few calls have such errors
+
     names = [*known[:_SHOWN_NAMES]]
     if len(known) > _SHOWN_NAMES:
         names.append(f"{len(known) - _SHOWN_NAMES} others")
     quoted = escape_unprintable(clip(name, _SHOWN_NAME_CHARACTERS))
-    return f"unknown {member} '{quoted}'; known: {', '.join(names) or 'none'}"
+    similar = get_close_matches(name[:_SHOWN_NAME_CHARACTERS], known[:_COMPARED_NAMES], 1)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    return f"unknown {member} '{quoted}'; known: {', '.join(names) or 'none'}{hint}"
 
 
 def _shorten(text: str) -> str:
@@ -86,7 +95,9 @@ def _shorten(text: str) -> str:
 
 
 def _plain(reason: str) -> str:
-    """Return a reason without msgspec's quotes, beginning with a lower-case letter."""
+    """Return a reason in the words of JSON Schema, without msgspec's quotes, beginning with a lower-case letter."""
+    if reason.startswith("Expected `"):
+        reason = re.sub(r"(?<![\w\[])(int|str|float|bool)(?![\w\],])", lambda found: _JSON_WORDS[found[0]], reason)
     return (reason[:1].lower() + reason[1:]).replace("`", "")
 
 

@@ -163,9 +163,12 @@ class _FormField:
 def form_of(kind: object) -> Form:
     """Return the form for a type. Raises `UsageError` for a type that no form can have."""
     try:
-        return _cached_form(kind)
+        return _cached_form(kind, repr(kind))
     except TypeError:  # an unhashable type
         return Form(kind)
 
 
-_cached_form = lru_cache(_CACHED_FORMS)(Form)
+@lru_cache(_CACHED_FORMS)
+def _cached_form(kind: object, _text: str) -> Form:
+    """Return the form. The text of the type is part of the cache key: equal types may differ in their order."""
+    return Form(kind)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal, NewType, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, NewType, get_args, get_origin
 
 import msgspec
 
 from mcpspec.support.error_text import format_path_part
+from mcpspec.support.objects import is_object
 from typedmcp.jsonschema import records
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.custom_types import CustomType, SchemaOf, custom_type, type_name
-from typedmcp.jsonschema.definitions import JsonSchema
+from typedmcp.jsonschema.definitions import LIST_KEYWORDS, SCHEMA_KEYWORDS, JsonSchema
 from typedmcp.jsonschema.explain import explain_key
 from typedmcp.jsonschema.records import is_record
 from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, is_pydantic
@@ -31,14 +32,15 @@ def pydantic_input(hint: Any) -> CustomType:
 
     def decode(value: object) -> Any:
         try:
-            # As JSON, since a strict model accepts a string as a date only in JSON.
-            return adapter.validate_json(msgspec.json.encode(value))
+            # As JSON, since strict validation accepts a string as a date only in JSON. Strict, so that one rule holds
+            # for all classes: Pydantic's own rules take true for 1.
+            return adapter.validate_json(msgspec.json.encode(value), strict=True)
         except ValidationError as error:
             raise _conversion_error(error) from None
 
     def describe(_: SchemaOf) -> JsonSchema:
         try:
-            return cast("JsonSchema", adapter.json_schema())
+            return _without_titles(adapter.json_schema(), type_name(hint))
         except PydanticUserError as error:
             raise _unsupported(hint, error) from error
 
@@ -58,7 +60,7 @@ def pydantic_output(hint: Any) -> CustomType | None:
 
     try:
         adapter: Any = TypeAdapter(hint)
-        schema = adapter.json_schema(mode="serialization")
+        schema = _without_titles(adapter.json_schema(mode="serialization"), type_name(hint))
     except (PydanticUserError, NameError):
         return None
 
@@ -72,6 +74,26 @@ def pydantic_output(hint: Any) -> CustomType | None:
             raise ValueConversionError(str(error).splitlines()[-1].strip()) from error
 
     return custom_type(type_name(hint), encode, lambda _: {**schema})
+
+
+def _without_titles(schema: Any, name: str = "") -> JsonSchema:
+    """Return a schema without the titles that Pydantic makes of the names of classes and fields."""
+    made: JsonSchema = {
+        key: value for key, value in schema.items() if key != "title" or value not in (name, _title_of(name))
+    }
+    for key in ("properties", "$defs"):
+        if key in made:
+            made[key] = {each: _without_titles(inner, each) for each, inner in made[key].items()}
+    for key, value in made.items():
+        if key in SCHEMA_KEYWORDS and is_object(value):
+            made[key] = _without_titles(value)
+        elif key in LIST_KEYWORDS:
+            made[key] = [_without_titles(inner) for inner in value]
+    return made
+
+
+def _title_of(name: str) -> str:
+    return name.title().replace("_", " ").strip()
 
 
 def _unsupported(hint: object, error: Exception) -> UnsupportedTypeError:

@@ -23,8 +23,9 @@ from msgspec.structs import force_setattr
 from typedmcp.jsonschema.values import is_pydantic
 
 __all__ = [
-    "RecordField", "constructor_of", "field_with_default", "fields_of", "is_record", "is_tag_guard", "is_typeddict",
-    "mirror_struct", "parameters_of", "require_tag", "resolve_alias", "strip_qualifiers", "substitute", "tag_of",
+    "RecordField", "constructor_of", "field_with_default", "fields_of", "fill_defaults", "has_dataclass", "is_record",
+    "is_tag_guard", "is_typeddict", "mirror_struct", "parameters_of", "require_tag", "resolve_alias",
+    "strip_qualifiers", "substitute", "tag_of",
 ]  # fmt: skip
 
 
@@ -43,6 +44,40 @@ def is_record(kind: object) -> bool:
 def is_typeddict(kind: object) -> bool:
     """Return whether a class is a TypedDict, of `typing` or of `typing_extensions`."""
     return hasattr(kind, "__required_keys__")
+
+
+def has_dataclass(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
+    """Return whether a type is a dataclass, or has one in its arguments or members."""
+    kind: Any = hint  # as a type checker sees it after the next line, it would be of an unknown type
+    if not isinstance(hint, type):
+        return any(has_dataclass(part, seen) for part in get_args(hint))
+    if dataclasses.is_dataclass(hint) or hint in seen:
+        return hint not in seen
+    members = [member.hint for member in fields_of(kind)] if is_record(kind) else []
+    return any(has_dataclass(part, seen | {kind}) for part in members)
+
+
+def fill_defaults(value: Any) -> None:
+    """Give the dataclasses in a value that msgspec has made the defaults that it leaves to their classes.
+
+    msgspec encodes only what an object has itself, so these members would be missing in JSON.
+    """
+    if isinstance(value, Mapping):
+        parts: list[Any] = [*value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        parts = [*cast("Sequence[Any]", value)]
+    elif isinstance(value, msgspec.Struct):
+        parts = [getattr(value, name) for name in value.__struct_fields__]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type) and hasattr(value, "__dict__"):
+        own: dict[str, Any] = value.__dict__
+        for field in dataclasses.fields(value):
+            if field.name not in own and hasattr(value, field.name):
+                own[field.name] = getattr(value, field.name)
+        parts = [*own.values()]
+    else:
+        return
+    for part in parts:
+        fill_defaults(part)
 
 
 _QUALIFIERS: Final = ("Required", "NotRequired", "ReadOnly", "Final")

@@ -18,7 +18,10 @@ from mcpspec.support.error_text import format_path_part, format_value
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.definitions import JsonSchema
 
-__all__ = ["META_SCHEMAS", "SchemaCost", "SchemaPath", "SchemaRejectedError", "estimate_cost", "format_path"]
+__all__ = [
+    "META_SCHEMAS", "ExternalReferenceError", "SchemaCost", "SchemaPath", "SchemaRejectedError", "estimate_cost",
+    "format_path",
+]  # fmt: skip
 
 SchemaPath: TypeAlias = tuple[str | int, ...]
 
@@ -52,6 +55,10 @@ class SchemaRejectedError(ValueError):
         return format_path(root, self.path)
 
 
+class ExternalReferenceError(SchemaRejectedError):
+    """A schema that refers to another document, which is not fetched."""
+
+
 def format_path(root: str, path: SchemaPath) -> str:
     """Return a path as text, after the name of the root: `outputSchema.items.$ref`."""
     return root + "".join(map(format_path_part, path))
@@ -65,12 +72,16 @@ class SchemaCost:
     """Schemas that apply."""
     cycles: int = 0
     """References that lead back to a schema above. To explain an error, the validator follows all of them."""
+    patterns: int = 0
+    """Patterns that are matched."""
 
     def __add__(self, other: SchemaCost) -> SchemaCost:
-        return SchemaCost(self.schemas + other.schemas, self.cycles + other.cycles)
+        sums = (self.schemas + other.schemas, self.cycles + other.cycles, self.patterns + other.patterns)
+        return SchemaCost(*sums)
 
     def __or__(self, other: SchemaCost) -> SchemaCost:
-        return SchemaCost(max(self.schemas, other.schemas), max(self.cycles, other.cycles))
+        schemas, cycles = max(self.schemas, other.schemas), max(self.cycles, other.cycles)
+        return SchemaCost(schemas, cycles, max(self.patterns, other.patterns))
 
 
 _META_SCHEMA_COST: Final = SchemaCost(100, 2)
@@ -92,7 +103,9 @@ class _CostEstimator:
     def __init__(self, root: JsonSchema) -> None:
         self._root = root
         self._address = urldefrag(str(root.get("$id", root.get("id", "")))).url
-        self._anchors = list(_anchors(root))
+        self._anchors: dict[str, list[Any]] = {}
+        for name, schema in _anchors(root):
+            self._anchors.setdefault(name, []).append(schema)
         self._costs: dict[int, SchemaCost] = {}
         """Costs by the id of the schema."""
         self._enclosing: set[int] = set()
@@ -120,6 +133,10 @@ class _CostEstimator:
     def _parts(self, schema: JsonSchema, path: SchemaPath) -> Iterator[SchemaCost]:
         for keyword, value in schema.items():
             here = (*path, keyword)
+            if keyword == "pattern" and isinstance(value, str):
+                yield SchemaCost(patterns=1)
+            elif keyword == "patternProperties" and is_object(value):
+                yield SchemaCost(patterns=2 * len(value))  # `additionalProperties` matches them once more
             if keyword in _REFERENCE_KEYWORDS and isinstance(value, str):
                 yield self._reference(value, here)
             elif (keyword == "properties" and is_object(value)) or (keyword in _ITEM_KEYWORDS and is_array(value)):
@@ -142,12 +159,13 @@ class _CostEstimator:
             return self.estimate(self._resolve(unquote(fragment), path), path)
         if document.partition(":")[2].startswith(META_SCHEMAS):
             return _META_SCHEMA_COST
-        raise SchemaRejectedError(path, f"refers to {format_value(reference)}, which is outside it and is not fetched")
+        text = f"refers to {format_value(reference)}, which is outside it and is not fetched"
+        raise ExternalReferenceError(path, text)
 
     def _resolve(self, fragment: str, path: SchemaPath) -> Any:
         """Return the schema that a JSON pointer or the name of an anchor refers to."""
         if fragment and not fragment.startswith("/"):
-            schemas = [schema for name, schema in self._anchors if name == fragment]
+            schemas = self._anchors.get(fragment, ())
             if len(schemas) == 1:
                 return schemas[0]
             problem = "is ambiguous" if schemas else "does not exist"

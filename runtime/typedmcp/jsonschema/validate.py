@@ -3,8 +3,9 @@
 Needs the extra `jsonschema`, which is jsonschema-rs. It knows JSON Schema 2020-12, which is the default, 2019-09, and
 drafts 7, 6 and 4. `format` is checked where the draft says so.
 
-Schemas are not trusted, since a client gets them from servers: references are not fetched, patterns have a limit of
-steps, and a schema that could keep the validator busy for long is rejected. See `typedmcp.jsonschema.schema_cost`.
+Schemas are not trusted, since a client gets them from servers: references are not fetched, and a schema or a value that
+could keep the validator busy for long is rejected. See `typedmcp.jsonschema.schema_cost` and
+`typedmcp.jsonschema.pattern_cost`.
 https://modelcontextprotocol.io/specification/2026-07-28/basic#schema-validation
 """
 
@@ -21,9 +22,13 @@ from typing import Any, Final
 import msgspec
 
 from mcpspec.support.error_text import clip, escape_unprintable, format_value
+from typedmcp.errors import missing_extra
 from typedmcp.jsonschema.definitions import JsonSchema
+from typedmcp.jsonschema.lookahead import expand_lookahead
+from typedmcp.jsonschema.pattern_cost import PatternMeter, find_patterns, pattern_options
 from typedmcp.jsonschema.schema_cost import (
     META_SCHEMAS,
+    ExternalReferenceError,
     SchemaCost,
     SchemaPath,
     SchemaRejectedError,
@@ -31,7 +36,10 @@ from typedmcp.jsonschema.schema_cost import (
     format_path,
 )
 
-__all__ = ["ENCODING_ERRORS", "SchemaRejectedError", "SchemaValidator", "compile_schema", "is_available"]
+__all__ = [
+    "ENCODING_ERRORS", "ExternalReferenceError", "SchemaRejectedError", "SchemaValidator", "compile_schema",
+    "is_available",
+]  # fmt: skip
 
 ENCODING_ERRORS = (ValueError, TypeError, OverflowError, RecursionError)
 """The exceptions for values that have no JSON form."""
@@ -40,7 +48,8 @@ _MAX_SCHEMA_BYTES: Final = 256 << 10
 _MAX_SCHEMAS_PER_VALUE: Final = 10_000
 """Schemas that may apply to one value and the path below it."""
 _MAX_PATTERN_STEPS: Final = 10_000
-"""Steps that a pattern may take on one string, if it has to backtrack."""
+"""Steps that a pattern of a trusted schema may take on one string, if it has to backtrack."""
+_PATTERN_HINT: Final = " (lookaround, backreferences and very large patterns are not supported)"
 
 _COSTLY_SCHEMAS: Final = 100
 """With more schemas than this for one value, the size of values is limited."""
@@ -74,6 +83,8 @@ class SchemaValidator:
     """Bytes of a value up to which its errors are explained, which takes longer than finding that there are some."""
     max_bytes: float = inf
     """Bytes of a value up to which it is checked at all."""
+    meter: PatternMeter | None = None
+    """Measures the patterns of an untrusted schema that has some."""
 
     def find_error(self, value: object, name: str, otherwise: str = "does not fit its schema") -> str | None:
         """Return the first error of a value: `name.degrees: "warm" is not of type "number"`; None if it fits.
@@ -83,6 +94,8 @@ class SchemaValidator:
         try:
             if self.max_bytes < inf and len(msgspec.json.encode(value)) > self.max_bytes:
                 return _with_place(name, f"has more than {self.max_bytes:.0f} bytes, too many for a schema so complex")
+            if self.meter is not None and self.meter.is_too_slow(value):
+                return _with_place(name, "the patterns of its schema take too long on it")
             if self.validator.is_valid(value):
                 return None
             if self.max_explained_bytes == inf or len(msgspec.json.encode(value)) <= self.max_explained_bytes:
@@ -94,30 +107,35 @@ class SchemaValidator:
         return _with_place(name, otherwise)
 
 
-def compile_schema(schema: Mapping[str, Any] | bytes) -> SchemaValidator:
-    """Compile a schema, given as a mapping or as JSON text.
+def compile_schema(schema: Mapping[str, Any] | bytes, *, is_trusted: bool = False) -> SchemaValidator:
+    """Compile a schema, given as a mapping or as JSON text. The patterns of a trusted schema may have lookaround.
 
     Raises `SchemaRejectedError` for a schema that cannot be used, and if the extra `jsonschema` is missing.
     """
     if not is_available():
-        raise SchemaRejectedError((), "schemas need the extra jsonschema: pip install 'typedmcp[jsonschema]'")
+        raise SchemaRejectedError((), missing_extra("a schema of your own", "jsonschema"))
     library = import_module("jsonschema_rs")
     try:
         text = schema if isinstance(schema, bytes) else msgspec.json.encode(schema)
-        parsed = _parse_schema(text)
+        parsed = _parse_schema(text) if is_trusted else expand_lookahead(_parse_schema(text))
         cost = estimate_cost(parsed)
         if cost.schemas > _MAX_SCHEMAS_PER_VALUE:
             raise SchemaRejectedError((), "too complex: too many of its parts apply to the same value")
-        patterns = library.FancyRegexOptions(backtrack_limit=_MAX_PATTERN_STEPS)
-        validator = library.validator_for(parsed, offline=True, pattern_options=patterns)
+        patterns = set[str]() if is_trusted else find_patterns(parsed)
+        meter = PatternMeter.make(patterns, cost.patterns) if patterns else None
+        options = library.FancyRegexOptions(backtrack_limit=_MAX_PATTERN_STEPS) if is_trusted else pattern_options()
+        validator = library.validator_for(parsed, offline=True, pattern_options=options)
     except RecursionError:
         raise SchemaRejectedError((), "nested too deeply") from None
     except SchemaRejectedError:
         raise
-    except (ValueError, TypeError, library.ReferencingError) as error:
-        raise SchemaRejectedError(*_read_error(error)) from error
+    except library.ReferencingError as error:  # in a part that no value is checked against
+        raise ExternalReferenceError(*_read_error(error)) from error
+    except (ValueError, TypeError) as error:
+        path, reason = _read_error(error)
+        raise SchemaRejectedError(path, reason + _PATTERN_HINT * reason.endswith('not a "regex"')) from error
     max_bytes = _MAX_WORK_BYTES // cost.schemas if cost.schemas > _COSTLY_SCHEMAS else inf
-    return SchemaValidator(validator, _max_explained_bytes(text, cost), max_bytes)
+    return SchemaValidator(validator, _max_explained_bytes(text, cost), max_bytes, meter)
 
 
 def _max_explained_bytes(schema: bytes, cost: SchemaCost) -> float:

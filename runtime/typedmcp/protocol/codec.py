@@ -7,11 +7,11 @@ compiled when they are first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import NoneType
-from typing import Any, Literal, Protocol, TypeAlias, Union, get_type_hints
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, Union, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -27,6 +27,7 @@ from typedmcp.errors import DecodeError, UsageError
 from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.nulls import remove_nulls
+from typedmcp.protocol.repairs import FindRepair, repair_finder
 from typedmcp.revisions.features import DIALECT, methods_of, plain_package_of, structs_of
 from typedmcp.revisions.rules import downgrader, upgrader
 
@@ -36,6 +37,8 @@ __all__ = [
     "MethodCodec",
     "MethodTable",
     "Notification",
+    "OwnMethod",
+    "OwnTable",
     "Response",
     "codec_for",
     "encode_error",
@@ -64,8 +67,32 @@ class MethodTable(Protocol):
     def PROTOCOL_VERSION(self) -> str: ...  # noqa: N802
 
 
+class OwnMethod(NamedTuple):
+    """A method of an extension."""
+
+    record: Method[Any, Any]
+    name_param: str | None
+    """The parameter that the header `Mcp-Name` repeats, if there is one."""
+
+
+class OwnTable:
+    """The table of the methods of an extension, which belong to no revision."""
+
+    PROTOCOL_VERSION: str = DIALECT
+
+    def __init__(self, records: Sequence[Method[Any, Any]]) -> None:
+        self.METHODS: Mapping[str, Method[Any, Any]] = {record.name: record for record in records}
+        self.CLIENT_REQUESTS: Mapping[str, Method[Any, Any]] = {r.name: r for r in records if r.kind == "request"}
+        self.CLIENT_NOTIFICATIONS: Mapping[str, Method[Any, Any]] = {
+            r.name: r for r in records if r.kind == "notification"
+        }
+
+
 class MethodCodec:
     """The codec of one method: it upgrades parameters to the dialect, and downgrades results to the revision."""
+
+    find_repair: FindRepair | None = None
+    """Finds what has to be repaired in a result before it is downgraded; None if results need no such check."""
 
     def __init__(self, method: Method[Any, Any], revision: str, table: MethodTable) -> None:
         self.method: str = method.name
@@ -74,8 +101,10 @@ class MethodCodec:
         self.handler_name: str = method.handler
         self.is_request: bool = method.kind == "request"
         self.name_param: str | None = NAME_PARAMS.get(method.name)
-        """The parameter that the header `Mcp-Name` repeats, if there is one."""
-        self.accepts_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in _results(method, table))
+        """The attribute of the parameter that the header `Mcp-Name` repeats, if there is one."""
+        results = _results(method, table)
+        self.accepts_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in results)
+        self.find_repair = repair_finder(results)
         self._record = method
         self._revision = revision
         self._table = table
@@ -90,12 +119,15 @@ class MethodCodec:
     def downgrade(self, result: object, dropped: DroppedFields) -> Any:
         """Return a result of the dialect in the types of the revision. Append the members that it lacks to `dropped`.
 
-        Raises `UsageError` if the result is not of the method's type.
+        Raises `UsageError` if the result is not of the method's type, or needs a repair.
         """
         try:
             convert = self.downgrades[type(result)]
         except KeyError:
-            convert = self.downgrades[type(result)] = self._compile_downgrade(type(result))
+            convert = self._compile_downgrade(type(result))
+            if self.find_repair is not None:
+                convert = _reject_unrepaired(self.find_repair, convert)
+            self.downgrades[type(result)] = convert
         return result if convert is None else convert(result, dropped)
 
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
@@ -112,6 +144,18 @@ class MethodCodec:
             names = " or ".join(_describe(result, kind) for result in known)
             raise UsageError(f"the handler of {self.method} returned {_describe(kind, *known)}, expected {names}")
         return kind if found is None else found
+
+
+def _reject_unrepaired(find_repair: FindRepair, convert: Converter | None) -> Converter:
+    """Wrap a converter, so that a result that needs a repair leaves the fast path."""
+
+    def check(result: Any, dropped: DroppedFields) -> Any:
+        repair = find_repair(result)
+        if repair is not None:
+            raise UsageError(repair.text)
+        return result if convert is None else convert(result, dropped)
+
+    return check
 
 
 def _describe(kind: type, *others: type) -> str:
@@ -176,20 +220,56 @@ class Codec:
 
 
 @cache
-def codec_for(revision: str, backend: Backend = "msgspec", extended: MethodTable | None = None) -> Codec:
+def codec_for(
+    revision: str,
+    backend: Backend = "msgspec",
+    extended: MethodTable | None = None,
+    own: tuple[OwnMethod, ...] = (),
+) -> Codec:
     """Return the codec for the messages of clients that speak a revision.
 
-    `extended` is the table of a handler whose types extend the dialect: by default the dialect's own table.
+    `extended` is the table of a handler whose types extend the dialect: by default the dialect's own table. `own` are
+    the methods of extensions.
     """
     is_msgspec = backend == "msgspec"
     table: MethodTable = extended or (dialect.methods if is_msgspec else models_methods())
     exact: Any = methods_of(revision) if is_msgspec else mcpspec.revision(revision).models_methods
     records = _records(exact) if extended is None else _extend(exact, extended, revision)
+    added = [method.record for method in own]
     if is_msgspec:
-        return Codec(
-            records, {_message_type(r, _params_type(r)): _StructMethodCodec(r, revision, table) for r in records}
-        )
-    return _ModelCodec(records, {_message_type(r, Raw): _ModelMethodCodec(r, revision, table) for r in records})
+        codecs: dict[type, MethodCodec] = {
+            _message_type(r, _params_type(r)): _StructMethodCodec(r, revision, table) for r in records
+        }
+        codecs.update({_message_type(m.record, _params_type(m.record)): _own_codec(m, revision) for m in own})
+        return Codec([*records, *added], codecs)
+    codecs = {_message_type(r, Raw): _ModelMethodCodec(r, revision, table) for r in records}
+    codecs.update({_message_type(m.record, Raw): _own_codec(m, revision, is_encoded=True) for m in own})
+    return _ModelCodec([*records, *added], codecs)
+
+
+def _own_codec(method: OwnMethod, revision: str, *, is_encoded: bool = False) -> MethodCodec:
+    """Return the codec of a method of an extension. `is_encoded` is true for the codec of models."""
+    table = OwnTable([method.record])
+    if not _is_struct_record(method.record):
+        codec: MethodCodec = _ModelMethodCodec(method.record, revision, table)
+    elif is_encoded:
+        codec = _EncodedStructMethodCodec(method.record, revision, table)
+    else:
+        codec = _StructMethodCodec(method.record, revision, table)
+    codec.handler_name = method.record.name  # which no method of a handler can have
+    codec.name_param = None if method.name_param is None else _attribute(method.record.params, method.name_param)
+    return codec
+
+
+def _attribute(params: Any, member: str) -> str | None:
+    """Return the attribute of a member of parameters, whose name in JSON is given."""
+    if not _is_struct(params):
+        return None
+    return next((field.name for field in msgspec.structs.fields(params) if field.encode_name == member), None)
+
+
+def _is_struct_record(record: Method[Any, Any]) -> bool:
+    return issubclass(record.message, msgspec.Struct)
 
 
 def _records(module: MethodTable) -> list[Method[Any, Any]]:
@@ -325,7 +405,8 @@ class _ModelCodec(Codec):
         return decode
 
     def check_params(self, method: str, value: Any) -> None:
-        models().from_builtins(value, self._exact[method])
+        kind = self._exact[method]
+        (from_builtins if _is_struct(kind) else models().from_builtins)(value, kind)
 
     def _reject_nulls(self, method: str, raw: bytes) -> None:
         """Raise `DecodeError` for a null instead of absence, which plain models would accept silently."""
@@ -369,6 +450,21 @@ class _ModelMethodCodec(MethodCodec):
             return lambda result, _lost: result if is_object(result) else dump(result)
         convert = downgrader(self._revision).between(source, getattr(structs_of(self._revision), expected.__name__))
         return lambda result, dropped: to_struct(result) if convert is None else convert(to_struct(result), dropped)
+
+
+class _EncodedStructMethodCodec(_StructMethodCodec):
+    """The codec of a method on Structs, of an extension, beside methods on models."""
+
+    def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
+        target: Any = self._record.params
+        if target is NoneType:
+            return lambda params, _meta: params
+
+        def to_target(params: Any, meta: Any) -> Any:
+            plain: dict[str, Any] = {} if params is None else msgspec.json.decode(params.raw)
+            return from_builtins({**plain, "_meta": meta}, target)
+
+        return to_target
 
 
 # Writing

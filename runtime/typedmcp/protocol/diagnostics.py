@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from mcpspec.support.error_text import format_value
 from typedmcp.protocol.framing import RequestId
+from typedmcp.protocol.text import visible
 
-__all__ = ["Diagnostic", "DiagnosticKind"]
+__all__ = ["Diagnostic", "DiagnosticKind", "cancellation_diagnostic"]
 
 
 class DiagnosticKind(StrEnum):
@@ -17,7 +19,7 @@ class DiagnosticKind(StrEnum):
     MALFORMED = "malformed"
     """A frame is not a valid message. If it may have been a request, it was answered with an error."""
     UNEXPECTED_RESPONSE = "unexpected response"
-    """A response has an id that belongs to no call."""
+    """A response has an id that belongs to no call, or an answer in `inputResponses` belongs to no question."""
     LATE_MESSAGE = "late message"
     """A response, or progress, arrived for a call that had been cancelled or had timed out."""
     ID_TYPE_MISMATCH = "id type mismatch"
@@ -40,6 +42,14 @@ class DiagnosticKind(StrEnum):
     """The connection, or the connection to the store, broke."""
     LEGACY_NOTIFICATION = "legacy notification"
     """A notification arrived that older revisions have and the dialect lacks."""
+    TOLERATED = "tolerated"
+    """A message broke the specification harmlessly. It was understood."""
+    CANCELLED = "cancelled"
+    """The peer cancelled a request, and gave a reason."""
+    NOT_GRANTED = "not granted"
+    """A server does not report all changes that a subscription asked for."""
+    LIMIT_REACHED = "limit reached"
+    """A client reached a limit on what it can make the server keep. It is reported once, until the use has halved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,7 @@ class Diagnostic:
 
     kind: DiagnosticKind
     text: str
-    """A description, in English."""
+    """A description, in English: one line, without control characters, even if it holds text of a peer."""
     method: str | None = None
     """The method of the message that it is about, if there is one."""
     id: RequestId | None = None
@@ -57,3 +67,12 @@ class Diagnostic:
     """The value that it is about, as plain JSON: parameters, names of dropped members, or the invalid value."""
     error: BaseException | None = None
     """The exception behind it, if there is one."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", visible(self.text))
+
+
+def cancellation_diagnostic(peer: str, id: RequestId | None, reason: str) -> Diagnostic:
+    """Return the diagnostic for the reason that a peer, "client" or "server", gave for a cancellation."""
+    text = f"the {peer} cancelled request {format_value(id)}: {format_value(reason)}"
+    return Diagnostic(DiagnosticKind.CANCELLED, text, "notifications/cancelled", id, reason)

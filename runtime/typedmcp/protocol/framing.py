@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -18,6 +17,7 @@ from mcpspec.support.error_text import KINDS
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR
 from typedmcp.limits import DEFAULT_LIMITS
+from typedmcp.protocol.integers import to_integer
 
 __all__ = ["Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify"]
 
@@ -26,8 +26,8 @@ RequestId: TypeAlias = int | str
 _HEAD_BYTES: Final = 4096
 """Bytes that are kept of a line that is too long, to find the id of the request."""
 
-_MAX_SEARCHED_TOKENS: Final = 100_000
-"""Tokens of an invalid line in which the id is searched."""
+_MAX_SEARCH_STEPS: Final = 10_000
+"""Steps of the search for the id in an invalid line: members of the message, and rows of brackets within them."""
 
 
 class OversizeMessage:
@@ -129,6 +129,8 @@ class InvalidMessage:
     reason: str
     id: RequestId | None = None
     is_answerable: bool = True
+    meant: Frame | None = None
+    """The message without its fault, if that is harmless: `params` that are null instead of absent."""
 
 
 def classify(line: bytes | OversizeMessage) -> Frame | Batch | InvalidMessage | None:
@@ -162,6 +164,8 @@ def classify_value(value: Any) -> Frame | InvalidMessage:
     """Find the message in a parsed value, or the reason why it is not one message."""
     if not is_object(value):
         return InvalidMessage(INVALID_REQUEST, f"expected an object, got {KINDS[type(value)]}")
+    if type(value.get("id")) is float:
+        value["id"] = to_integer(value["id"])
     has_id, id = "id" in value, value.get("id")
     usable_id = id if isinstance(id, str) or type(id) is int else None
     is_response = "method" not in value and ("result" in value or "error" in value)
@@ -182,8 +186,10 @@ def classify_value(value: Any) -> Frame | InvalidMessage:
     if has_id and usable_id is None:
         return invalid(f"id: expected string or integer, got {KINDS[type(id)]}")
     if not isinstance(value.get("params", {}), dict):
-        reason = f"params: expected object, got {KINDS[type(value['params'])]}"
-        return invalid(reason) if has_id else InvalidMessage(INVALID_REQUEST, reason, None, is_answerable=False)
+        params = value.pop("params")
+        reason = f"params: expected object, got {KINDS[type(params)]}"
+        meant = Frame(method, usable_id, value) if params is None else None
+        return InvalidMessage(INVALID_REQUEST, reason, usable_id, is_answerable=has_id, meant=meant)
     return Frame(method, usable_id, value)
 
 
@@ -204,7 +210,9 @@ def _classify_response(
 _LONE_SURROGATE = re.compile(
     rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F])"
 )
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|-?\d+(?![\d.eE])|[^\s"{}\[\]:,]+|"')
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|-?\d++(?![.eE])|[^\s"{}\[\]:,]++|"')
+_BRACKETS = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{\[]++|[}\]]++)')
+"""Brackets of one kind in a row, with everything before them that is not a bracket: deep nesting is few matches."""
 
 
 def find_request_id(line: bytes) -> RequestId | None:
@@ -224,20 +232,35 @@ def find_response_id(line: bytes) -> RequestId | None:
 
 def _members(line: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys of the outermost object, each with the first token of its value, up to an unterminated string."""
-    depth = 0
+    steps = iter(range(_MAX_SEARCH_STEPS))
     key: bytes | None = None
     after_colon = False
-    for token in islice(_TOKEN.finditer(line), _MAX_SEARCHED_TOKENS):
-        text = token[0]
-        if text == b'"' or (depth == 0 and text != b"{"):  # an unterminated string, or not an object
+    at = line.find(b"{") + 1
+    if at == 0 or line[: at - 1].strip():  # not an object
+        return
+    while next(steps, None) is not None and (token := _TOKEN.search(line, at)) is not None:
+        text, at = token[0], token.end()
+        if text in (b'"', b"}", b"]"):  # an unterminated string, or the end of the object
             return
-        if depth == 1 and key is not None and after_colon:
+        if key is not None and after_colon:
             yield key, text
             key = None
-        elif depth == 1 and text not in b"{}[],:":
+        elif text not in b"{[],:":
             key = text
-        after_colon = depth == 1 and text == b":"
-        depth += (text in b"{[") - (text in b"}]")
+        after_colon = text == b":"
+        if text in b"{[":
+            at = _skip_nested(line, at, steps)
+
+
+def _skip_nested(line: bytes, at: int, steps: Iterator[int]) -> int:
+    """Return the place after the object or array that begins before `at`; the end of the line if it does not end."""
+    depth = 1
+    while next(steps, None) is not None and (found := _BRACKETS.match(line, at)) is not None:
+        brackets, at = found[1], found.end()
+        depth += len(brackets) if brackets[0] in b"{[" else -len(brackets)
+        if depth <= 0:
+            return at if depth == 0 else len(line)
+    return len(line)
 
 
 def _parse_id(text: bytes) -> RequestId | None:

@@ -17,18 +17,18 @@ from typedmcp.protocol.framing import RequestId
 __all__ = ["from_null", "nulls_diagnostic", "remove_nulls", "to_null"]
 
 
-def remove_nulls(params: dict[str, Any], kind: Any) -> list[str]:
-    """Remove the members of parsed parameters that are null instead of absent, and return their paths."""
+def remove_nulls(params: dict[str, Any], kind: Any, root: str = "params") -> list[str]:
+    """Remove the members of parsed parameters or results that are null instead of absent, and return their paths."""
     nulls = [*find_misplaced_nulls(params, kind)]
     for found, wire in nulls:
         del found.value[wire]
-    return [format_path(("params", *found.path, wire)) for found, wire in nulls]
+    return [format_path((root, *found.path, wire)) for found, wire in nulls]
 
 
 def nulls_diagnostic(paths: Iterable[str], method: str, id: RequestId | None) -> Diagnostic:
     """Return the diagnostic for members that `remove_nulls` has removed."""
     text = f"{', '.join(paths)}: null was read as absent"
-    return Diagnostic(DiagnosticKind.INVALID_DATA, text, method, id, [*paths])
+    return Diagnostic(DiagnosticKind.TOLERATED, text, method, id, [*paths])
 
 
 def to_null(value: Any) -> Any:

@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from typing import Final
+
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
 
-__all__ = ["check_integer", "check_limits", "check_list", "check_seconds", "check_text"]
+__all__ = [
+    "check_extensions",
+    "check_flag",
+    "check_integer",
+    "check_limits",
+    "check_list",
+    "check_seconds",
+    "check_text",
+    "unknown_option",
+]
+
+
+def unknown_option(name: str, known: Iterable[str], of: str = "") -> str:
+    """Return the text of an error about an unknown option, with the known ones and the one that may be meant."""
+    from difflib import get_close_matches  # nothing was wrong before
+
+    names = [*known]
+    close = get_close_matches(name, names, 1)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
+    return f"unknown option {name!r}{of}; known: {', '.join(names)}{meant}"
 
 
 def check_seconds(name: str, value: object) -> None:
     """Raise `UsageError` if an option is not a number."""
     if not isinstance(value, (int, float)):
         raise UsageError(f"{name} must be a number of seconds, not {value!r}")
+
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_EXTENSION_ID: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+
+
+def check_extensions(extensions: Iterable[str]) -> None:
+    """Raise `UsageError` for an identifier of an extension that is not a prefix and a name.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extension-negotiation
+    """
+    for name in extensions:
+        if not _EXTENSION_ID.fullmatch(name):
+            raise UsageError(
+                f"capabilities: {name!r} cannot identify an extension; expected a prefix of labels with dots, a slash, "
+                "and a name, such as com.example/charts"
+            )
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise `UsageError` if an option is neither True nor False."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be True or False, not {value!r}")
 
 
 def check_integer(name: str, value: object) -> None:

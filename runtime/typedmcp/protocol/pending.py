@@ -11,7 +11,7 @@ table                               added by   removed by
 `calls` (requests to the peer)      `add_call` `resolve`, `cancel_call`, `expire`
 =================================== ========== ==================================================
 
-`close` empties both.
+`close` empties both. `renew` gives a call another id.
 """
 
 from __future__ import annotations
@@ -101,12 +101,24 @@ class PendingRequests:
         self._extend(call, now)
         return call
 
-    def resolve(self, id: RequestId | None) -> tuple[Call | None, DiagnosticKind | None]:
-        """Remove the call of a response. Return it, and the problem of the response, if any."""
+    def renew(self, call: Call) -> None:
+        """Give an open call a new id, so that its request can be sent again."""
+        self.cancel_call(call.id)
+        self._next += 1
+        call.id = self._next
+        self.calls[call.id] = call
+        if call.deadline is not None:
+            heapq.heappush(self._deadlines, (call.deadline, call.id))
+
+    def resolve(self, id: RequestId | None, *, strict: bool = False) -> tuple[Call | None, DiagnosticKind | None]:
+        """Remove the call of a response. Return it, and the problem of the response, if any.
+
+        Unless `strict`, a response may have the number of its call as a string.
+        """
         call = self.calls.pop(id, None) if id is not None else None
         if call is not None:
             return call, None
-        number = int(id) if isinstance(id, str) and _NUMBER.fullmatch(id) else id
+        number = int(id) if not strict and isinstance(id, str) and _NUMBER.fullmatch(id) else id
         if number is not None and (call := self.calls.pop(number, None)):
             return call, DiagnosticKind.ID_TYPE_MISMATCH
         if number is not None and number in self._cancelled:

@@ -18,7 +18,9 @@ from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
 from typedmcp.revisions.features import DIALECT, structs_of
 
-__all__ = ["CACHEABLE_METHODS", "STALE_METHODS", "build_open_object", "exact_result_upgrader", "result_upgrader"]
+__all__ = [
+    "CACHEABLE_METHODS", "STALE_METHODS", "build_open_object", "exact_result_upgrader", "result_upgrader",
+]  # fmt: skip
 
 _REQUESTS = dialect.methods.CLIENT_REQUESTS
 

@@ -3,31 +3,58 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ForwardRef, TypedDict, Unpack
 
 import msgspec
 
+from mcpspec.features import NAME_PARAMS
 from mcpspec.support.converters import with_meta
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
-from typedmcp.protocol.codec import Backend, MethodTable
+from typedmcp.protocol.budgets import Budgets
+from typedmcp.protocol.codec import Backend, MethodTable, OwnMethod
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import SERVER_INFO
-from typedmcp.protocol.option_checks import check_limits, check_list, check_seconds
+from typedmcp.protocol.option_checks import (
+    check_extensions,
+    check_flag,
+    check_limits,
+    check_list,
+    check_seconds,
+    unknown_option,
+)
+from typedmcp.protocol.text import log_failure
 from typedmcp.revisions.features import DIALECT, SUPPORTED, is_modern
 from typedmcp.server.changes import Changes
-from typedmcp.server.handlers import capabilities_of, functions_of
+from typedmcp.server.handlers import (
+    capabilities_of,
+    empty_lists,
+    functions_of,
+    guard_completion,
+    subscription_check_of,
+)
 from typedmcp.server.lifespan import Lifespan, LifespanManager, Lifespans
-from typedmcp.server.state_token import StateSigner
+from typedmcp.server.state_token import StateSigner, UsedStates
+
+if TYPE_CHECKING:
+    from typedmcp.protocol.extensions import Extension, ExtensionResult
+    from typedmcp.recording.recorder import Recorder, RecordTarget
+    from typedmcp.server.extension_setup import OfferedExtension
+else:  # for `inspect.signature`
+    Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
+    OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
 
 __all__ = ["ServerConfig", "ServerDefaults", "ServerOptions"]
 
 D = dialect.structs
 
-_log = logging.getLogger("typedmcp")
+_HTTP_GRACE = 5.0
+_CONNECTION_GRACE = 1.0
+"""The specification asks a server to exit promptly at the end of its input. Clients kill it after two seconds."""
 
 
 class ServerOptions(TypedDict, total=False):
@@ -51,10 +78,15 @@ class ServerOptions(TypedDict, total=False):
     codec "pydantic" it is `models_methods`. By default the handler has the methods of the dialect."""
     codec: Backend
     """The library whose types the handler takes and returns: "msgspec" (the default) or "pydantic"."""
+    extensions: Sequence[Extension | OfferedExtension]
+    """The extensions of the protocol that the server offers; none by default. A `Server` takes them itself."""
     capabilities: D.ServerCapabilities | None
     """The capabilities to declare; by default they follow from the handler's methods."""
     state_signer: StateSigner | None
     """Signs `requestState`; by default with a new key, which no other process has."""
+    input_timeout: float | None
+    """Seconds that a client of a legacy revision may take to answer a request of the server; by default 600. None waits
+    for ever."""
     changes: Changes | None
     """The hub for changes of lists and resources; by default a new one."""
     on_diagnostic: Callable[[Diagnostic], None]
@@ -62,7 +94,12 @@ class ServerOptions(TypedDict, total=False):
     limits: Limits
     """The limits on what one client can make the server keep or do."""
     grace: float
-    """Seconds that open requests may take after the end of the connection; by default 5."""
+    """Seconds that open requests may take after the end of the connection, before they are cancelled; by default 1 on
+    connections of lines, such as standard input and output, and 5 over HTTP."""
+    strict: bool
+    """Reject messages that break the specification harmlessly. By default they are understood and reported."""
+    record: RecordTarget | None
+    """A file to which all messages are recorded, without secrets, or a `Recorder`. The file is replaced."""
 
 
 class ServerDefaults(TypedDict, total=False):
@@ -73,11 +110,15 @@ class ServerDefaults(TypedDict, total=False):
     changes: Changes
     capabilities: D.ServerCapabilities
     lifespans: Lifespans
+    input_schema_of: Callable[[str], Mapping[str, Any] | None]
+    extensions: Sequence[Extension | OfferedExtension]
+    handle: Callable[..., Any]
+    call_tool: Callable[..., Any]
 
 
 def _log_diagnostic(diagnostic: Diagnostic) -> None:
     level = logging.WARNING if diagnostic.kind is DiagnosticKind.INTERNAL_ERROR else logging.DEBUG
-    _log.log(level, "%s: %s", diagnostic.kind, diagnostic.text, exc_info=diagnostic.error)
+    log_failure(level, f"{diagnostic.kind}: {diagnostic.text}", diagnostic.error)
 
 
 class ServerConfig:
@@ -94,10 +135,12 @@ class ServerConfig:
         self.handler = handler
         self.functions: dict[str, Callable[..., Any]] = functions_of(handler, options.get("methods", dialect.methods))
         self.info: D.Implementation = _server_info(handler, defaults, options)
+        self.authorize_subscriptions: Callable[[Any, Any], Any] | None = subscription_check_of(handler)
+        """The method of the handler that decides what a client may subscribe to, if it has one."""
         instructions = options.get("instructions")
         self.instructions: str | None = defaults.get("instructions") if instructions is None else instructions
         lifespans = _with_lifespan(defaults.get("lifespans", dict), handler, options.get("lifespan"))
-        self.lifespans: LifespanManager = LifespanManager(lifespans)
+        self.lifespans: LifespanManager = LifespanManager(self._with_extensions(lifespans))
         """The lifespans. The connection or application that serves the handler enters them."""
         self.revisions: list[str] = [revision for revision in SUPPORTED if revision in revisions]
         """The revisions to speak, newest first."""
@@ -105,20 +148,88 @@ class ServerConfig:
         self.legacy_revisions: list[str] = [revision for revision in self.revisions if not is_modern(revision)]
         self.codec: Backend = codec
         self.methods: MethodTable | None = options.get("methods")
-        self.capabilities: D.ServerCapabilities = (
-            options.get("capabilities") or defaults.get("capabilities") or capabilities_of(self.functions)
-        )
+        self.capabilities: D.ServerCapabilities = _declared_capabilities(self.functions, defaults, options)
+        self.call_tool: Callable[..., Any] | None = defaults.get("call_tool") or self.functions.get("call_tool")
+        """Calls a tool, without the middleware of a `Server`."""
+        if "complete" in self.functions:
+            self.functions["complete"] = guard_completion(self.functions["complete"], self.capabilities)
+        self.empty_lists: dict[str, Callable[..., Any]] = self._empty_lists()
+        """Functions for the lists that the capabilities promise and the handler lacks."""
         self.state_signer: StateSigner = options.get("state_signer") or StateSigner()
+        self.used_states: UsedStates = UsedStates()
+        """The states for single use that were used on connections of lines. Over HTTP the store has them."""
+        self.extensions: Sequence[OfferedExtension] = ()
+        """The extensions that the server offers."""
+        self.extension_results: Mapping[tuple[str, str], ExtensionResult] = {}
+        """The results that extensions add, by method and `resultType`."""
+        self.extension_methods: Mapping[str, tuple[OwnMethod, ...]] = {}
+        """The methods of extensions that clients can call, by revision."""
+        self.name_params: Mapping[str, str] = NAME_PARAMS
+        """The parameters that the header `Mcp-Name` repeats, by method."""
+        if given := [*defaults.get("extensions", ()), *options.get("extensions", ())]:
+            if "extensions" in options and "handle" in defaults:
+                raise UsageError("extensions: a Server has its own; pass them to Server(extensions=[…])")
+            self._add_extensions(given, defaults)
+        self.input_timeout: float | None = options.get("input_timeout", 600.0)
         changes = options.get("changes")
         self.changes: Changes = defaults.get("changes", Changes()) if changes is None else changes
+        self.own_changes: Changes = defaults.get("changes", self.changes)
+        """The hub that the handler publishes its changes to, even if clients listen to another one."""
+        self.input_schema_of: Callable[[str], Mapping[str, Any] | None] | None = defaults.get("input_schema_of")
+        """Returns the input schema of a tool: empty if there is no such tool, None if only the list of tools can tell.
+        None for handlers that know their tools by their list alone."""
         self.on_diagnostic: Callable[[Diagnostic], None] = options.get("on_diagnostic", _log_diagnostic)
         self.limits: Limits = options.get("limits", DEFAULT_LIMITS)
-        self.grace: float = options.get("grace", 5.0)
+        self.budgets: Budgets = Budgets(self.limits, self._report_limit)
+        self.grace: float = options.get("grace", _HTTP_GRACE)
+        """Seconds that open requests may take over HTTP when the server ends."""
+        self.connection_grace: float = options.get("grace", _CONNECTION_GRACE)
+        """Seconds that open requests may take when a connection of lines ends."""
+        self.strict: bool = options.get("strict", False)
+        self.recorder: Recorder | None = _open_recorder(options)
+        """Records the messages of all connections."""
         self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
         """The members that every modern result has in its `_meta`."""
         self.encoded_result_meta: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
         self.meta_copiers: dict[type, Callable[[Any, Any], Any]] = {}
         """For each class of results seen so far, a function that copies a result with another `_meta`."""
+
+    def _add_extensions(self, given: Sequence[object], defaults: ServerDefaults) -> None:
+        from typedmcp.server.extension_setup import declare_extensions, offered, set_up  # few servers have extensions
+
+        extensions = offered(given)
+        setup = set_up(
+            extensions, revisions=self.revisions, codec=self.codec, table=self.methods, handle=defaults.get("handle")
+        )
+        self.extensions, self.extension_results = setup.extensions, setup.results
+        self.extension_methods, self.name_params = setup.methods, setup.name_params
+        self.functions.update(setup.functions)
+        self.capabilities = declare_extensions(self.capabilities, extensions)
+
+    def _with_extensions(self, lifespans: Lifespans) -> Lifespans:
+        """Return the lifespans of the server, and then those of its extensions."""
+
+        def extended() -> Mapping[object, Lifespan]:
+            made: dict[object, Lifespan] = dict(lifespans())
+            for each in self.extensions:
+                if (enter := each.lifespan) is not None:
+                    made[each] = partial(_enter_extension, enter, self)
+            return made
+
+        return extended
+
+    def _empty_lists(self) -> dict[str, Callable[..., Any]]:
+        return empty_lists(self.functions, self.capabilities, self.codec, self.methods)
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Pass a diagnostic to `on_diagnostic`. Errors that it raises are logged."""
+        try:
+            self.on_diagnostic(diagnostic)
+        except Exception as error:
+            log_failure(logging.ERROR, "on_diagnostic failed", error)
+
+    def _report_limit(self, name: str, text: str) -> None:
+        self.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, f"{name}: {text}"))
 
     def lifespan_of(self, owner: object) -> Any:
         """Return the value that a lifespan yielded. `owner` is a mounted server, or None for the handler itself."""
@@ -139,10 +250,19 @@ class ServerConfig:
         return self.with_server_info(result)
 
 
+def _open_recorder(options: ServerOptions) -> Recorder | None:
+    record = options.get("record")
+    if record is None:
+        return None
+    from typedmcp.recording.recorder import as_recorder  # loaded where it is used
+
+    return as_recorder(record, options.get("limits", DEFAULT_LIMITS))
+
+
 def _check_options(handler: object, options: ServerOptions) -> None:
     known, supported = ServerOptions.__annotations__, ", ".join(SUPPORTED)
     if unknown := [name for name in options if name not in known]:
-        raise UsageError(f"unknown option {unknown[0]!r}; known: {', '.join(known)}")
+        raise UsageError(unknown_option(unknown[0], known, " of ServerConfig"))
     revisions, codec, grace = (
         options.get("revisions", SUPPORTED),
         options.get("codec", "msgspec"),
@@ -160,7 +280,12 @@ def _check_options(handler: object, options: ServerOptions) -> None:
     check_seconds("grace", grace)
     if grace < 0:
         raise UsageError(f"grace must be at least 0 seconds, not {grace:g}")
+    if (input_timeout := options.get("input_timeout")) is not None:
+        check_seconds("input_timeout", input_timeout)
+        if input_timeout <= 0:
+            raise UsageError(f"input_timeout must be positive, not {input_timeout:g}")
     check_limits(options.get("limits", DEFAULT_LIMITS))
+    check_flag("strict", options.get("strict", False))
     _check_signer(options.get("state_signer"))
     if isinstance(handler, type):
         raise UsageError(f"{handler.__name__} is a class; pass an instance: {handler.__name__}()")
@@ -193,8 +318,21 @@ def _defaults_of(handler: object, codec: Backend) -> ServerDefaults:
     return defaults()
 
 
+def _enter_extension(enter: Callable[[ServerConfig], Any], config: ServerConfig, _owner: object) -> Any:
+    return enter(config)
+
+
 def _with_lifespan(lifespans: Lifespans, handler: object, own: Lifespan | None) -> Lifespans:
     return lifespans if own is None else lambda: {**lifespans(), handler: own}
+
+
+def _declared_capabilities(
+    functions: Mapping[str, object], defaults: ServerDefaults, options: ServerOptions
+) -> D.ServerCapabilities:
+    """Return the capabilities to declare. Raises `UsageError` for an extension whose identifier has no prefix."""
+    declared = options.get("capabilities") or defaults.get("capabilities") or capabilities_of(functions)
+    check_extensions(declared.extensions or ())
+    return declared
 
 
 def _server_info(handler: object, defaults: ServerDefaults, options: ServerOptions) -> D.Implementation:

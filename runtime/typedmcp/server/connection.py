@@ -9,40 +9,79 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 from collections import deque
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from mcpspec.support.converters import DroppedFields
 from typedmcp.errors import ConnectionLostError
+from typedmcp.protocol.budgets import CALL_BYTES, ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.framing import Framer, OversizeMessage
+from typedmcp.protocol.framing import Frame, Framer, OversizeMessage
+from typedmcp.server.batches import BatchResponse
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context, ResponseSink
 from typedmcp.server.dispatcher import Dispatcher, resume
+from typedmcp.server.handshake import Handshake
+from typedmcp.server.principal import Principal
 from typedmcp.transports import Transport
+from typedmcp.transports.concurrency import ThreadLimiter
 
-__all__ = ["ServerConnection"]
+if TYPE_CHECKING:
+    from typedmcp.recording.recorder import Recorder
 
+__all__ = ["CANCELLATION_SHARE", "ServerConnection"]
+
+CANCELLATION_SHARE = 0.25
+"""The share of the grace period that requests get to end once they are cancelled."""
+
+_PIPELINE_SECONDS = 0.25
+"""A client that ends its side within this time after its last request waits for the responses, like a pipeline.
+One that does so later has left its session: some clients crash if they get responses then."""
 _FLUSH_BYTES = 4096
 """Bytes of responses that are collected before they are sent: the client works on them while others are made."""
 _LARGE_BYTES = 1 << 16
 """A response of more bytes is sent by itself, since copying it to the others would cost more."""
 
+_numbers = itertools.count(1)
+
 
 class ServerConnection(Dispatcher):
     """Serves one connection until it ends.
 
-    `principal` is the name that the client authenticated with, if it did.
+    `principal` is who the client authenticated as, if it did. `client` is the client that budgets count
+    for, by default the principal or the connection. `threads` runs functions that block; by default the connection has
+    threads of its own. `request_headers` are those of the HTTP request that opened the connection, if there was one.
+    `use_once` records the use of a state that is valid once, by default for this process.
     """
 
-    def __init__(self, config: ServerConfig, transport: Transport, *, principal: str | None = None) -> None:
-        super().__init__(config, principal=principal)
-        self._transport = transport
+    def __init__(
+        self,
+        config: ServerConfig,
+        transport: Transport,
+        *,
+        principal: Principal | None = None,
+        client: ClientKey = None,
+        threads: ThreadLimiter | None = None,
+        request_headers: Mapping[str, str] | None = None,
+        use_once: Callable[[str, float], Awaitable[bool]] | None = None,
+    ) -> None:
+        if client is None:
+            client = f"connection {next(_numbers)}" if principal is None else f"principal {principal.key}"
+        super().__init__(
+            config, principal=principal, client=client, threads=threads, request_headers=request_headers or {}
+        )
+        self._use_once = use_once or config.used_states.use_once
+        self._transport = transport if config.recorder is None else _record(config, config.recorder, transport)
         self._framer = Framer(config.limits.message_bytes)
         self._lines: deque[bytes | OversizeMessage] = deque()
         self._out = bytearray()
         self._will_flush = False
         self._worker: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
+        self._has_client_left = False
+        self._is_running = False
         self.has_begun: bool = False
         """True once the lifespan has been entered."""
         self._latest: Any = None
@@ -51,10 +90,17 @@ class ServerConnection(Dispatcher):
     # Running
 
     async def run(self) -> None:
-        """Serve until the client closes the connection or `stop` is called. Then give open requests `grace` seconds."""
+        """Serve until the client closes the connection or `stop` is called.
+
+        Then give open requests `grace` seconds, cancel them, and send nothing more. If the client has left its session,
+        they are cancelled at once.
+        """
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._finished: asyncio.Future[None] = self._loop.create_future()
+        self._is_running = True
+        if self.closing.is_set():
+            self._finished.set_result(None)
         if not await self._begin():
             return
         self._start_worker()
@@ -63,12 +109,10 @@ class ServerConnection(Dispatcher):
             self.closing.set()
             self._fail_calls()
             if self.tasks:
-                await asyncio.wait(set(self.tasks), timeout=self.config.grace)
+                grace = 0 if self._has_client_left else self.config.connection_grace
+                await asyncio.wait(set(self.tasks), timeout=grace)
         finally:
-            try:
-                await self._close()
-            finally:
-                await self.config.lifespans.leave()
+            await self._end()
 
     async def _begin(self) -> bool:
         """Enter the lifespan. Return False if the connection is stopped first."""
@@ -87,29 +131,52 @@ class ServerConnection(Dispatcher):
         return self.has_begun
 
     def stop(self) -> None:
-        """End the connection from this side: nothing more is read, open requests may finish."""
+        """End the connection from this side: nothing more is read, open requests may finish.
+
+        A connection that does not run yet ends as soon as `run` is called.
+        """
         self.closing.set()
-        if not self._finished.done():
+        if self._is_running and not self._finished.done():
             self._finished.set_result(None)
         if self._worker is not None:
             self._worker.cancel()
 
-    async def _close(self) -> None:
+    async def _end(self) -> None:
+        """Cancel the open requests, and leave the lifespan while the client reads what was written before."""
+        self._cancel_requests()
+        if not self.tasks and not self.config.lifespans.is_open:
+            await self._close_transport()
+            return
+        closing = self._loop.create_task(self._close_transport())
+        try:
+            if self.tasks:
+                await asyncio.wait(set(self.tasks), timeout=self.config.connection_grace * CANCELLATION_SHARE)
+        finally:
+            try:
+                await self.config.lifespans.leave()
+            finally:
+                await asyncio.wait([closing])
+        closing.result()
+
+    def _cancel_requests(self) -> None:
+        """Cancel the open requests, and send nothing more."""
         self._flush()
         self.is_closed = True
         self.closing.set()
         self.subscriptions.close()
         for ctx in list(self.in_flight.values()):
             ctx.cancelled = True  # a handler in a thread sees nothing else
+            _discard_batch(ctx)
         self._fail_calls()
         self.pending.close()
-        tasks = set(self.tasks)
-        for task in tasks:
+        for task in set(self.tasks):
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=self.config.grace)
+
+    async def _close_transport(self) -> None:
+        """Send what was written, as far as the client reads it, and end the connection."""
         try:
-            await asyncio.wait_for(self._transport.close(), self.config.grace)
+            async with asyncio.timeout(self.config.connection_grace):
+                await self._transport.close()
         except TimeoutError:
             text = "the connection ended before the client had read everything"
             self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text))
@@ -121,6 +188,10 @@ class ServerConnection(Dispatcher):
             if not call.owner.done():
                 call.owner.set_exception(ConnectionLostError("the connection ended").attach_call(call.method, call.id))
                 call.owner.exception()  # perhaps no task is waiting for it
+
+    def use_once(self, name: str, seconds: float) -> Awaitable[bool]:
+        """Record the use of a name, for some seconds. The result is False if it was used already."""
+        return self._use_once(name, seconds)
 
     def _start_worker(self) -> None:
         self._worker = self._loop.create_task(self._work(), context=self._context.copy())
@@ -155,9 +226,15 @@ class ServerConnection(Dispatcher):
                 else:
                     # A handler waits. It keeps this task, and the next lines get a new one.
                     self.ensure_registered(self._latest)
-                    self._latest.task = asyncio.current_task()
+                    ctx: Context = self._latest
+                    ctx.task = asyncio.current_task()
                     self._start_worker()
-                    await resume(handling, waits_for)
+                    size = CALL_BYTES + len(ctx.raw)
+                    use = self.hold(self.client, size)
+                    try:
+                        await resume(handling, waits_for)
+                    finally:
+                        self.release(use, size)
                     return
                 if _context_changed(clean):
                     # The next handler must not see the context variables that a handler has set.
@@ -189,7 +266,7 @@ class ServerConnection(Dispatcher):
                     self.respond(ctx, result)
                 elif (line := self.encode_result(ctx, result)) is None:
                     self.ensure_registered(ctx)
-                    self.respond(ctx, result)
+                    self.respond_slow(ctx, result)
                 else:
                     self.send_fast(ctx, line)
             if ctx.task is not None or _context_changed(clean):
@@ -199,13 +276,39 @@ class ServerConnection(Dispatcher):
         """Read more lines. Return False at the end of the stream."""
         if self.closing.is_set():
             return False
+        began = self._loop.time() if len(self.tasks) > 1 else None  # while a handler waits
         try:
             data = await self._transport.read()
         except OSError as error:
             self._report_broken(error)
             data = b""
+        if not data and began is not None:
+            self._has_client_left = self._loop.time() - began > _PIPELINE_SECONDS
         self._lines.extend(self._framer.feed(data) if data else self._framer.end())
         return bool(data) or bool(self._lines)
+
+    # Sessions
+
+    def restart_session(self, frame: Frame, dropped: DroppedFields) -> Any:
+        """Begin a new session on this connection. Its client has left it, such as the earlier user of a proxy.
+
+        The open requests are cancelled without a response: the new client uses their ids again.
+        """
+        if self.config.strict:
+            return super().restart_session(frame, dropped)
+        handshake = Handshake(self.config)
+        result = handshake.handle_request(frame, dropped)
+        text = "initialize: a new session begins on this connection, in place of the one that was open"
+        self.report(Diagnostic(DiagnosticKind.TOLERATED, text, frame.method, frame.id))
+        for id, ctx in list(self.in_flight.items()):
+            _discard_batch(ctx)
+            self.cancel(id)
+        self._fail_calls()
+        self.subscriptions.close()
+        self.subscriptions.uris.clear()
+        self.metadata.open_session(None)
+        self.handshake = handshake
+        return result
 
     # Writing
 
@@ -286,6 +389,18 @@ class ServerConnection(Dispatcher):
     def _report_broken(self, error: OSError) -> None:
         text = f"the connection broke: {error}"
         self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, error=error))
+
+
+def _discard_batch(ctx: Context) -> None:
+    """Send no response to the batch that a request was in, not even for its other requests."""
+    if isinstance(ctx.sink, BatchResponse):
+        ctx.sink.discard()
+
+
+def _record(config: ServerConfig, recorder: Recorder, transport: Transport) -> Transport:
+    from typedmcp.recording.frames import ObservedTransport  # loaded where it is used
+
+    return ObservedTransport(transport, recorder.start_connection(), config.limits.message_bytes, peer="client")
 
 
 def _context_changed(clean: contextvars.Context) -> bool:

@@ -5,27 +5,36 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, overload
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 
 from mcpspec.support.methods import Method
 from typedmcp import dialect
-from typedmcp.errors import ResourceNotFoundError
+from typedmcp.errors import InsufficientScopeError, InvalidParamsError, ResourceNotFoundError
 from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.codec import MethodCodec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.notifications import LEVELS, LogLevel
+from typedmcp.server.attempts import Attempt
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.metadata import RequestMetadata
+from typedmcp.server.principal import Principal
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from typedmcp.jsonschema.forms import Elicited
 
-__all__ = ["Attempt", "Context", "ContextBackend", "InputRequest", "ResponseSink"]
+    LifespanT = TypeVarWithDefault("LifespanT", default=Any)
+else:
+    LifespanT = TypeVar("LifespanT")
+
+__all__ = ["Context", "ContextBackend", "InputRequest", "ResponseSink"]
 
 D = dialect.structs
 X = dialect.exact
@@ -40,8 +49,13 @@ class ResponseSink(Protocol):
     """Takes the responses to messages that arrived together: in a batch, or in one HTTP request."""
 
     @property
-    def principal(self) -> str | None:
-        """The name that the client authenticated with, if it did."""
+    def principal(self) -> Principal | None:
+        """The user or program that the client authenticated as, if it did."""
+        ...
+
+    @property
+    def expires(self) -> float | None:
+        """The time at which the client's credentials expire, in seconds since 1970; None if they do not."""
         ...
 
     @property
@@ -84,7 +98,9 @@ class ContextBackend(Protocol):
     @property
     def config(self) -> ServerConfig: ...
     @property
-    def principal(self) -> str | None: ...
+    def principal(self) -> Principal | None: ...
+    @property
+    def request_headers(self) -> Mapping[str, str]: ...
     @property
     def thread_id(self) -> int: ...
     def is_congested(self, ctx: Context | None) -> bool: ...
@@ -92,26 +108,10 @@ class ContextBackend(Protocol):
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
     def report(self, diagnostic: Diagnostic) -> None: ...
     def ask(self, ctx: Context, requests: Mapping[str, Any]) -> Coroutine[Any, Any, dict[str, Any]]: ...
+    @property
+    def is_local(self) -> bool: ...
     def call_in_loop(self, ctx: Context, send: Callable[[], None]) -> None: ...
-    async def run_in_thread(self, function: Callable[..., T], *args: Any) -> T: ...
-
-
-class Attempt:
-    """One attempt at a request, and the answers that earlier attempts got from the client."""
-
-    __slots__ = ("answers", "ordinals", "rounds")
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Any] = {}
-        """The client's answers by key, in plain JSON."""
-        self.rounds: int = 0
-        """The number of attempts before this one."""
-        self.ordinals: dict[str, int] = {}
-
-    def next_key(self, method: str) -> str:
-        """Return the key of the next input request that has none: its method and its position among those."""
-        self.ordinals[method] = number = self.ordinals.get(method, 0) + 1
-        return f"{method}#{number}"
+    async def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> T: ...
 
 
 class _DrainAwaitable:
@@ -128,8 +128,8 @@ class _DrainAwaitable:
             yield from self._backend.drain(self._ctx).__await__()
 
 
-class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
-    """One request or notification while it is handled.
+class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=True):
+    """One request or notification while it is handled. `Context[Database]` says what the lifespan yields.
 
     It is the same on every revision and transport. The `id` of a notification is None, and its handler can neither
     report progress nor ask for input. It is a Struct, which is fast to create, since every message needs one.
@@ -158,6 +158,13 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     owner: Any = None
     """The mounted server that handles the request; None for the server that is served."""
     _progress: float | None = None
+    _sent: tuple[float, int] = (0.0, 0)
+    """When the current second began, and the progress and log messages that were sent in it."""
+
+    @property
+    def request_id(self) -> RequestId | None:
+        """The id of the request, like `id`; the other libraries call it so."""
+        return self.id
 
     @property
     def method(self) -> str:
@@ -185,19 +192,46 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         return self.metadata.capabilities
 
     @property
-    def principal(self) -> str | None:
-        """The name that the client authenticated with, if it did."""
+    def principal(self) -> Principal | None:
+        """The user or program that the access token was issued to. None without authorization."""
         return self._backend.principal if self.sink is None else self.sink.principal
+
+    def has_scopes(self, *scopes: str) -> bool:
+        """Return whether the access token of the request has all these scopes.
+
+        Without authorization this is True for a client in the same process, on a pipe or on a socket. It is False over
+        HTTP, where `asgi(…, auth=…)` is missing.
+        """
+        principal = self.principal
+        if principal is None:
+            return self._backend.is_local or not scopes
+        return principal.scopes.issuperset(scopes)
+
+    def require_scopes(self, *scopes: str) -> None:
+        """Raise `InsufficientScopeError` unless `has_scopes` of these scopes is True. Name all that are needed at once.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#scope-challenge-handling
+        """
+        if not self.has_scopes(*scopes):
+            raise InsufficientScopeError(*scopes)
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers of the HTTP request, with names in lower case; empty on other transports."""
-        return {} if self.sink is None else self.sink.request_headers
+        """The headers of the HTTP request, with names in lower case; empty on other transports.
+
+        In a connection of HTTP with SSE (2024-11-05), they are those of the request that opened the event stream.
+        """
+        return self._backend.request_headers if self.sink is None else self.sink.request_headers
 
     @property
-    def lifespan(self) -> Any:
+    def lifespan(self) -> LifespanT:
         """The value that the server's lifespan yielded; None without a lifespan."""
-        return self._backend.config.lifespan_of(self.owner)
+        state: LifespanT = self._backend.config.lifespan_of(self.owner)
+        return state
+
+    def state_of(self, extension: object) -> Any:
+        """Return the value that the lifespan of a `ServerExtension` yielded; None without a lifespan."""
+        return self._backend.config.lifespan_of(extension)
 
     @property
     def changes(self) -> Changes:
@@ -209,11 +243,13 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Awaitable[None]:
         """Report progress to the client. Await it to go no faster than the client reads.
 
-        Nothing is sent if the client did not ask for progress, or if `progress` has not grown since the last call, as
-        the protocol demands.
+        Nothing is sent if the client did not ask for progress, if `progress` has not grown since the last call, as the
+        protocol demands, or beyond `Limits.request_messages_per_second`.
         """
         token = self.meta.get("progressToken") if self.meta is not None else None
         if token is None or self.cancelled or (self._progress is not None and progress <= self._progress):
+            return self._send(None)
+        if not self._admit_message():
             return self._send(None)
         self._progress = progress
         params = D.ProgressNotificationParams(progress=progress, progress_token=token)
@@ -222,6 +258,9 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         if message is not None:
             params.message = message
         return self._send(lambda: self._backend.notify(self, "notifications/progress", params))
+
+    report_progress = progress
+    """The same, under the name that it has in other libraries."""
 
     def debug(self, data: Any, logger: str | None = None) -> Awaitable[None]:
         """Send a log message with the level "debug"."""
@@ -247,15 +286,35 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         threshold = self.metadata.log_level
         if threshold is None:  # the client asked for none, but the operator may want it
             self._backend.report(Diagnostic(DiagnosticKind.LOG, f"{level}: {data}", self.method, self.id, data))
-        if threshold is None or rank < LEVELS[threshold] or self.cancelled:
+        if threshold is None or rank < LEVELS[threshold] or self.cancelled or not self._admit_message():
             return self._send(None)
         params = D.LoggingMessageNotificationParams(level=level, data=data)
         if logger is not None:
             params.logger = logger
         return self._send(lambda: self._backend.notify(self, "notifications/message", params))
 
+    def _admit_message(self) -> bool:
+        """Count a progress or log message. Return False if the request has sent too many in this second."""
+        limit, now = self._backend.config.limits.request_messages_per_second, monotonic()
+        began, count = self._sent
+        if now - began >= 1:
+            began, count = now, 0
+        self._sent = began, count + 1
+        if count == limit:
+            text = f"more than {limit} messages of one request in a second (request_messages_per_second)"
+            self._backend.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
+        return count < limit
+
     def notify(self, method: Method[P, None], params: P) -> Awaitable[None]:
-        """Send a notification by its record, which is one of a package that extends the protocol."""
+        """Send a notification by its record, which is one of a package that extends the protocol.
+
+        One of an extension that the client has not declared is not sent, and reported.
+        """
+        for each in self._backend.config.extensions:
+            if method.name in each.extension.methods and not each.extension.is_declared(self.client_capabilities):
+                text = f"{method.name}: the client has not declared {each.extension.identifier}"
+                self._backend.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
+                return self._send(None)
         plain: Any = params if isinstance(params, msgspec.Struct) else to_plain(params)
         return self._send(lambda: self._backend.notify(self, method.name, plain))
 
@@ -263,9 +322,18 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
         """Report a failure to the operator, through `on_diagnostic`. Nothing is sent to the client."""
         self._backend.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, self.method, self.id, error=error))
 
+    def tolerate(self, text: str) -> None:
+        """Report that the client broke the specification harmlessly, and that its request was understood.
+
+        Raises `InvalidParamsError` with this text if the server is strict.
+        """
+        if self._backend.config.strict:
+            raise InvalidParamsError(text)
+        self._backend.report(Diagnostic(DiagnosticKind.TOLERATED, text, self.method, self.id))
+
     async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
         """Run a function that blocks in one of the server's threads, and return its result."""
-        return await self._backend.run_in_thread(function, *args)
+        return await self._backend.run_in_thread(self, function, *args)
 
     async def read_resource(self, uri: str) -> list[D.TextResourceContents | D.BlobResourceContents]:
         """Read a resource of this server. In a mounted server, URIs are those of the mounted one.
@@ -368,10 +436,13 @@ class Context(msgspec.Struct, eq=False, weakref=True, dict=True):
 
         On legacy revisions the handler waits while the client answers. On modern ones this attempt ends here, and the
         handler is called again from its beginning once the client has answered: everything before the input request
-        runs again. Put side effects after the last input request.
+        runs again. Put side effects after the last input request. An answer counts if the handler then makes exactly
+        the same request under the same key; otherwise the client is asked again.
 
-        Raises `MissingCapabilityError` for a capability that the client has not declared, and `InputUnavailableError`
-        outside `tools/call`, `prompts/get` and `resources/read`, or after too many rounds.
+        Raises `MissingCapabilityError` for a capability that the client has not declared, `InputUnavailableError`
+        outside `tools/call`, `prompts/get` and `resources/read`, and `UsageError` for requests that the specification
+        forbids. On legacy revisions it raises `InvalidParamsError` for an answer that does not fit its form, and
+        `RequestTimeoutError` for a client that does not answer in time.
         """
         return await self._backend.ask(self, requests)
 

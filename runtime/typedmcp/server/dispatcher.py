@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import CoroutineType, coroutine
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
 
 from mcpspec.support.converters import DroppedFields
+from mcpspec.support.error_text import format_value
 from mcpspec.support.errors import UnimplementedMethodError
 from mcpspec.support.objects import LARGE_TEXT, is_object
 from mcpspec.support.structs import may_contain_non_finite
@@ -32,11 +32,15 @@ from typedmcp.errors import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     DecodeError,
+    MissingCapabilityError,
     RemoteError,
     UnsupportedVersionError,
+    UsageError,
+    is_reserved_code,
     to_invalid_params,
 )
 from typedmcp.protocol.backends import to_model, to_plain, to_struct
+from typedmcp.protocol.budgets import CALL_BYTES, ClientKey, ClientUse, Hold
 from typedmcp.protocol.codec import (
     Codec,
     MethodCodec,
@@ -48,14 +52,17 @@ from typedmcp.protocol.codec import (
     encoder,
     fallback_codec,
 )
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic
 from typedmcp.protocol.framing import Batch, Frame, InvalidMessage, OversizeMessage, RequestId, classify, classify_value
+from typedmcp.protocol.integers import restore_integers
 from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.nulls import nulls_diagnostic
 from typedmcp.protocol.pending import PendingRequests
+from typedmcp.protocol.repairs import Repair
 from typedmcp.revisions.features import DIALECT, FEATURES, Features
 from typedmcp.revisions.notifications import downgrade_notification
+from typedmcp.server.attempts import remove_unknown_answers
 from typedmcp.server.batches import BatchResponse
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context, ResponseSink
@@ -63,6 +70,7 @@ from typedmcp.server.handlers import runs_in_thread
 from typedmcp.server.handshake import REPEATED_INITIALIZE, Handshake
 from typedmcp.server.input_requests import InputRequests, is_input_required, requested_input
 from typedmcp.server.metadata import MetadataCache, RequestMetadata
+from typedmcp.server.principal import Principal
 from typedmcp.server.subscriptions import Subscriptions
 from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
 
@@ -75,22 +83,37 @@ StartedCall: TypeAlias = "tuple[Context, Coroutine[Any, Any, Any]] | None"
 
 T = TypeVar("T")
 
-_log = logging.getLogger("typedmcp")
+_RESULT_TYPES: Final = ("complete", "input_required")
+"""The types of results that need no extension."""
 
 _encode = encoder.encode
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 class Dispatcher:
     """Dispatches the messages of one client, or of many clients without sessions.
 
-    `principal` is the name that the client authenticated with, if it did.
+    `principal` is who the client authenticated as, if it did. `client` is the client that budgets count
+    for, if all messages are from one. `request_headers` are those of the HTTP request that opened the connection, if
+    there was one.
     """
 
     def __init__(
-        self, config: ServerConfig, *, principal: str | None = None, threads: ThreadLimiter | None = None
+        self,
+        config: ServerConfig,
+        *,
+        principal: Principal | None = None,
+        client: ClientKey = None,
+        request_headers: Mapping[str, str] = _NO_HEADERS,
+        threads: ThreadLimiter | None = None,
     ) -> None:
         self.config: ServerConfig = config
-        self.principal: str | None = principal
+        self.principal: Principal | None = principal
+        self.client: ClientKey = client
+        """The client that budgets count for, if there is only one."""
+        self.request_headers: Mapping[str, str] = request_headers
+        self.is_local: bool = True
+        """False for clients over HTTP, which need a token where scopes are required."""
         self.pending: PendingRequests = PendingRequests()
         self.in_flight: dict[Any, Any] = self.pending.in_flight
         self.input_requests: InputRequests = InputRequests(self)
@@ -105,13 +128,18 @@ class Dispatcher:
         self.metadata: MetadataCache = MetadataCache(self._check_version)
         self.tasks: set[asyncio.Task[Any]] = set()
         self._max_in_flight = config.limits.requests_in_flight
+        self._calls = config.budgets.calls
         self._threads = threads or ThreadLimiter(config.limits.threads)
         self._known_metadata = self.metadata.known
         self._meta_copiers: Any = config.meta_copiers
-        self._functions = {**self._built_in_functions(), **config.functions, "cancelled": self._on_cancelled}
+        self._functions = {
+            **self._built_in_functions(), **config.empty_lists, **config.functions, "cancelled": self._on_cancelled,
+        }  # fmt: skip
         self._threaded = {name for name, function in config.functions.items() if runs_in_thread(function)}
         self._fast_functions = {
-            name: function for name, function in self._functions.items() if name not in self._threaded
+            name: function
+            for name, function in self._functions.items()
+            if name not in self._threaded and name != "initialize"
         }
         self.use_revision(config.modern_revisions[0] if config.modern_revisions else DIALECT)
         encoded_meta = bytes(config.encoded_result_meta).replace(b"%", b"%%")
@@ -127,7 +155,8 @@ class Dispatcher:
     def codec_for(self, revision: str) -> Codec:
         """Return the codec for clients that speak a revision."""
         table: Any = self.config.methods  # a module, which mypy does not know to be hashable
-        return codec_for(revision, self.config.codec, table)
+        own = self.config.extension_methods
+        return codec_for(revision, self.config.codec, table, own[revision] if own else ())
 
     # For subclasses
 
@@ -169,6 +198,14 @@ class Dispatcher:
     def save_fields(self, fields: Mapping[str, str | None]) -> None:
         """Store fields of a legacy session, if it outlives its connection; None removes a field."""
 
+    async def add_subscription(self, ctx: Context, uri: str) -> None:
+        """Subscribe a legacy session to a resource. Raises `RemoteError` at a limit."""
+        self.subscriptions.add(ctx, uri)
+
+    async def remove_subscription(self, ctx: Context, uri: str) -> None:  # noqa: ARG002  # a stored session needs it
+        """End a subscription of a legacy session."""
+        self.subscriptions.remove(uri)
+
     def outgoing_request_id(self, number: int) -> RequestId:
         """Return the JSON-RPC id for the request to the client with this number."""
         return number
@@ -182,6 +219,17 @@ class Dispatcher:
     def handle_response(self, frame: Frame, sink: ResponseSink | None) -> None:  # noqa: ARG002
         """Handle the client's response to a request of this server."""
         self.input_requests.handle_response(frame.id, frame)
+
+    def use_once(self, name: str, seconds: float) -> Awaitable[bool]:
+        """Record the use of a name, for some seconds. The result is False if it was used already."""
+        raise NotImplementedError
+
+    def restart_session(self, frame: Frame, dropped: DroppedFields) -> Any:
+        """Begin a new session in place of the present one, and return the result of its `initialize`.
+
+        Raises `RemoteError` if there can be one session only.
+        """
+        return self.handshake.handle_request(frame, dropped)
 
     def register(self, ctx: Context) -> bool:
         """Register a request as in flight. Return False if its id is in use: it must get no response."""
@@ -201,6 +249,40 @@ class Dispatcher:
         if ctx.id is not None and not ctx.is_registered:
             self.register(ctx)
 
+    def client_of(self, ctx: Context) -> ClientKey:  # noqa: ARG002  # over HTTP it depends on the request
+        """Return the client that a request is counted for; None if it is unknown."""
+        return self.client
+
+    def hold_for(self, sink: ResponseSink | None) -> Hold:  # noqa: ARG002
+        """Return what counts the responses to a batch."""
+        return Hold(self._calls, self.client)
+
+    def size_of(self, ctx: Context) -> int:
+        """Return the bytes that a request counts while its handler waits."""
+        return CALL_BYTES + len(ctx.raw)
+
+    def hold(self, client: ClientKey, size: int) -> ClientUse:
+        """Count the message of a request or notification whose handler waits. Return what `release` needs."""
+        calls = self._calls
+        use = calls.uses.get(client) or calls.use_of(client)
+        calls.used += size  # as in `ByteBudget.add`, whose call would cost 1 % of such a request
+        use.held += size
+        if calls.used >= calls.total or use.held >= use.share:
+            calls.settle(use)
+        return use
+
+    def release(self, use: ClientUse, size: int) -> None:
+        """Count a message no longer, since its handler has ended."""
+        calls = self._calls
+        calls.used -= size
+        use.held -= size
+        if calls.full or calls.reported:
+            calls.settle(use)
+
+    def drop_message(self, ctx: Context) -> None:
+        """Forget the message of a request whose handler needs it no longer, before the handler waits."""
+        ctx.raw, ctx.params = b"", None
+
     def spawn(self, ctx: Context, result: Coroutine[Any, Any, Any]) -> None:
         """Await the result of a request in a task of its own, and respond."""
 
@@ -216,12 +298,16 @@ class Dispatcher:
         return contextvars.copy_context()
 
     async def _finish(self, ctx: Context, handling: Awaitable[Any]) -> None:
+        size = self.size_of(ctx)
+        use = self.hold(self.client_of(ctx), size)
         try:
             result = await handling
         except BaseException as error:
             self.respond_error(ctx, error)
         else:
             self.respond(ctx, result)
+        finally:
+            self.release(use, size)
 
     def call_in_loop(self, ctx: Context, send: Callable[[], None]) -> None:
         """Call a function in the event loop, and wait in the calling thread until the client keeps up."""
@@ -254,7 +340,7 @@ class Dispatcher:
         """Send a notification in the revision of its request, or in that of the session."""
         if ctx is not None and (ctx.cancelled or ctx.is_answered):
             return
-        session = self.metadata.session
+        session = self.handshake.metadata
         revision = ctx.revision if ctx is not None else DIALECT if session is None else session.revision
         dropped: DroppedFields = []
         sent = downgrade_notification(method, params, revision, dropped)
@@ -300,7 +386,7 @@ class Dispatcher:
                 text = b"%b" % encoded_meta  # the fastest way to the bytes
                 metadata = self._known_metadata.get(text) or self.metadata.get(text)
             if metadata.features is not self._features or (
-                in_flight and (id in in_flight or len(in_flight) >= self._max_in_flight)
+                in_flight and (id in in_flight or len(in_flight) >= self._max_in_flight or self._calls.full)
             ):
                 return None
             meta = metadata.members.copy()
@@ -314,14 +400,14 @@ class Dispatcher:
             return None
         return ctx
 
-    def encode_result(self, ctx: Context, result: Any) -> bytes | None:
-        """Encode the response of a handler that did not wait, without a newline.
+    def encode_result(self, ctx: Context, result: Any, *, is_registered: bool = False) -> bytes | None:
+        """Encode the response to a request that is registered or not, without a newline.
 
         Return None if it needs the slow path. A response that is encoded here has to be sent.
         """
         id = ctx.id
         encoded: Any = result
-        if ctx.is_registered or id is None:
+        if ctx.is_registered is not is_registered or id is None:
             return None
         dropped: DroppedFields | None = None
         try:
@@ -381,7 +467,7 @@ class Dispatcher:
         """Send what `encode_result` has returned for a result."""
         if line is None:
             self.ensure_registered(ctx)
-            self.respond(ctx, result)
+            self.respond_slow(ctx, result)
         else:
             self.send_fast(ctx, line)
 
@@ -408,7 +494,7 @@ class Dispatcher:
             reason = f"a batch of {len(batch.items)} messages; the limit is {limit}"
         if reason is not None:
             return self._dispatch_frame(InvalidMessage(INVALID_REQUEST, reason), b"", sink)
-        responses = BatchResponse(self.send_response, sink, self.principal)
+        responses = BatchResponse(self.send_response, sink, self.principal, self.request_headers, self.hold_for(sink))
         for item in batch.items:
             started = self._dispatch_frame(classify_value(item), b"", responses)
             if started is not None:
@@ -418,12 +504,7 @@ class Dispatcher:
 
     def _dispatch_frame(self, frame: Frame | InvalidMessage, line: bytes, sink: ResponseSink | None) -> StartedCall:
         if isinstance(frame, InvalidMessage):
-            self.report(Diagnostic(DiagnosticKind.MALFORMED, frame.reason, id=frame.id))
-            if not frame.is_answerable:
-                self.reject_unanswerable(sink, frame.code, frame.reason)
-            elif frame.id is None or not self._reject_duplicate(sink, frame.id, None):
-                self._send_error(frame.id, frame.code, frame.reason, sink=sink)
-            return None
+            return self._dispatch_invalid(frame, sink)
         if frame.method is None:
             self.handle_response(frame, sink)
             return None
@@ -434,23 +515,58 @@ class Dispatcher:
         except RecursionError:
             self._reject_frame(frame, RemoteError(PARSE_ERROR, "nested too deeply"), sink)
         except DecodeError as error:
-            if self._remove_nulls(frame):
+            if self._mend(frame):
                 return self._dispatch_frame(frame, b"", sink)
             self._reject_frame(frame, to_invalid_params(error), sink)
         except RemoteError as error:
             self._reject_frame(frame, error, sink)
         return None
 
-    def _remove_nulls(self, frame: Frame) -> bool:
-        """Remove parameters that are `null` instead of absent, and report them. Return whether there were any."""
+    def _dispatch_invalid(self, message: InvalidMessage, sink: ResponseSink | None) -> StartedCall:
+        """Reject an invalid message, or dispatch what it was meant to be, unless the server is strict."""
+        if message.meant is not None and not self.config.strict:
+            self.report(nulls_diagnostic(["params"], str(message.meant.method), message.id))
+            return self._dispatch_frame(message.meant, b"", sink)
+        self.report(Diagnostic(DiagnosticKind.MALFORMED, message.reason, id=message.id))
+        if not message.is_answerable:
+            self.reject_unanswerable(sink, message.code, message.reason)
+        elif message.id is None or not self._reject_duplicate(sink, message.id, None):
+            self._send_error(message.id, message.code, message.reason, sink=sink)
+        return None
+
+    def _mend(self, frame: Frame) -> bool:
+        """Mend parameters that could not be decoded. Return whether that changed any.
+
+        A float that equals an integer becomes one. A parameter that is `null` instead of absent is removed and
+        reported, unless the server is strict.
+        """
         method, params = str(frame.method), frame.value.get("params")
         session = self.metadata.session
         revisions = [DIALECT, *self.config.revisions] if session is None else [session.revision]
         codec = next((codec for each in revisions if method in (codec := self.codec_for(each)).methods), None)
-        nulls = codec.remove_nulls(method, params) if codec is not None and is_object(params) else []
+        if codec is None or not is_object(params):
+            return False
+        is_changed = restore_integers(params, codec.struct_of_params(method))
+        nulls = [] if self.config.strict else codec.remove_nulls(method, params)
         if nulls:
             self.report(nulls_diagnostic(nulls, method, frame.id))
-        return bool(nulls)
+        return is_changed or bool(nulls) or self._remove_unknown_answers(frame, codec)
+
+    def _remove_unknown_answers(self, frame: Frame, codec: Codec) -> bool:
+        """Remove and report answers to input requests whose form the protocol does not have. Return whether any were.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr
+        """
+        params, kind = frame.value["params"], codec.struct_of_params(str(frame.method))
+        members: tuple[str, ...] = getattr(kind, "__struct_fields__", ())  # methods without parameters have none
+        if not is_object(params.get("inputResponses")) or "input_responses" not in members:
+            return False
+        unknown = remove_unknown_answers(params["inputResponses"])
+        if unknown:
+            names = ", ".join(map(format_value, unknown[:10]))
+            text = f"inputResponses: ignored, since the protocol has no such answers: {names}"
+            self.report(Diagnostic(DiagnosticKind.UNEXPECTED_RESPONSE, text, frame.method, frame.id, unknown))
+        return bool(unknown)
 
     def _reject_duplicate(self, sink: ResponseSink | None, id: RequestId, method: str | None) -> bool:
         """Reject a request whose id is in use, and return whether it is: a response would end the other request."""
@@ -481,7 +597,11 @@ class Dispatcher:
         session = self.metadata.session
         is_modern = VERSION in meta and bool(self.config.modern_revisions)
         if not is_modern and self.handshake.handles(frame):
-            return self._handle_handshake(frame, sink)
+            early = self.handshake.skip_initialized(frame)
+            if early is None:
+                return self._handle_handshake(frame, sink)
+            self._open_early(early, frame)
+            session = self.metadata.session
         if is_modern or (session is not None and meta):
             metadata = self._decode_metadata(meta)
             if session is None and self.follows_client:
@@ -561,12 +681,18 @@ class Dispatcher:
                 ctx.params = params = method_codec.upgrade(params, meta)
             except DecodeError as error:
                 raise to_invalid_params(error) from error
-            self.input_requests.restore(ctx, params)
-            result = self.call_handler(ctx, params)
+            restoring = self.input_requests.restore(ctx, params)
+            result = self.call_handler(ctx, params) if restoring is None else self._call_after(restoring, ctx, params)
         except BaseException as error:
             self.respond_error(ctx, error)
             return None
         return self._handle_result(ctx, result)
+
+    async def _call_after(self, restoring: Awaitable[None], ctx: Context, params: Any) -> Any:
+        """Call the handler once the state of earlier attempts is restored, and return its result."""
+        await restoring
+        result = self.call_handler(ctx, params)
+        return await result if is_awaitable(result) else result
 
     def _admit(self, ctx: Context) -> bool:
         """Register a message. Return False if it was rejected, for its id or for the limit on what is in flight."""
@@ -583,19 +709,27 @@ class Dispatcher:
         if len(self.in_flight) > limit:
             self._respond_remote_error(ctx, RemoteError(INTERNAL_ERROR, f"more than {limit} requests in flight"))
             return False
+        if self._calls.full and not self._calls.admits(self.client_of(ctx)):
+            self.reject_busy(ctx)
+            return False
         return True
+
+    def reject_busy(self, ctx: Context) -> None:
+        """Reject a request of a client whose requests in progress hold as many bytes as they may."""
+        text = "the requests in progress hold as many bytes as their limit allows: try again later"
+        self._respond_remote_error(ctx, RemoteError(INTERNAL_ERROR, text))
 
     def call_handler(self, ctx: Context, *args: Any) -> Any:
         """Call the handler's method for a request. The result may have to be awaited."""
         name = ctx.method_codec.handler_name
         function: Callable[..., Any] = self._functions[name]
         if name in self._threaded:
-            return self._threads.run(function, *args, ctx)
+            return self._threads.run(self.client_of(ctx), function, *args, ctx)
         return function(*args, ctx)
 
-    async def run_in_thread(self, function: Callable[..., T], *args: Any) -> T:
+    async def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> T:
         """Run a function that blocks in one of the server's threads, and return its result."""
-        return await self._threads.run(function, *args)
+        return await self._threads.run(self.client_of(ctx), function, *args)
 
     def _call_fallback(self, ctx: Context) -> StartedCall:
         """Call the handler's `fallback`, which gets the parameters in plain JSON."""
@@ -621,12 +755,20 @@ class Dispatcher:
         if isinstance(sink, BatchResponse):
             raise RemoteError(INVALID_REQUEST, f"{frame.method} must not be part of a batch")
         dropped: DroppedFields = []
-        result = self.handshake.handle_request(frame, dropped)
+        is_repeated = frame.method == "initialize" and self.handshake.metadata is not None
+        handle = self.restart_session if is_repeated else self.handshake.handle_request
+        result = handle(frame, dropped)
         line = bytearray()
         encode_into(Response("2.0", frame.id, result), line)
         self.send_response(sink, bytes(line))
         self.report_dropped(dropped, str(frame.method), getattr(result, "protocol_version", ""))
         return None
+
+    def _open_early(self, metadata: RequestMetadata, frame: Frame) -> None:
+        """Begin a legacy session with a message that came before `notifications/initialized`, and report that."""
+        text = f"{frame.method} before notifications/initialized"
+        self.report(Diagnostic(DiagnosticKind.TOLERATED, text, frame.method, frame.id))
+        self.open_session(metadata)
 
     def open_session(self, metadata: RequestMetadata) -> None:
         """Begin a legacy session, after its handshake."""
@@ -642,6 +784,20 @@ class Dispatcher:
 
     def respond(self, ctx: Context, result: Any) -> None:
         """Respond to a registered request with the result of its handler."""
+        line = None
+        if (
+            ctx.metadata.features is self._features
+            and not ctx.cancelled
+            and getattr(result, "result_type", None) == "complete"
+        ):
+            line = self.encode_result(ctx, result, is_registered=True)
+        if line is None:
+            self.respond_slow(ctx, result)
+        elif self.unregister(ctx):
+            self.send_response(ctx.sink, line + b"\n")
+
+    def respond_slow(self, ctx: Context, result: Any) -> None:
+        """Respond with a result that `encode_result` did not encode."""
         if ctx.id is None:
             return
         if is_input_required(result):
@@ -649,7 +805,12 @@ class Dispatcher:
             return
         dropped: DroppedFields = []
         try:
-            encoded = ctx.method_codec.downgrade(result, dropped)
+            if (find_repair := ctx.method_codec.find_repair) is not None:
+                self._repair(ctx, find_repair(result))
+            is_usual = getattr(result, "result_type", None) in _RESULT_TYPES
+            encoded = None if is_usual else self._extension_result(ctx, result)
+            if encoded is None:
+                encoded = ctx.method_codec.downgrade(result, dropped)
             if ctx.metadata.features.is_modern:
                 encoded = self.config.with_server_info(encoded)
         except Exception as error:
@@ -657,6 +818,32 @@ class Dispatcher:
             return
         self.send_result(ctx, encoded)
         self.report_dropped(dropped, ctx.method, ctx.revision)
+
+    def _extension_result(self, ctx: Context, result: Any) -> Any:
+        """Return a result whose `resultType` an extension adds to the method, ready to encode; None for other results.
+
+        Raises `UsageError` if the server does not have the extension, and `MissingCapabilityError` if the client has
+        not declared it.
+        https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
+        """
+        name: object = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+        if not isinstance(name, str) or name in _RESULT_TYPES:
+            return None
+        known = self.config.extension_results.get((ctx.method, name))
+        if known is None and ctx.method in dialect.methods.CLIENT_REQUESTS:
+            text = f"a result of the type {name!r}, which no extension of the server adds"
+            raise UsageError(f"the handler of {ctx.method} returned {text}; pass the extension in `extensions`")
+        if known is None:
+            return None
+        if not ctx.is_modern or known.extension not in (ctx.client_capabilities.extensions or {}):
+            raise MissingCapabilityError({"extensions": {known.extension: {}}})
+        return result if isinstance(result, msgspec.Struct) or is_object(result) else to_plain(result)
+
+    def _repair(self, ctx: Context, repair: Repair | None) -> None:
+        """Repair a result that breaks a rule of the protocol, and report it."""
+        if repair is not None:
+            repair.apply()
+            self.report(Diagnostic(DiagnosticKind.INVALID_DATA, f"{ctx.method}: {repair.text}", ctx.method, ctx.id))
 
     def respond_error(self, ctx: Context, error: BaseException) -> None:
         """Respond to a registered request whose handler raised."""
@@ -689,11 +876,14 @@ class Dispatcher:
             self._send_internal_error(ctx, error)
 
     def _respond_remote_error(self, ctx: Context, error: RemoteError) -> None:
-        if ctx.id is not None and self.unregister(ctx):
-            self._send_error(
-                ctx.id, error.wire_code(ctx.revision), error.message, error.data, sink=ctx.sink, is_expected=True
-            )
-            ctx.is_answered = True
+        if ctx.id is None or not self.unregister(ctx):
+            return
+        code = error.wire_code(ctx.revision)
+        self._send_error(ctx.id, code, error.message, error.data, sink=ctx.sink, is_expected=True)
+        ctx.is_answered = True
+        if is_reserved_code(error.code, ctx.revision):
+            text = f"the error code {error.code} is reserved in {ctx.revision}; {code} was sent"
+            self.report(Diagnostic(DiagnosticKind.DROPPED, text, ctx.method, ctx.id, error.code, error))
 
     def _send_internal_error(self, ctx: Context, error: BaseException) -> None:
         """Send an internal error, and report its cause."""
@@ -762,10 +952,13 @@ class Dispatcher:
         return {}
 
     def _on_cancelled(self, params: Any, ctx: Context) -> Any:
-        id = to_struct(params).request_id
+        cancelled = to_struct(params)
+        id = cancelled.request_id
         if id is None or not self.cancel(id):
             text = "the cancelled request is not in flight"
             self.report(Diagnostic(DiagnosticKind.UNEXPECTED_MESSAGE, text, ctx.method, params=to_plain(params)))
+        elif cancelled.reason:
+            self.report(cancellation_diagnostic("client", id, cancelled.reason))
         on_cancelled = self.config.functions.get("cancelled")
         return None if on_cancelled is None else on_cancelled(params, ctx)
 
@@ -800,10 +993,7 @@ class Dispatcher:
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Pass a diagnostic to `on_diagnostic`. Errors that it raises are logged."""
-        try:
-            self.config.on_diagnostic(diagnostic)
-        except Exception:
-            _log.exception("on_diagnostic failed")
+        self.config.report(diagnostic)
 
     def report_dropped(self, dropped: DroppedFields, method: str, revision: str) -> None:
         """Report the parts of a message that the client's revision does not have, if there are any."""

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Final, TypeVar
 
 from typedmcp import dialect
-from typedmcp.errors import UsageError
-from typedmcp.protocol.codec import MethodTable
+from typedmcp.errors import MethodNotFoundError, UsageError
+from typedmcp.protocol.backends import models, models_methods
+from typedmcp.protocol.codec import Backend, MethodTable
+from typedmcp.revisions.capabilities import capability_of
 
-__all__ = ["capabilities_of", "functions_of", "in_thread", "runs_in_thread"]
+__all__ = [
+    "capabilities_of", "empty_lists", "functions_of", "guard_completion", "in_thread", "runs_in_thread",
+    "subscription_check_of",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,24 +56,86 @@ def functions_of(handler: object, table: MethodTable = dialect.methods) -> dict[
     return functions
 
 
+def subscription_check_of(handler: object) -> Callable[[Any, Any], Any] | None:
+    """Return the method of a handler that decides what a client may subscribe to, or None if it has none.
+
+    `authorize_subscriptions(params, ctx)` gets the parameters of `subscriptions/listen`, on legacy revisions with the
+    URI of `resources/subscribe`. It returns the `SubscriptionFilter` to grant, or raises `RemoteError`.
+    """
+    check = getattr(handler, "authorize_subscriptions", None)
+    return check if callable(check) else None
+
+
 def _is_stub(handler: object, name: str) -> bool:
     defined = inspect.getattr_static(type(handler), name, None)
     is_generated = getattr(defined, "__module__", "").endswith("handlers")
     return is_generated and getattr(defined, "__qualname__", "") == f"ServerStub.{name}"
 
 
-_CAPABILITIES: Mapping[str, tuple[str, dict[str, bool]]] = {
-    "tools": ("tools", {"listChanged": True}),
-    "prompts": ("prompts", {"listChanged": True}),
-    "resources": ("resources", {"listChanged": True, "subscribe": True}),
-    "completion": ("completions", {}),
+_IMPLIED: Mapping[str, dict[str, bool]] = {
+    "tools": {"listChanged": True},
+    "prompts": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "completions": {},
 }
-"""The capability, and its members, that methods with a prefix imply."""
+"""The members of the capabilities that follow from implemented methods."""
 
 
 def capabilities_of(functions: Mapping[str, object]) -> dialect.structs.ServerCapabilities:
     """Return the capabilities that follow from the implemented methods."""
     methods = dialect.methods.CLIENT_REQUESTS.values()
-    prefixes = {method.name.partition("/")[0] for method in methods if method.handler in functions}
-    implied = {name: members for prefix, (name, members) in _CAPABILITIES.items() if prefix in prefixes}
+    names = {capability_of(method.name) for method in methods if method.handler in functions}
+    implied = {name: members for name, members in _IMPLIED.items() if name in names}
     return dialect.structs.from_builtins({"logging": {}, **implied}, dialect.structs.ServerCapabilities)
+
+
+_LISTS: Final[Mapping[str, str]] = {
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "tools/list": "tools",
+}
+"""The member of the result of each list."""
+
+
+def empty_lists(
+    functions: Mapping[str, object],
+    capabilities: dialect.structs.ServerCapabilities,
+    backend: Backend,
+    table: MethodTable | None = None,
+) -> dict[str, Callable[[Any, Any], Any]]:
+    """Return functions for the lists that the capabilities promise and the handler lacks: those are empty.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/server/tools#capabilities
+    """
+    if "fallback" in functions:
+        return {}
+    requests = (table or (dialect.methods if backend == "msgspec" else models_methods())).CLIENT_REQUESTS
+    return {
+        requests[method].handler: _empty_list(requests[method].result, member, backend)
+        for method, member in _LISTS.items()
+        if getattr(capabilities, capability_of(method)) is not None and requests[method].handler not in functions
+    }
+
+
+def _empty_list(kind: Any, member: str, backend: Backend) -> Callable[[Any, Any], Any]:
+    plain: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", member: []}
+    types: Any = dialect.structs if backend == "msgspec" else models()
+    return lambda _params, _ctx: types.from_builtins(plain, kind)
+
+
+def guard_completion(
+    complete: Callable[[Any, Any], Any], capabilities: dialect.structs.ServerCapabilities
+) -> Callable[[Any, Any], Any]:
+    """Wrap a handler's `complete`, so that the method is unknown unless the capabilities promise completions.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#error-handling
+    """
+
+    @wraps(complete)
+    def guarded(params: Any, ctx: Any) -> Any:
+        if capabilities.completions is None:  # a server may declare them later
+            raise MethodNotFoundError(ctx.method)
+        return complete(params, ctx)
+
+    return guarded

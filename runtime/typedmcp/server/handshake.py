@@ -13,7 +13,7 @@ from typedmcp import dialect
 from typedmcp.errors import INVALID_REQUEST, RemoteError, UnsupportedVersionError
 from typedmcp.protocol.framing import Frame
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, VERSION
-from typedmcp.revisions.capabilities import upgrade_capabilities
+from typedmcp.revisions.capabilities import extensions_of, upgrade_capabilities
 from typedmcp.revisions.features import methods_of, structs_of
 from typedmcp.revisions.rules import downgrade
 from typedmcp.server.config import ServerConfig
@@ -24,6 +24,8 @@ __all__ = ["REPEATED_INITIALIZE", "Handshake"]
 D = dialect.structs
 
 REPEATED_INITIALIZE = "initialize: this session is initialized already"
+_METHODS = frozenset(("initialize", "ping", "notifications/initialized"))
+"""The messages that may come before the session is open."""
 _DEFAULT_LOG_LEVEL = "info"
 """The log level of a legacy session until the client sets one."""
 
@@ -41,8 +43,19 @@ class Handshake:
     def handles(self, frame: Frame) -> bool:
         """Return whether a message without modern `_meta` belongs to the handshake."""
         if self.is_done:
-            return False
-        return self.metadata is not None or frame.method in ("initialize", "ping", "notifications/initialized")
+            return frame.method == "initialize" and frame.id is not None and self.metadata is not None
+        return self.metadata is not None or frame.method in _METHODS
+
+    def skip_initialized(self, frame: Frame) -> RequestMetadata | None:
+        """Return the client's metadata if a message shows that the session is open, though nothing has said so.
+
+        Clients send `notifications/initialized` and their first request at the same time, and over HTTP the request may
+        arrive first, on another worker even.
+        """
+        if self.metadata is None or frame.method in _METHODS or self._config.strict:
+            return None
+        self.is_done = True
+        return self.metadata
 
     def handle_request(self, frame: Frame, dropped: DroppedFields) -> Any:
         """Return the result of a request that comes before the session is open.
@@ -70,7 +83,7 @@ class Handshake:
             raise UnsupportedVersionError(str(requested), self._config.revisions)
         revision = requested if requested in served else served[0]
         exact = from_builtins(params, methods_of(revision).INITIALIZE.params)
-        self.metadata = _metadata_from_initialize(revision, exact)
+        self.metadata = _metadata_from_initialize(revision, exact, extensions_of(params))
         return self._result(revision, dropped)
 
     def _result(self, revision: str, dropped: DroppedFields) -> Any:
@@ -82,11 +95,25 @@ class Handshake:
         )
         if config.instructions is not None:
             result.instructions = config.instructions
+        if declared := self._extensions_on(revision):
+            result.capabilities = {**to_builtins(result.capabilities), "extensions": declared}
         return result
 
+    def _extensions_on(self, revision: str) -> dict[str, Any]:
+        """Return what the server declares of its extensions on a revision whose schema lacks them."""
+        extensions = self._config.extensions
+        return {
+            each.extension.identifier: dict(each.settings)
+            for each in extensions
+            if revision in each.extension.revisions
+        }
 
-def _metadata_from_initialize(revision: str, params: Any) -> RequestMetadata:
-    capabilities = upgrade_capabilities(to_builtins(params.capabilities), D.ClientCapabilities)
+
+def _metadata_from_initialize(revision: str, params: Any, extensions: dict[str, Any]) -> RequestMetadata:
+    declared = to_builtins(params.capabilities)
+    if extensions:
+        declared["extensions"] = extensions
+    capabilities = upgrade_capabilities(declared, D.ClientCapabilities)
     members = {
         VERSION: revision,
         CAPABILITIES: to_builtins(capabilities),

@@ -9,39 +9,47 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol, cast
 
 import msgspec
 
 from mcpspec.support.converters import DroppedFields
+from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import (
     INTERNAL_ERROR,
+    PARSE_ERROR,
     DecodeError,
     InputUnavailableError,
+    InvalidParamsError,
     MissingCapabilityError,
     RemoteError,
+    RequestTimeoutError,
     UsageError,
 )
-from typedmcp.protocol.backends import to_model, to_plain, to_struct
+from typedmcp.protocol.backends import to_model, to_struct
 from typedmcp.protocol.codec import Notification
-from typedmcp.protocol.diagnostics import Diagnostic
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
-from typedmcp.protocol.pending import PendingRequests
+from typedmcp.protocol.pending import Call, PendingRequests
+from typedmcp.revisions.capabilities import has_sampling_context, missing_capabilities
 from typedmcp.revisions.features import structs_of
 from typedmcp.revisions.input_requests import downgrade_request, upgrade_result
 from typedmcp.revisions.rules import downgrade
+from typedmcp.server.attempts import Attempt, AttemptState
 from typedmcp.server.config import ServerConfig
-from typedmcp.server.context import Attempt, Context
-from typedmcp.server.state_token import state_binding
+from typedmcp.server.context import Context
+from typedmcp.server.state_token import VerifiedState, state_binding
 from typedmcp.transports.concurrency import is_awaitable
 
 __all__ = ["InputRequestBackend", "InputRequested", "InputRequests", "is_input_required", "requested_input"]
 
 D = dialect.structs
+
+_NO_STATE = "without requestState, no question was asked"
 
 
 class InputRequested(BaseException):  # control flow, not an error: the client repeats its request
@@ -72,6 +80,7 @@ class InputRequestBackend(Protocol):
     def respond_error(self, ctx: Context, error: BaseException) -> None: ...
     def report(self, diagnostic: Diagnostic) -> None: ...
     def report_dropped(self, dropped: DroppedFields, method: str, revision: str) -> None: ...
+    def use_once(self, name: str, seconds: float) -> Awaitable[bool]: ...
 
 
 class InputRequests:
@@ -80,24 +89,46 @@ class InputRequests:
     def __init__(self, backend: InputRequestBackend) -> None:
         self._backend = backend
 
-    def restore(self, ctx: Context, params: Any) -> None:
+    def restore(self, ctx: Context, params: Any) -> Coroutine[Any, Any, None] | None:
         """Restore the answers of earlier attempts, and the handler's own state, from the members of a request.
 
-        Raises `InvalidParamsError` for a state that this server did not sign for this request.
+        Answers to questions that were not asked are left out and reported. Returns what has to be awaited before the
+        handler is called, if anything. Raises `InvalidParamsError` for a state that this server did not sign for this
+        request.
         """
         if not ctx.metadata.features.has_input_requests or not ctx.method_codec.accepts_input:
-            return
+            return None
         token, responses = params.request_state, params.input_responses
-        if not isinstance(token, str) and not is_object(responses):
-            return
-        attempt = ctx.attempt = Attempt()
-        if isinstance(token, str):
-            content = self._backend.config.state_signer.verify(token, _binding(ctx), time.time())
-            attempt.answers = content["answers"]
-            attempt.rounds = content["rounds"]
-            params.request_state = content["state"]
+        if not isinstance(token, str):
+            if is_object(responses):
+                self._report_ignored(ctx, DiagnosticKind.UNEXPECTED_RESPONSE, dict.fromkeys(responses, _NO_STATE))
+                params.input_responses = None
+            return None
+        signer = self._backend.config.state_signer
+        verified = signer.verify(token, _binding(ctx), time.time())
+        attempt = ctx.attempt = Attempt(_decode_state(verified))
+        params.request_state = attempt.handler_state
         if is_object(responses):
-            attempt.answers = {**attempt.answers, **{key: to_plain(value) for key, value in responses.items()}}
+            unasked, unfit = attempt.take_answers(responses)
+            self._report_ignored(ctx, DiagnosticKind.UNEXPECTED_RESPONSE, unasked)
+            self._report_ignored(ctx, DiagnosticKind.INVALID_DATA, unfit)
+            taken = {key: answer for key, answer in responses.items() if key not in unasked and key not in unfit}
+            params.input_responses = taken or None
+        return self._use_once(verified) if signer.single_use else None
+
+    async def _use_once(self, state: VerifiedState) -> None:
+        """Record the use of a state that is valid once. Raises `InvalidParamsError` if it was used already."""
+        if not await self._backend.use_once(state.id, max(1.0, state.expires - time.time())):
+            text = "requestState: it was used already; call again without it"
+            raise InvalidParamsError(text, {"path": "params.requestState"})
+
+    def _report_ignored(self, ctx: Context, kind: DiagnosticKind, reasons: Mapping[str, str]) -> None:
+        """Report answers that do not count."""
+        if reasons:
+            key, why = next(iter(reasons.items()))
+            others = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+            text = f"inputResponses: the answer to {format_value(key)} is ignored{others}: {why}"
+            self._backend.report(Diagnostic(kind, text, ctx.method, ctx.id, list(reasons)))
 
     async def ask(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Return the client's results for some requests, by the same keys, as `Context.ask` describes."""
@@ -105,31 +136,66 @@ class InputRequests:
             raise InputUnavailableError(f"{ctx.method} cannot ask the client for input")
         if ctx.is_answered:
             raise InputUnavailableError(f"{ctx.method} has its response already: it cannot ask the client for input")
-        _check_capabilities(ctx, requests)
+        if ctx.cancelled:
+            raise InputUnavailableError(f"{ctx.method} was cancelled: it cannot ask the client for input")
+        requests = self._check(ctx, requests)
         if not ctx.metadata.features.has_input_requests:
             if not self._backend.can_ask:
                 raise InputUnavailableError("a client without a session cannot be asked for input")
             return await self._call_client(ctx, requests)
-        answers = {} if ctx.attempt is None else ctx.attempt.answers
-        results: dict[str, Any] = {}
-        for key, request in requests.items():
-            if key in answers and (result := _decode_answer(request.method, answers[key])) is not None:
-                results[key] = result
-        if missing := {key: request for key, request in requests.items() if key not in results}:
+        attempt = ctx.attempt = ctx.attempt or Attempt()
+        before = len(attempt.changed)
+        answers = {key: attempt.answer_to(key, request) for key, request in requests.items()}
+        if changed := [*attempt.changed][before:]:
+            why = "the handler asks something else now than in the last attempt"
+            self._report_ignored(ctx, DiagnosticKind.INVALID_DATA, dict.fromkeys(changed, why))
+        if missing := {key: requests[key] for key, answer in answers.items() if answer is None}:
             raise InputRequested(missing)
-        return results
+        return answers
+
+    def _check(self, ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return input requests as they may be sent.
+
+        Raises `UsageError` for those that the specification forbids, and for too many of them. Raises
+        `MissingCapabilityError` if the client has not declared what one of them needs.
+        """
+        from typedmcp.protocol.input_checks import find_request_fault  # here, since most servers never ask
+
+        limit = self._backend.config.limits.input_requests
+        if len(requests) > limit:
+            raise UsageError(f"{len(requests)} input requests in one round; the limit is {limit} (input_requests)")
+        declared = to_builtins(ctx.client_capabilities)
+        for key, request in requests.items():
+            if missing := missing_capabilities(request, declared):
+                raise MissingCapabilityError(missing)
+            if (fault := find_request_fault(request)) is not None:
+                raise UsageError(f"the input request {format_value(key)} is wrong: {fault}")
+        return {key: self._without_context(ctx, request, declared) for key, request in requests.items()}
+
+    def _without_context(self, ctx: Context, request: Any, declared: dict[str, Any]) -> Any:
+        """Leave out `includeContext` if the client has not declared that it heeds it, and report that."""
+        if request.method != "sampling/createMessage" or "context" in declared.get("sampling", {}):
+            return request
+        params = to_struct(request.params)
+        if params.include_context == "none" or not has_sampling_context(ctx.revision):
+            return request
+        text = "params.includeContext: the client has not declared sampling.context"
+        self._backend.report(Diagnostic(DiagnosticKind.DROPPED, text, request.method, ctx.id, params.include_context))
+        return D.CreateMessageRequest(params=msgspec.structs.replace(params, include_context="none"))
 
     def respond(self, ctx: Context, result: Any) -> None:
         """Ask for the input that a handler requests with `InputRequiredResult`."""
+        if ctx.cancelled:
+            return
         try:
             result = to_struct(result)
             if not ctx.method_codec.accepts_input:
                 raise UsageError(f"{ctx.method} cannot ask the client for input")
-            _check_capabilities(ctx, _requests_of(result))
+            requests = self._check(ctx, result.input_requests or {})
             if not ctx.metadata.features.has_input_requests:
-                self._backend.spawn(ctx, self._ask_and_repeat(ctx, result))
+                self._backend.spawn(ctx, self._ask_and_repeat(ctx, requests, result.request_state))
                 return
-            encoded = self._signed_result(ctx, result)
+            encoded = self._signed_result(ctx, requests, result)
         except Exception as error:
             self._backend.respond_error(ctx, error)
             return
@@ -137,43 +203,45 @@ class InputRequests:
 
     # Modern revisions
 
-    def _signed_result(self, ctx: Context, result: D.InputRequiredResult) -> Any:
+    def _signed_result(self, ctx: Context, requests: Mapping[str, Any], result: D.InputRequiredResult) -> Any:
         config, attempt = self._backend.config, ctx.attempt or Attempt()
         if attempt.rounds >= config.limits.input_rounds:
-            raise self._too_many_rounds()
-        content = {"answers": attempt.answers, "state": result.request_state, "rounds": attempt.rounds + 1}
+            raise self._too_many_rounds(attempt.changed)
+        content = attempt.next_state(requests, result.request_state)
         signed = D.InputRequiredResult(
             result_type="input_required",
-            input_requests=result.input_requests,
+            input_requests=dict(requests) or None,
             request_state=config.state_signer.sign(content, _binding(ctx), time.time()),
             meta={**config.result_meta, **(result.meta or {})},
         )
         return downgrade(signed, structs_of(ctx.revision).InputRequiredResult, ctx.revision, [])
 
-    def _too_many_rounds(self) -> RemoteError:
-        rounds = self._backend.config.limits.input_rounds
-        return RemoteError(INTERNAL_ERROR, f"no result after {rounds} rounds of input requests")
+    def _too_many_rounds(self, changed: Iterable[str] = ()) -> RemoteError:
+        text = f"no result after {self._backend.config.limits.input_rounds} rounds of input requests"
+        for key in changed:
+            text += f"; the question {format_value(key)} changed from attempt to attempt, so no answer to it counted"
+        return RemoteError(INTERNAL_ERROR, text)
 
     # Legacy revisions
 
-    async def _ask_and_repeat(self, ctx: Context, result: D.InputRequiredResult) -> Any:
+    async def _ask_and_repeat(self, ctx: Context, requests: Mapping[str, Any], state: str | None) -> Any:
         """Send the requests of an `InputRequiredResult`, and call the handler again with the answers."""
         backend = self._backend
         for _ in range(backend.config.limits.input_rounds):
-            answers = await self._call_client(ctx, _requests_of(result))
+            answers = await self._call_client(ctx, requests)
             params = ctx.params
             if backend.config.codec == "msgspec":
-                params.input_responses, params.request_state = answers, result.request_state
+                params.input_responses, params.request_state = answers, state
             else:
                 params.input_responses = {key: to_model(answer) for key, answer in answers.items()}
-                if result.request_state is not None:
-                    params.request_state = result.request_state
+                if state is not None:
+                    params.request_state = state
             made: object = backend.call_handler(ctx, params)
             made = await made if is_awaitable(made) else made
             if not is_input_required(made):
                 return made
             result = to_struct(made)
-            _check_capabilities(ctx, _requests_of(result))
+            requests, state = self._check(ctx, result.input_requests or {}), result.request_state
         raise self._too_many_rounds()
 
     async def _call_client(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,20 +267,32 @@ class InputRequests:
         if not backend.send(ctx, Notification("2.0", method, params, id)):
             backend.pending.cancel_call(call.id)
             raise InputUnavailableError(f"{method}: the client cannot be reached")
+        value = await self._wait_for_response(ctx, call, id)
         try:
-            value = await call.owner
-        except asyncio.CancelledError:
-            if backend.pending.cancel_call(call.id):
-                backend.send(ctx, Notification("2.0", "notifications/cancelled", {"requestId": id}))
-            raise
-        try:
-            return upgrade_result(method, value, ctx.revision)
+            result = upgrade_result(method, value, ctx.revision)
         except DecodeError as error:
             raise RemoteError(INTERNAL_ERROR, f"{method}: the client sent a wrong result: {error}") from error
+        form: Any = getattr(params, "requested_schema", None)  # as it was sent: older forms have fewer kinds of fields
+        if form is not None:
+            _check_answer(to_builtins(form), result)
+        return result
+
+    async def _wait_for_response(self, ctx: Context, call: Call, id: RequestId) -> Any:
+        """Return the result of a request to the client in plain JSON. Cancels the request if it takes too long."""
+        seconds = self._backend.config.input_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await call.owner
+        except (asyncio.CancelledError, TimeoutError) as error:
+            if self._backend.pending.cancel_call(call.id):
+                self._backend.send(ctx, Notification("2.0", "notifications/cancelled", {"requestId": id}))
+            if isinstance(error, TimeoutError):
+                raise RequestTimeoutError(seconds or 0.0).attach_call(call.method, id) from None
+            raise
 
     def handle_response(self, number: RequestId | None, frame: Frame) -> None:
         """Pass the client's response to the call with this number; report a response without a call."""
-        call, problem = self._backend.pending.resolve(number)
+        call, problem = self._backend.pending.resolve(number, strict=self._backend.config.strict)
         if problem is not None:
             text = f"a response with the id {frame.id!r}"
             method = None if call is None else call.method
@@ -249,47 +329,24 @@ def requested_input(error: BaseException) -> dict[str, Any] | None:
 
 def _binding(ctx: Context) -> bytes:
     # Of the parameters as the client sent them: the handler may have changed its own.
-    params = msgspec.json.decode(ctx.raw).get("params", {})
-    return state_binding(ctx.method, params, ctx.principal)
-
-
-def _requests_of(result: D.InputRequiredResult) -> Mapping[str, Any]:
-    return result.input_requests or {}
-
-
-def _decode_answer(method: str, answer: Any) -> Any:
-    """Decode an answer, or return None if it is invalid, so that it is requested again."""
     try:
-        return D.from_builtins(answer, dialect.methods.INPUT_REQUESTS[method].result)
-    except DecodeError:
-        return None
+        params = msgspec.json.decode(ctx.raw).get("params", {})
+    except ValueError as error:  # in a member that the protocol does not have, and which was skipped before
+        raise RemoteError(PARSE_ERROR, f"the message is not JSON: {error}") from error
+    return state_binding(ctx.method, params, None if ctx.principal is None else ctx.principal.key)
 
 
-def _check_capabilities(ctx: Context, requests: Mapping[str, Any]) -> None:
-    """Raise `MissingCapabilityError` if the client has not declared what an input request needs."""
-    declared = to_builtins(ctx.client_capabilities)
-    for request in requests.values():
-        if missing := _missing_capabilities(_needed_capabilities(request, declared), declared):
-            raise MissingCapabilityError(missing)
+def _check_answer(form: Mapping[str, Any], result: Any) -> None:
+    """Raise `InvalidParamsError` for an answer that does not fit its form."""
+    from typedmcp.protocol.form_answers import find_answer_fault  # here, since most servers never ask
+
+    if (fault := find_answer_fault(form, result)) is not None:
+        raise InvalidParamsError(f"the answer does not fit the form: {fault}")
 
 
-def _needed_capabilities(request: Any, declared: dict[str, Any]) -> dict[str, Any]:
-    if request.method == "roots/list":
-        return {"roots": {}}
-    if request.method == "elicitation/create":
-        if request.params.mode == "url":
-            return {"elicitation": {"url": {}}}
-        # A client that declares elicitation without modes means forms.
-        return {"elicitation": {"form": {}} if declared.get("elicitation") else {}}
-    has_tools = request.params.tools is not None or request.params.tool_choice is not None
-    return {"sampling": {"tools": {}} if has_tools else {}}
-
-
-def _missing_capabilities(needed: dict[str, Any], declared: dict[str, Any]) -> dict[str, Any]:
-    missing: dict[str, Any] = {}
-    for name, parts in needed.items():
-        if name not in declared:
-            missing[name] = parts
-        elif any(part not in declared[name] for part in parts):
-            missing[name] = {part: {} for part in parts if part not in declared[name]}
-    return missing
+def _decode_state(state: VerifiedState) -> AttemptState:
+    try:
+        return msgspec.json.decode(state.content, type=AttemptState)
+    except msgspec.ValidationError as error:
+        text = "requestState: another version of the server has issued it; call again without it"
+        raise InvalidParamsError(text, {"path": "params.requestState"}) from error

@@ -33,6 +33,11 @@ class LifespanManager:
         self._end: asyncio.Event | None = None
         self._leaving: asyncio.Task[None] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """True while the lifespans have users."""
+        return self._task is not None
+
     @asynccontextmanager
     async def use(self) -> AsyncGenerator[None]:
         """Keep the lifespans open in a block. Exceptions of entering and leaving them are raised."""

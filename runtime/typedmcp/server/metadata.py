@@ -14,9 +14,12 @@ __all__ = ["MetadataCache", "RequestMetadata"]
 D = dialect.structs
 X = dialect.exact
 
-_CACHE_ENTRIES = 256
-_MAX_CACHED_BYTES = 4096
-"""A longer `_meta` is not cached."""
+_ENTRIES = 16
+_ENTRY_BYTES = 512
+"""A longer `_meta` of one client is not cached: decoded it is up to 20 times as long, and there may be many clients."""
+_SHARED_ENTRIES = 256
+_SHARED_ENTRY_BYTES = 4096
+"""The same for a cache that all clients share."""
 
 
 class RequestMetadata:
@@ -45,15 +48,21 @@ class RequestMetadata:
 class MetadataCache:
     """Decodes the `_meta` of requests, and keeps a bounded number of short ones.
 
-    `check_version` raises for a `_meta` whose revision is not served.
+    `check_version` raises for a `_meta` whose revision is not served. A cache is for one client until `share` is
+    called.
     """
 
     def __init__(self, check_version: Callable[[str], None]) -> None:
         self._check_version = check_version
+        self._entries, self._entry_bytes = _ENTRIES, _ENTRY_BYTES
         self.known: dict[bytes, RequestMetadata] = {}
         """The cached entries by the bytes of their `_meta`."""
         self.session: RequestMetadata | None = None
         """The metadata from the handshake; None without a session."""
+
+    def share(self) -> None:
+        """Keep as much as is right for a cache that all clients share."""
+        self._entries, self._entry_bytes = _SHARED_ENTRIES, _SHARED_ENTRY_BYTES
 
     def open_session(self, metadata: RequestMetadata | None) -> None:
         """Merge the `_meta` of later requests into that of a session; None ends the session."""
@@ -71,8 +80,8 @@ class MetadataCache:
         metadata = self.known.get(raw)
         if metadata is None:
             metadata = self._decode(raw)
-            if len(raw) <= _MAX_CACHED_BYTES:
-                if len(self.known) >= _CACHE_ENTRIES:
+            if len(raw) <= self._entry_bytes:
+                if len(self.known) >= self._entries:
                     self.known.clear()
                 self.known[raw] = metadata
         return metadata
@@ -86,6 +95,10 @@ class MetadataCache:
         X.from_builtins(merged, X.RequestMetaObject)
         metadata = RequestMetadata(session.revision, merged)
         metadata.log_level = session.log_level
+        if CAPABILITIES not in plain:  # those of the session may be large, and are kept once
+            metadata.capabilities = session.capabilities
+        if CLIENT_INFO not in plain:
+            metadata.client_info = session.client_info
         return metadata
 
     def _decode_modern(self, raw: bytes, plain: dict[str, Any]) -> RequestMetadata:

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
+import sys
 import threading
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Unpack
 
-from typedmcp.errors import UsageError
-from typedmcp.protocol.option_checks import check_integer
+from typedmcp.errors import UsageError, missing_extra
+from typedmcp.protocol.option_checks import check_integer, unknown_option
 from typedmcp.server.config import ServerConfig, ServerOptions
-from typedmcp.server.connection import ServerConnection
+from typedmcp.server.connection import CANCELLATION_SHARE, ServerConnection
 from typedmcp.transports import Transport
 from typedmcp.transports.concurrency import new_event_loop
 
 if TYPE_CHECKING:
     from typedmcp.server.http.asgi import AsgiOptions
+else:
+    AsgiOptions = ForwardRef("AsgiOptions", module="typedmcp.server.http.asgi")  # for `inspect.signature`
 
 __all__ = ["serve", "serve_async"]
 
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 8000
 _MAX_PORT: Final = 65_535
+_ALL_INTERFACES: Final = ("0.0.0.0", "::", "")  # noqa: S104  # clients do not use these as names
+
+_TERMINAL_HINT: Final = (
+    "serving MCP over standard input and output, for a client that starts this command. To call the server yourself:\n"
+    "typedmcp inspect FILE. To serve over HTTP: typedmcp run FILE --transport http. Ctrl-D ends it.\n"
+)
+
+_log = logging.getLogger("typedmcp")
 
 
 def serve(
@@ -37,9 +49,9 @@ def serve(
     """Serve a handler over standard input and output or over HTTP, until the client or a signal ends it.
 
     `handler` is a `ServerConfig`, or an object that becomes one with `options`; `ServerOptions` has them. SIGTERM
-    and SIGINT end the server gracefully: it reads nothing more, and open requests get `grace` seconds. The first signal
-    also cancels a lifespan that is still being entered, a second one a lifespan that is still being left. The event
-    loop is uvloop's, if that is installed.
+    and SIGINT end the server gracefully: it reads nothing more, and open requests get `grace` seconds before they are
+    cancelled. The first signal also cancels a lifespan that is still being entered, a second one a lifespan that is
+    still being left. The event loop is uvloop's, if that is installed.
 
     "stdio" also ends when the client closes its side. Standard output belongs to the protocol: everything else that is
     printed goes to standard error. "http" serves at `host` (127.0.0.1) and `port` (8000) with uvicorn, which the extra
@@ -51,10 +63,12 @@ def serve(
         server, grace = _http_server(handler, host, port, options)
         _run(server.serve(), grace)
     elif transport == "stdio":
-        _reject_address(host, port)
+        _reject_http_options(host, port, options)
         config = _as_config(handler, options)
         _check_descriptors()
-        _run(_serve_stdio(config), config.grace)
+        if os.isatty(0):
+            sys.stderr.write(_TERMINAL_HINT)
+        _run(_serve_stdio(config), config.connection_grace * CANCELLATION_SHARE)
     else:
         raise UsageError(f"transport must be 'stdio' or 'http', not {transport!r}")
 
@@ -74,15 +88,28 @@ async def serve_async(
     if transport == "http":
         await _http_server(handler, host, port, options)[0].serve()
     else:
-        _reject_address(host, port)
+        _reject_http_options(host, port, options)
         if isinstance(transport, str):
             raise UsageError(f"transport must be a Transport or 'http', not {transport!r}; serve serves over stdio")
         await ServerConnection(_as_config(handler, options), transport).run()
 
 
-def _reject_address(host: str | None, port: int | None) -> None:
-    if host is not None or port is not None:
-        raise UsageError('host and port are for HTTP: serve(…, "http")')
+def _reject_http_options(host: str | None, port: int | None, options: Mapping[str, object]) -> None:
+    """Raise `UsageError` for an option of HTTP, or for an unknown one, where a server is not served over HTTP."""
+    address = [name for name, value in (("host", host), ("port", port)) if value is not None]
+    unknown = [*address, *(name for name in options if name not in ServerOptions.__annotations__)]
+    if unknown:
+        _reject_unknown_option(unknown)
+        raise UsageError(f'{" and ".join(unknown)}: for HTTP only: run("http", …) or serve(…, "http", …)')
+
+
+def _reject_unknown_option(names: Iterable[str]) -> None:
+    """Raise `UsageError` for the first option that `serve` does not have."""
+    from typedmcp.server.http.asgi import AsgiOptions  # loads much that other transports do not need
+
+    known = ["host", "port", *AsgiOptions.__annotations__]
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(unknown_option(unknown[0], known, " of run and serve"))
 
 
 def _http_server(handler: object, host: str | None, port: int | None, options: AsgiOptions) -> tuple[Any, float]:
@@ -91,15 +118,19 @@ def _http_server(handler: object, host: str | None, port: int | None, options: A
     from typedmcp.server.http.asgi import asgi
     from typedmcp.server.http.auth import LOOPBACK
 
+    _reject_unknown_option(options)
     check_integer("port", port)
     if not 0 <= port <= _MAX_PORT:
         raise UsageError(f"port must be from 0 to {_MAX_PORT}, not {port}")
     try:
         from typedmcp.server.http.uvicorn import UvicornServer
     except ImportError as error:
-        raise UsageError(f"serving HTTP needs the extra http: pip install 'typedmcp[http]' ({error})") from error
-    if host not in ("0.0.0.0", "::", *LOOPBACK):  # noqa: S104  # clients do not use these as names
-        options.setdefault("hosts", [*LOOPBACK, host])
+        raise UsageError(f"{missing_extra('serving HTTP', 'http')} ({error})") from error
+    if host in _ALL_INTERFACES and "hosts" not in options:
+        text = "%s: requests to other hosts than %s get status 421; pass hosts=[…], or --allowed-host, with their names"
+        _log.warning(text, host or "all interfaces", ", ".join(LOOPBACK))
+    elif host not in LOOPBACK:
+        options.setdefault("hosts", [*LOOPBACK, f"[{host}]" if ":" in host else host])
     app = asgi(handler, **options)
     return UvicornServer(app, host, port), app.config.grace
 
@@ -124,10 +155,18 @@ async def _serve_stdio(config: ServerConfig) -> None:
             session.stop()
 
         if threading.current_thread() is threading.main_thread():  # other threads cannot set signal handlers
-            loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, stop)
+                _on_signal(number, stop)
         await session.run()
+
+
+def _on_signal(number: int, function: Callable[[], None]) -> None:
+    """Call a function in the event loop when a signal arrives."""
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(number, function)
+    except NotImplementedError:  # event loops on Windows
+        signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(function))
 
 
 def _check_descriptors() -> None:

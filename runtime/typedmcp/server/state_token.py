@@ -1,6 +1,7 @@
 """Signing of `requestState`: server state that the client returns with its next attempt.
 
 The client could change it. The signature binds the state to a method and its parameters, to a principal, and to a time.
+Within that time a state can be sent again, unless it is for single use.
 https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow
 """
 
@@ -10,37 +11,54 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from typedmcp.errors import InvalidParamsError, UsageError
 
-__all__ = ["DEFAULT_TTL", "StateSigner", "state_binding"]
+__all__ = ["DEFAULT_TTL", "StateSigner", "UsedStates", "VerifiedState", "state_binding"]
 
 DEFAULT_TTL = 900.0
 """Seconds for which a signed state is valid."""
 
 _MAC_BYTES = 32
 _MIN_KEY_BYTES = 16
+_NONCE_BYTES = 16
+_MAX_USED_STATES: Final = 100_000
 
 
 class _SignedState(msgspec.Struct, array_like=True):
     expires: float
     binding: bytes
+    nonce: bytes
+    """Makes every state unique, so that the use of one is not taken for the use of another."""
     content: msgspec.Raw
+
+
+class VerifiedState(NamedTuple):
+    """A state that this server has signed for this request."""
+
+    id: str
+    """Identifies the state."""
+    expires: float
+    """The time in seconds since 1970 until which it is valid."""
+    content: bytes
+    """The content in JSON."""
 
 
 class StateSigner:
     """Signs state and verifies signed state, with HMAC-SHA256.
 
     `key` is a secret of at least 16 bytes. By default the key is new and unknown to other processes: several workers
-    need a shared key. `ttl` is the time in seconds for which a signed state is valid. Raises `UsageError` for a shorter
+    need a shared key. `ttl` is the time in seconds for which a signed state is valid. With `single_use`, a state is
+    valid once: the server remembers those that were used, over HTTP in its store. Raises `UsageError` for a shorter
     key, or a `ttl` that is not positive.
     """
 
-    def __init__(self, key: bytes | None = None, *, ttl: float = DEFAULT_TTL) -> None:
+    def __init__(self, key: bytes | None = None, *, ttl: float = DEFAULT_TTL, single_use: bool = False) -> None:
         if isinstance(key, str):
             raise UsageError("key must be bytes, not a string; encode it, or use bytes.fromhex")
         if key is not None and len(key) < _MIN_KEY_BYTES:
@@ -49,19 +67,23 @@ class StateSigner:
             raise UsageError(f"ttl must be positive, not {ttl:g}")
         self.is_shared: bool = key is not None
         """True if other processes may have the same key."""
+        self.single_use: bool = single_use
+        """True if a state is valid once."""
         self._key = key or secrets.token_bytes(_MAC_BYTES)
         self._ttl = ttl
 
     def sign(self, content: Any, binding: bytes, now: float) -> str:
         """Return signed state as a string for the client. `content` is any JSON, `now` is in seconds since 1970."""
-        state = _SignedState(now + self._ttl, binding, msgspec.Raw(msgspec.json.encode(content)))
+        encoded = msgspec.Raw(msgspec.json.encode(content))
+        state = _SignedState(now + self._ttl, binding, secrets.token_bytes(_NONCE_BYTES), encoded)
         payload = msgspec.json.encode(state)
         return base64.urlsafe_b64encode(self._mac(payload) + payload).decode()
 
-    def verify(self, text: str, binding: bytes, now: float) -> Any:
-        """Return the content of a signed state.
+    def verify(self, text: str, binding: bytes, now: float) -> VerifiedState:
+        """Verify a signed state, and return its content.
 
-        Raises `InvalidParamsError` if the state was altered, has expired, or belongs to another request.
+        Raises `InvalidParamsError` if the state was altered, has expired, or belongs to another request. The caller
+        remembers the `id` of a state for single use.
         """
         try:
             data = base64.b64decode(text, altchars=b"-_", validate=True)
@@ -75,14 +97,43 @@ class StateSigner:
             raise _invalid_state("it has expired; call again without it")
         if not hmac.compare_digest(state.binding, binding):
             raise _invalid_state("it belongs to another request")
-        return msgspec.json.decode(state.content)
+        return VerifiedState(mac.hex(), state.expires, bytes(state.content))
 
     def _mac(self, payload: bytes) -> bytes:
         return hmac.new(self._key, payload, hashlib.sha256).digest()
 
 
+class UsedStates:
+    """Remembers names that may be used once, each until it expires. At most `limit` names are kept at a time.
+
+    `clock` returns seconds.
+    """
+
+    def __init__(self, limit: int = _MAX_USED_STATES, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._expiry: dict[str, float] = {}
+        """The times at which the names expire, in the order in which they were used."""
+
+    async def use_once(self, name: str, seconds: float) -> bool:
+        """Record the use of a name for some seconds. Return False if it was used already.
+
+        Raises `ConnectionError` if no further name can be kept: forgetting one would permit a second use of it.
+        """
+        now = self._clock()
+        while self._expiry and self._expiry[first := next(iter(self._expiry))] <= now:
+            del self._expiry[first]
+        if self._expiry.get(name, 0.0) > now:
+            return False
+        if len(self._expiry) >= self._limit:
+            raise ConnectionError(f"{self._limit} states were used that have not expired, which is the limit")
+        self._expiry.pop(name, None)
+        self._expiry[name] = now + seconds
+        return True
+
+
 def state_binding(method: str, params: Mapping[str, Any], principal: str | None) -> bytes:
-    """Return a digest of the parts of a request that a state belongs to."""
+    """Return a digest of the parts of a request that a state belongs to. `principal` is the key of its principal."""
     relevant = {key: value for key, value in params.items() if key not in ("_meta", "inputResponses", "requestState")}
     text = msgspec.json.encode([method, principal, relevant], order="deterministic")
     return hashlib.sha256(text).digest()

@@ -11,28 +11,34 @@ On legacy revisions the session is one listener, whose resources follow `resourc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+import time
+from collections.abc import Callable
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
 from typedmcp import dialect
-from typedmcp.errors import InvalidParamsError, MethodNotFoundError
+from typedmcp.errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from typedmcp.protocol.backends import to_model, to_struct
+from typedmcp.protocol.budgets import ClientKey, Hold
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.protocol.notifications import CHANGES, Change
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
+from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["URI_FIELD", "SubscriptionBackend", "Subscriptions"]
+if TYPE_CHECKING:
+    from typedmcp.server.extension_filters import ExtensionFilters, WantedMember
 
-URI_FIELD = "uri:"
-"""The prefix of the fields of a stored session that name the resources it is subscribed to."""
+__all__ = ["SubscriptionBackend", "Subscriptions", "too_many_subscriptions"]
 
 D = dialect.structs
 
 _MAX_URI_LENGTH = 8192
+_URI_BYTES = 128
+"""Bytes that a subscription counts in addition to its URI."""
 _LISTS: tuple[Change, ...] = tuple(change for change in CHANGES.values() if change != "resource")
 _METHODS: dict[Change, str] = {change: method for method, change in CHANGES.items()}
 
@@ -47,17 +53,29 @@ class SubscriptionBackend(Protocol):
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
     def is_congested(self, ctx: Context | None) -> bool: ...
     def drain_later(self, ctx: Context | None) -> None: ...
-    def save_fields(self, fields: Mapping[str, str | None]) -> None: ...
+    def client_of(self, ctx: Context) -> ClientKey: ...
+    def drop_message(self, ctx: Context) -> None: ...
+    async def add_subscription(self, ctx: Context, uri: str) -> None: ...
+    async def remove_subscription(self, ctx: Context, uri: str) -> None: ...
     def listen(self) -> Callable[[], None]: ...
+
+
+def too_many_subscriptions(reason: str) -> InvalidParamsError:
+    """Return the error for a subscription that a limit forbids."""
+    return InvalidParamsError(reason, {"path": "params.uri"})
 
 
 class _ChangeListener:
     """The changes that one listener subscribed to. `ctx` is its request; None for a session."""
 
-    __slots__ = ("changes", "ctx", "delayed", "id", "uris")
+    __slots__ = ("changes", "ctx", "delayed", "filters", "id", "uris")
 
-    def __init__(self, ctx: Context | None, changes: set[Change], uris: set[str]) -> None:
+    def __init__(
+        self, ctx: Context | None, changes: set[Change], uris: set[str], filters: ExtensionFilters | None = None
+    ) -> None:
         self.ctx = ctx
+        self.filters = filters
+        """The members that extensions serve, if there are any."""
         self.id = None if ctx is None else ctx.id
         self.changes = changes
         self.uris = uris
@@ -70,6 +88,12 @@ class _ChangeListener:
         return uri in self.uris if change == "resource" else change in self.changes
 
 
+def _seconds_left(ctx: Context) -> float | None:
+    """Return the seconds until the credentials of a request expire; None if they do not."""
+    expires = None if ctx.sink is None else ctx.sink.expires
+    return None if expires is None else max(0.0, expires - time.time())
+
+
 class Subscriptions:
     """The listeners of one dispatcher."""
 
@@ -78,35 +102,77 @@ class Subscriptions:
         self._listeners: dict[_ChangeListener, None] = {}
         self.uris: set[str] = set()
         """The resources that a legacy session is subscribed to."""
+        self._hold: Hold | None = None
+        """The bytes of the URIs of a legacy connection."""
         self._unsubscribe: Callable[[], None] | None = None
 
     async def listen(self, params: Any, ctx: Context) -> Any:
-        """Handle `subscriptions/listen`: acknowledge it, and respond when the server closes the connection."""
-        granted = self._grant(to_struct(params).notifications)
+        """Handle `subscriptions/listen`: acknowledge it, and respond when the server ends it.
+
+        It does when it closes the connection, or when the client's credentials expire.
+        """
+        wanted = self._find_filters(ctx) if self._backend.config.extensions else []
+        with self._hold_for(ctx) as hold:
+            granted = await self._authorize(self._grant(to_struct(params).notifications, hold), ctx)
+            del params  # it may be large
+            self._backend.drop_message(ctx)
+            if wanted:
+                return await self._listen_with_extensions(ctx, granted, wanted)
+            return await self._listen(ctx, granted)
+
+    async def _listen(
+        self, ctx: Context, granted: D.SubscriptionFilter, filters: ExtensionFilters | None = None
+    ) -> Any:
+        """Acknowledge a subscription, and serve it until its end. `filters` are those of extensions."""
         changes: set[Change] = {name for name in _LISTS if getattr(granted, f"{name}_list_changed")}
-        listener = _ChangeListener(ctx, changes, set(granted.resource_subscriptions or ()))
+        listener = _ChangeListener(ctx, changes, set(granted.resource_subscriptions or ()), filters)
         meta = {SUBSCRIPTION: ctx.id}
         acknowledged = D.SubscriptionsAcknowledgedNotificationParams(notifications=granted, meta=meta)
+        if filters is not None:
+            acknowledged.notifications = cast(Any, {**D.to_builtins(granted), **D.to_builtins(filters.granted)})
         self._backend.notify(ctx, "notifications/subscriptions/acknowledged", acknowledged)
         self._add(listener)
+        if filters is not None:
+            filters.resume()
+        del granted, acknowledged
         try:
-            await self._backend.closing.wait()
+            async with asyncio.timeout(_seconds_left(ctx)):
+                await self._backend.closing.wait()
+        except TimeoutError:
+            pass  # the client can listen again, with credentials that are valid
         finally:
             self._listeners.pop(listener, None)
         return self.final_result(ctx)
 
+    def _find_filters(self, ctx: Context) -> list[WantedMember]:
+        from typedmcp.server.extension_filters import find_filters  # few servers have extensions
+
+        return find_filters(ctx, self._backend.config.extensions)
+
+    async def _listen_with_extensions(
+        self, ctx: Context, granted: D.SubscriptionFilter, wanted: list[WantedMember]
+    ) -> Any:
+        """Serve a subscription that has members of extensions, which are opened before it is acknowledged."""
+        from typedmcp.server.extension_filters import open_filters
+
+        filters = await open_filters(wanted, ctx, self._backend)
+        async with filters.stack:
+            return await self._listen(ctx, granted, filters)
+
     def final_result(self, ctx: Context) -> Any:
         """Notify a listener that the server ends its subscription, and return the result of its request."""
         assert ctx.id is not None
-        reason = "the server ends the subscription"
-        self._backend.notify(
-            ctx, "notifications/cancelled", D.CancelledNotificationParams(request_id=ctx.id, reason=reason)
-        )
         meta = {SUBSCRIPTION: ctx.id}
+        reason = "the server ends the subscription"
+        cancelled = D.CancelledNotificationParams(request_id=ctx.id, reason=reason, meta=meta)
+        self._backend.notify(ctx, "notifications/cancelled", cancelled)
         result = D.SubscriptionsListenResult(meta=meta)
         return result if self._backend.config.codec == "msgspec" else to_model(result)
 
-    def _grant(self, wanted: D.SubscriptionFilter) -> D.SubscriptionFilter:
+    def _hold_for(self, ctx: Context) -> Hold:
+        return Hold(self._backend.config.budgets.subscriptions, self._backend.client_of(ctx))
+
+    def _grant(self, wanted: D.SubscriptionFilter, hold: Hold) -> D.SubscriptionFilter:
         """Return the part of a filter that the server's capabilities and limits allow."""
         granted, announced = D.SubscriptionFilter(), self._announced()
         for name in _LISTS:
@@ -114,8 +180,18 @@ class Subscriptions:
                 setattr(granted, f"{name}_list_changed", True)
         if wanted.resource_subscriptions and self._can_subscribe():
             uris = [uri for uri in wanted.resource_subscriptions if len(uri) <= _MAX_URI_LENGTH]
-            granted.resource_subscriptions = uris[: self._backend.config.limits.resource_subscriptions]
+            uris = uris[: self._backend.config.limits.resource_subscriptions]
+            granted.resource_subscriptions = [*takewhile(lambda uri: hold.take(_URI_BYTES + len(uri)), uris)]
         return granted
+
+    async def _authorize(self, wanted: D.SubscriptionFilter, ctx: Context) -> D.SubscriptionFilter:
+        """Return the part of a filter that the handler grants to the client; everything, if it does not decide."""
+        authorize, codec = self._backend.config.authorize_subscriptions, self._backend.config.codec
+        if authorize is None:
+            return wanted
+        asked = D.SubscriptionsListenRequestParams(notifications=wanted, meta=ctx.meta)
+        made = authorize(asked if codec == "msgspec" else to_model(asked), ctx)
+        return _intersection(wanted, to_struct(await made if is_awaitable(made) else made))
 
     def _announced(self) -> set[Change]:
         """Return the lists whose changes the server's capabilities announce."""
@@ -132,28 +208,45 @@ class Subscriptions:
         """Add the session as a listener to every list that the capabilities announce."""
         self._add(_ChangeListener(None, self._announced(), self.uris))
 
-    def subscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
+    async def subscribe(self, params: Any, ctx: Context) -> dict[str, Any]:
         """Handle `resources/subscribe`."""
         self._require("resources/subscribe")
         if len(params.uri) > _MAX_URI_LENGTH:
             raise InvalidParamsError(f"params.uri: longer than {_MAX_URI_LENGTH} characters", {"path": "params.uri"})
-        limit = self._backend.config.limits.resource_subscriptions
-        if len(self.uris) >= limit and params.uri not in self.uris:
-            raise InvalidParamsError(f"more than {limit} subscriptions; unsubscribe first", {"path": "params.uri"})
-        self.uris.add(params.uri)
-        self._backend.save_fields({URI_FIELD + params.uri: ""})
+        granted = await self._authorize(D.SubscriptionFilter(resource_subscriptions=[params.uri]), ctx)
+        if not granted.resource_subscriptions:
+            raise ResourceNotFoundError(params.uri)  # like a resource that the client must not know of
+        await self._backend.add_subscription(ctx, params.uri)
         return {}
 
-    def unsubscribe(self, params: Any, _ctx: Context) -> dict[str, Any]:
+    async def unsubscribe(self, params: Any, ctx: Context) -> dict[str, Any]:
         """Handle `resources/unsubscribe`."""
         self._require("resources/unsubscribe")
-        self.uris.discard(params.uri)
-        self._backend.save_fields({URI_FIELD + params.uri: None})
+        await self._backend.remove_subscription(ctx, params.uri)
         return {}
 
     def _require(self, method: str) -> None:
         if not self._can_subscribe():
             raise MethodNotFoundError(method)
+
+    def add(self, ctx: Context, uri: str) -> None:
+        """Subscribe a connection to a resource. Raises `InvalidParamsError` at a limit."""
+        limit = self._backend.config.limits.resource_subscriptions
+        if uri in self.uris:
+            return
+        if len(self.uris) >= limit:
+            raise too_many_subscriptions(f"more than {limit} subscriptions; unsubscribe first")
+        self._hold = self._hold or self._hold_for(ctx)
+        if not self._hold.take(_URI_BYTES + len(uri)):
+            raise too_many_subscriptions("the subscriptions hold as many bytes as their limit allows")
+        self.uris.add(uri)
+
+    def remove(self, uri: str) -> None:
+        """End a subscription of a connection."""
+        if uri in self.uris:
+            self.uris.remove(uri)
+            if self._hold is not None:
+                self._hold.add(-_URI_BYTES - len(uri))
 
     # Changes
 
@@ -181,6 +274,8 @@ class Subscriptions:
             del listener.delayed[(change, uri)]
             if listener.wants(change, uri):
                 self._notify(listener, change, uri)
+        if listener.filters is not None:
+            listener.filters.resume()
 
     def publish_all(self) -> None:
         """Publish every kind of change, since any may have been missed."""
@@ -191,6 +286,9 @@ class Subscriptions:
     def close(self) -> None:
         """Remove all listeners."""
         self._listeners.clear()
+        if self._hold is not None:
+            self._hold.close()
+            self._hold = None
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
@@ -207,3 +305,16 @@ class Subscriptions:
             D.NotificationParams(meta=meta) if uri is None else D.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
         )
         self._backend.notify(listener.ctx, _METHODS[change], params)
+
+
+def _intersection(wanted: D.SubscriptionFilter, granted: D.SubscriptionFilter) -> D.SubscriptionFilter:
+    """Return the part of a filter that another one contains, too."""
+    made = D.SubscriptionFilter()
+    for name in _LISTS:
+        member = f"{name}_list_changed"
+        if getattr(wanted, member) and getattr(granted, member):
+            setattr(made, member, True)
+    if wanted.resource_subscriptions is not None:
+        uris = {*(granted.resource_subscriptions or ())}
+        made.resource_subscriptions = [uri for uri in wanted.resource_subscriptions if uri in uris]
+    return made

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from typedmcp.transports.streams import StreamTransport
 
-__all__ = ["StderrReader", "StdoutTransport"]
+__all__ = ["StderrReader", "StderrText", "StdoutTransport"]
 
 _log = logging.getLogger("typedmcp")
 
@@ -49,22 +49,14 @@ class StdoutTransport(StreamTransport):
             self._loop.remove_reader(self._source)
 
 
-class StderrReader:
-    """Reads standard error as it arrives, calls `on_line` with each line, and keeps the last lines.
+class StderrText:
+    """The text on standard error. It keeps the last lines, and calls `on_line` with each line."""
 
-    Without a `source` it reads nothing.
-    """
-
-    def __init__(self, source: int | None, encoding: str, on_line: Callable[[str], object] | None) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, encoding: str, on_line: Callable[[str], object] | None) -> None:
         self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         self._on_line = on_line
         self._line = ""
         self._tail = ""
-        self._source = None if source is None else os.dup(source)
-        if self._source is not None:
-            os.set_blocking(self._source, False)
-            self._loop.add_reader(self._source, self._read_chunk)
 
     @property
     def tail(self) -> str:
@@ -72,35 +64,12 @@ class StderrReader:
         text = "\n".join(self._tail.splitlines()[-_TAIL_LINES:])
         return text.encode(errors="replace")[-_TAIL_BYTES:].decode(errors="ignore")
 
-    def close(self) -> None:
-        """Read what has been written so far, and stop reading."""
-        for _ in range(_CHUNKS_AT_CLOSE):
-            if not self._read_chunk():
-                break
-        self._end()
+    def add(self, data: bytes) -> None:
+        """Add bytes in any chunking."""
+        self._add(self._decoder.decode(data))
 
-    def _read_chunk(self) -> bool:
-        """Read a chunk, and return whether there may be more."""
-        if self._source is None:
-            return False
-        try:
-            data = os.read(self._source, _CHUNK_BYTES)
-        except BlockingIOError:
-            return False
-        except OSError:
-            data = b""
-        if data:
-            self._add(self._decoder.decode(data))
-        else:
-            self._end()
-        return bool(data)
-
-    def _end(self) -> None:
-        if self._source is None:
-            return
-        self._loop.remove_reader(self._source)
-        os.close(self._source)
-        self._source = None
+    def end(self) -> None:
+        """Pass on the last line, which has no newline."""
         self._add(self._decoder.decode(b"", final=True))
         if self._line:
             self._pass_on(self._line)
@@ -123,3 +92,46 @@ class StderrReader:
                 self._on_line(line[start : start + _LINE_CHARACTERS])
             except Exception:
                 _log.exception("the function given as `stderr` failed")
+
+
+class StderrReader:
+    """Reads standard error as it arrives, into a `StderrText`. Without a `source` it reads nothing."""
+
+    def __init__(self, source: int | None, text: StderrText) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.text = text
+        self._source = None if source is None else os.dup(source)
+        if self._source is not None:
+            os.set_blocking(self._source, False)
+            self._loop.add_reader(self._source, self._read_chunk)
+
+    def close(self) -> None:
+        """Read what has been written so far, and stop reading."""
+        for _ in range(_CHUNKS_AT_CLOSE):
+            if not self._read_chunk():
+                break
+        self._end()
+
+    def _read_chunk(self) -> bool:
+        """Read a chunk, and return whether there may be more."""
+        if self._source is None:
+            return False
+        try:
+            data = os.read(self._source, _CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if data:
+            self.text.add(data)
+        else:
+            self._end()
+        return bool(data)
+
+    def _end(self) -> None:
+        if self._source is None:
+            return
+        self._loop.remove_reader(self._source)
+        os.close(self._source)
+        self._source = None
+        self.text.end()

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from mcpspec.support.objects import is_object
 from tests import spoken
-from typedmcp.client import Client, connect, connection
+from typedmcp.client import Client, connect
 
 __all__ = [
     "MODERN",
@@ -243,7 +243,6 @@ async def read_request(reader: asyncio.StreamReader) -> Request | None:
 @asynccontextmanager
 async def connected(script: Any, **options: Any) -> AsyncGenerator[Client]:
     """Connect a client to a server that follows a script. Fails if the client leaves a connection open."""
-    connection.known_servers.clear()  # every test negotiates anew
     async with serving(script) as url:
         options = {"timeout": PATIENCE, "on_diagnostic": print, **options}
         async with connect(url, **options) as opened:

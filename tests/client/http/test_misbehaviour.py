@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -174,7 +175,12 @@ def nested(request: Request, wire: Wire) -> None:
 
 
 def encoded(request: Request, wire: Wire) -> None:
-    wire.reply(200, gzip.compress(answer(request)), content_type="application/json", content_encoding="gzip")
+    wire.reply(200, gzip.compress(answer(request)), content_type="application/json", content_encoding="br")
+
+
+def bomb(request: Request, wire: Wire) -> None:
+    body = gzip.compress(answer(request) + b" " * 50_000_000)
+    wire.reply(200, body, content_type="application/json", content_encoding="gzip")
 
 
 def too_long(request: Request, wire: Wire) -> None:
@@ -202,8 +208,8 @@ def result_of_another_method(request: Request, wire: Wire) -> None:
 
 
 INVALID = [
-    no_json, empty, wrong_id, no_id, both, empty_array, only_a_notification, nested, encoded, too_long,
-    too_long_in_chunks, too_long_event, invalid_event, result_of_another_method,
+    no_json, empty, wrong_id, no_id, both, empty_array, only_a_notification, nested, encoded, bomb,
+    too_long, too_long_in_chunks, too_long_event, invalid_event, result_of_another_method,
 ]  # fmt: skip
 
 
@@ -450,6 +456,60 @@ def test_a_tool_call_is_not_repeated_if_it_may_have_been_executed() -> None:
             with pytest.raises(typedmcp.ConnectionLostError):
                 await client.list_tools()
             assert len(script.of("tools/list")) == 2  # an idempotent request
+
+    run(main)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "tools/list": lambda client: client.list_tools(),
+    "tools/list with progress": lambda client: client.list_tools(on_progress=print),
+    "prompts/get": lambda client: client.get_prompt("x"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_request_that_is_sent_again_has_a_new_id(name: str) -> None:
+    method = name.split()[0]
+    complete: Any = {"resultType": "complete", "tools": [], "messages": [], "ttlMs": 0, "cacheScope": "private"}
+
+    def answer_the_second(request: Request, wire: Wire) -> None:
+        if len(script.of(method)) == 1:
+            no_response(request, wire)
+        else:
+            wire.result(request, complete)
+
+    script = Script()
+    script.handlers[method] = answer_the_second
+
+    async def main() -> None:
+        async with connected(script) as client:
+            await CALLS[name](client)
+            first, second = (request.json for request in script.of(method))
+            assert first["id"] != second["id"]
+            tokens = [request["params"]["_meta"].get("progressToken") for request in (first, second)]
+            assert tokens == ([first["id"], second["id"]] if "progress" in name else [None, None])
+            assert len({request.json["id"] for request in script.requests}) == len(script.requests)
+
+    run(main)
+
+
+def test_a_subscription_that_is_requested_again_has_the_new_id() -> None:
+    async def listen(request: Request, wire: Wire) -> None:
+        if len(script.of("subscriptions/listen")) == 1:
+            no_response(request, wire)
+            return
+        meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": request.json["id"]}}
+        wire.events()
+        wire.event(notification("subscriptions/acknowledged", notifications={"toolsListChanged": True}, **meta))
+        wire.event(notification("tools/list_changed", **meta))
+        await wire.closed()
+
+    script = Script(subscriptions__listen=listen)
+
+    async def main() -> None:
+        async with connected(script) as client, client.listen(tools=True) as changes:
+            assert (await anext(changes)).kind == "tools"
+            assert changes.id == script.of("subscriptions/listen")[1].json["id"]
 
     run(main)
 

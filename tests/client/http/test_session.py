@@ -6,6 +6,8 @@ import asyncio
 import json
 import subprocess
 import sys
+import traceback
+import zlib
 from collections.abc import Callable, Coroutine
 from email.utils import formatdate
 from pathlib import Path
@@ -31,10 +33,11 @@ from tests.client.http.scripted_http import (
     serving,
 )
 from typedmcp import sync
-from typedmcp.client import ChangeEvent, connect
+from typedmcp.client import ChangeEvent, connect, connection
 from typedmcp.client.http import session as http_session
 from typedmcp.dialect import structs
 from typedmcp.revisions.features import SUPPORTED, methods_of
+from typedmcp.transports.redaction import redact_url
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -87,6 +90,7 @@ def test_a_legacy_session_sends_its_id_in_every_request_and_is_deleted(revision:
         script = Script(revision)
         async with connected(script) as client:
             assert client.revision == revision
+            await script.until("GET")
             await client.call_tool("echo")
         whats = [request.what for request in script.requests]
         assert whats == ["server/discover", "initialize", "notifications/initialized", "GET", "tools/call", "DELETE"]
@@ -174,7 +178,6 @@ REJECTIONS: dict[str, Handle] = {
     "session": lambda request, wire: wire.error(request, -32600, "no session", status=400),
     "method": lambda request, wire: wire.error(request, -32601, "Method not found"),
     "version": lambda request, wire: wire.error(request, -32022, "no", {"supported": [OLDER]}, status=400),
-    "broken": lambda request, wire: wire.reply(500, b"oops", content_type="text/plain"),
 }
 
 
@@ -183,6 +186,38 @@ def test_a_server_that_rejects_discovery_is_a_legacy_server(refusal: str) -> Non
     async def main() -> None:
         async with connected(Script(OLDER, server__discover=REJECTIONS[refusal])) as client:
             assert client.revision == OLDER
+
+    run(main)
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_server_that_fails_at_the_first_request_is_not_taken_for_a_legacy_server(status: int) -> None:
+    async def main() -> None:
+        script = Script(server__discover=lambda request, wire: wire.reply(status, b"oops"))
+        async with serving(script) as url:
+            with pytest.raises(typedmcp.HttpStatusError, match=str(status)):
+                await connect(url)
+            assert script.of("initialize") == []
+            del script.handlers["server/discover"]
+            async with connect(url) as client:
+                assert client.revision == MODERN
+
+    run(main)
+
+
+@pytest.mark.parametrize(("seconds", "probes"), [(connection.KNOWN_SECONDS, 1), (0.0, 2)])
+def test_a_legacy_server_is_remembered_for_a_limited_time(
+    seconds: float, probes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "KNOWN_SECONDS", seconds)
+
+    async def main() -> None:
+        script = Script(OLDER)
+        async with serving(script) as url:
+            for _ in range(2):
+                async with connect(url) as client:
+                    assert client.revision == OLDER
+        assert len(script.of("server/discover")) == probes
 
     run(main)
 
@@ -229,6 +264,7 @@ def test_the_revision_of_a_server_is_remembered_until_it_fails() -> None:
         script = Script(OLDER)
         async with connected(script) as client:
             url = client._connection._target  # pyright: ignore[reportPrivateUsage]
+            await script.until("GET")
             script.requests.clear()
             async with connect(str(url)) as again:
                 assert again.revision == OLDER
@@ -325,6 +361,7 @@ def test_a_stream_that_cannot_be_resumed_fails_the_call() -> None:
             wire.reply(503) if "last-event-id" in request.headers else wire.reply(405)
         )
         async with connected(script, reconnects=0) as client:
+            await script.until("GET")
             with pytest.raises(typedmcp.ConnectionLostError, match="was not resumed"):
                 await client.call_tool("x")
             assert len(script.of("GET")) == 1
@@ -687,6 +724,40 @@ class GuardedServer(Script):
             wire.reply(401, www_authenticate='Bearer error="invalid_token"')
 
 
+def test_private_results_of_an_old_access_token_are_not_served() -> None:
+    def members(request: Request, name: str) -> Any:
+        """Return a list whose only item is named after the token of its request."""
+        item = {"name": request.headers["authorization"].removeprefix("Bearer "), "inputSchema": {"type": "object"}}
+        scope = "public" if name == "prompts" else "private"
+        return {"resultType": "complete", "ttlMs": 60_000, "cacheScope": scope, name: [item]}
+
+    async def main() -> None:
+        script = GuardedServer(
+            tools__list=lambda request, wire: wire.result(request, members(request, "tools")),
+            prompts__list=lambda request, wire: wire.result(request, members(request, "prompts")),
+        )
+        tokens = iter(["one", "two"])
+
+        def next_token(_refused: object) -> str:
+            return next(tokens)
+
+        script.token = "Bearer one"  # noqa: S105
+        async with connected(script, auth=next_token) as client:
+            for _ in range(2):
+                assert [tool.name for tool in (await client.list_tools()).tools] == ["one"]
+                assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["one"]
+            script.token = "Bearer two"  # noqa: S105
+            await client.call_tool("x")  # is rejected, and repeated with the new token
+            for _ in range(2):
+                assert [tool.name for tool in (await client.list_tools()).tools] == ["two"]
+                assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["one"]  # public
+        accepted = [each for each in script.requests if each.headers["authorization"] != "Bearer old"]
+        assert [each.what for each in accepted].count("tools/list") == 2
+        assert [each.what for each in accepted].count("prompts/list") == 1
+
+    run(main)
+
+
 def test_auth_is_called_for_a_token_and_again_if_the_token_is_rejected() -> None:
     auth_calls: list[Any] = []
 
@@ -849,7 +920,7 @@ class LegacySseServer:
         assert self.events is not None
         wire.reply(202, b"Accepted")
         if message.get("method") == "initialize":
-            members = {"capabilities": {}, "serverInfo": {"name": "two", "version": "1"}}
+            members: Any = {"capabilities": {"tools": {}}, "serverInfo": {"name": "two", "version": "1"}}
             self._respond(message, {"protocolVersion": "2024-11-05", **members})
         elif message.get("method") == "tools/call":
             self._respond(message, {"content": [{"type": "text", "text": message["params"]["name"]}]})
@@ -883,6 +954,47 @@ def test_the_next_call_opens_a_legacy_sse_stream_again() -> None:
             with pytest.raises(typedmcp.ConnectionLostError):
                 await client.list_tools()
             assert text(await client.call_tool("x")) == "x"
+
+    run(main)
+
+
+def test_http_with_sse_can_be_tried_first() -> None:
+    async def main() -> None:
+        two = LegacySseServer()
+        async with connected(two, sse=True) as client:
+            assert text(await client.call_tool("x")) == "x"
+            assert [request.method for request in two.requests][:2] == ["GET", "POST"]
+        script = Script(MODERN)
+        async with connected(script, sse=True) as client:  # it speaks something else after all
+            assert client.revision == MODERN
+        assert [request.what for request in script.requests] == ["GET", "server/discover"]
+
+    run(main)
+
+
+def test_a_compressed_event_stream_of_http_with_sse_is_read() -> None:
+    class Zipped(LegacySseServer):
+        async def answer(self, request: Request, wire: Wire) -> None:
+            if request.method == "GET":
+                wire = ZippedWire(wire.reader, wire.writer)
+            await super().answer(request, wire)
+
+    class ZippedWire(Wire):
+        coder: Any = None
+
+        def events(self, **headers: Any) -> None:
+            self.coder = zlib.compressobj(wbits=31)
+            super().events(content_encoding="gzip", **headers)
+
+        def chunk(self, data: bytes) -> None:
+            super().chunk(self.coder.compress(data) + self.coder.flush(zlib.Z_SYNC_FLUSH))
+
+    async def main() -> None:
+        async with connected(Zipped()) as client:
+            assert text(await client.call_tool("x")) == "x"
+        with pytest.raises(typedmcp.HttpStatusError):
+            async with connected(Zipped(), strict=True):
+                pass
 
     run(main)
 
@@ -929,9 +1041,10 @@ def test_a_rejected_message_ends_a_legacy_sse_session_with_the_reason() -> None:
         ("http://x", {"headers": {"a": "c\r\nd: e"}}, "'a' is not a valid header"),
         ("http://x", {"headers": {"Mcp-Session-Id": "c"}}, "Mcp-Session-Id is set by the protocol"),
         ("http://x", {"headers": {"Mcp-Param-A": "c"}}, "is set by the protocol"),
-        ("http://x", {"headers": ["a: b"]}, r"headers must be a mapping of names to values, not \['a: b'\]"),
+        ("http://x", {"headers": ["a: b"]}, "headers must be a mapping of names to values, not list"),
         ("http://x", {"reconnects": -1}, "must not be negative"),
-        ("http://x", {"proxy": "socks5://x"}, "expected http://host"),
+        ("http://x", {"proxy": "socks5://x"}, "proxies with socks5 are not supported; give an HTTP proxy"),
+        ("http://x", {"sse": "yes"}, "sse must be True or False"),
         ("http://", {}, "invalid URL"),
         ("http://x:y/", {}, "invalid URL"),
         ("https://x/a b", {}, "invalid URL"),
@@ -983,7 +1096,7 @@ def test_a_missing_http_library_names_the_extra_to_install() -> None:
         "except typedmcp.UsageError as error: print(error)"
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "need the extra `http`" in output
+    assert "a client of a URL needs the extra http: pip install" in output
 
 
 def test_importing_the_client_loads_no_http_library() -> None:
@@ -1037,6 +1150,50 @@ def test_a_forwarding_proxy_gets_the_whole_url(monkeypatch: pytest.MonkeyPatch) 
             assert {request.headers["proxy-authorization"] for request in proxy.requests} == {"Basic bWU6cHc="}
 
     run(main)
+
+
+def test_a_socks_proxy_of_the_environment_is_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:secret@x")
+    with pytest.raises(typedmcp.UsageError, match="socks5 are not supported") as caught:
+        connect("https://far.example/mcp")
+    assert "secret" not in str(caught.value)
+    connect("https://far.example/mcp", proxy="")
+
+
+SECRET_URLS = [
+    "http://me:secret@host:port/mcp",
+    "http://me:secret@/mcp",
+    "https://me:sec/secret@host/mcp x",
+    "https://me:sec?secret@host/mcp x",
+    "https://me:sec#secret@host/mcp x",
+    "https://me:se@secret@host/mcp x",
+    "https://host/m cp?token=secret",
+    "https://host/m cp#secret",
+    "https://host/m cp?mail=a@b&token=secret",
+    "htps://me:secret@host/mcp",
+    "me:secret@host/mcp",
+    "host/mcp?token=secret",
+    "https://[::1/mcp?token=secret",
+]
+
+
+@pytest.mark.parametrize("url", SECRET_URLS)
+def test_errors_do_not_show_what_may_be_secret_in_a_url(url: str) -> None:
+    async def main() -> None:
+        with pytest.raises(typedmcp.UsageError, match=r"invalid (URL|address)") as caught:
+            async with connect(url):
+                pass
+        assert "secret" not in "".join(traceback.format_exception(caught.value, limit=0, chain=False))
+
+    run(main)
+
+
+def test_errors_show_the_rest_of_a_url() -> None:
+    assert redact_url("https://me:pw@host:81/a/b?c=d#e") == "https://…@host:81/a/b…"
+    assert redact_url("https://host/a") == "https://host/a"
+    assert redact_url("wiki") == "wiki"
 
 
 def test_the_proxy_of_the_environment_is_not_used_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1112,3 +1269,24 @@ def test_every_request_but_the_call_of_a_tool_is_sent_again_on_a_closed_connecti
     requests = {name for version in SUPPORTED for name in methods_of(version).CLIENT_REQUESTS}
     tasks = {name for name in requests if name.startswith("tasks/")}  # the runtime sends none of them
     assert requests - tasks - {"tools/call"} == http_session._IDEMPOTENT  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_length_of_a_request_is_named_as_old_proxies_expect_it() -> None:
+    """A proxy that does not know the name in lower case adds a second length, and servers reject two."""
+    heads: list[bytes] = []
+
+    async def reject(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(reject, "127.0.0.1", 0)
+        async with server:
+            with pytest.raises(typedmcp.AuthorizationRequiredError):
+                async with connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"):
+                    pass
+        assert heads
+        assert all(b"\r\nContent-Length: " in head for head in heads)
+
+    run(main)

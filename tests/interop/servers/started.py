@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.interop import install
-from typedmcp.client import Client, connect, connection
+from typedmcp.client import Client, connect
 from typedmcp.dialect import structs
 from typedmcp.protocol.diagnostics import Diagnostic
-from typedmcp.transports.process import StdioServerParameters
+from typedmcp.transports.process_parameters import StdioServerParameters
 
 __all__ = [
     "MODERN", "OLDER", "Line", "Server", "connected", "connected_over_http", "node_server", "plain", "processes",
@@ -73,7 +73,6 @@ async def connected(
     """
     mark = str(uuid.uuid4())
     reports: list[Diagnostic] = []
-    connection.known_servers.clear()  # every test negotiates anew
     env: dict[str, str] = options.pop("env", {})
     options = {"timeout": 10.0, **options, "on_diagnostic": reports.append}
     async with connect(server.parameters(*arguments, mark=mark, **env), **options) as opened:
@@ -90,7 +89,6 @@ async def connected_over_http(
     """Start a server that prints its URL first and ends with its standard input, and yield a client of it."""
     async with served(server, transport) as url:
         reports: list[Diagnostic] = []
-        connection.known_servers.clear()  # every test negotiates anew
         options = {"timeout": 10.0, **options, "on_diagnostic": reports.append}
         async with connect(url, **options) as opened:
             yield opened

@@ -281,6 +281,8 @@ class Served:
         self.opened: list[OpenRequest] = []
         self.bearer: str | None = None
         """The bearer token of requests."""
+        self.address: str | None = None
+        """The address that requests come from."""
 
     def open(
         self,
@@ -308,6 +310,7 @@ class Served:
             "root_path": root_path,
             "query_string": query,
             "headers": self._headers(headers, bare),
+            "client": None if self.address is None else (self.address, 50_000),
         }
         chunks = [body] if isinstance(body, bytes) else [*body]
         opened = OpenRequest(self.app, scope, chunks, ends=ends, raises=raises)
@@ -400,6 +403,7 @@ class Served:
             "pending": [each.pending.calls for each in dispatchers if each.pending.calls],
             "tasks": [each.tasks for each in dispatchers if each.tasks],
             "listeners": app.stateless.subscriptions._listeners,  # pyright: ignore[reportPrivateUsage]
+            "bytes": {name: used for name, used in app.config.budgets.in_use().items() if used},
         }
         return {name: value for name, value in remaining.items() if value}
 
@@ -530,7 +534,7 @@ class ToolHandler:
         return "turned"
 
     async def who(self, ctx: Any) -> str:
-        return str(ctx.principal)
+        return str(ctx.principal and ctx.principal.subject)
 
     async def wait(self, ctx: Any, text: str = "waited") -> str:
         self.entered.set()

@@ -23,11 +23,22 @@ from tests.server.http.asgi_driver import (
     in_loop,
     make_served,
     message,
+    messages,
     serving,
     verify,
 )
 from tests.spoken import LEGACY, MODERN_REVISION
-from typedmcp import Auth, MemoryStore, Principal, StateSigner, UsageError
+from typedmcp import (
+    Auth,
+    InsufficientScopeError,
+    IntrospectionVerifier,
+    JwtVerifier,
+    MemoryStore,
+    Principal,
+    StateSigner,
+    StaticTokens,
+    UsageError,
+)
 
 MODERN_HEADERS = ((b"mcp-protocol-version", MODERN_REVISION.encode()), (b"mcp-method", b"tools/list"))
 LISTING = message(id=1, method="tools/list", params={"_meta": MODERN})
@@ -194,10 +205,11 @@ async def test_hosts_and_origins_are_checked_on_every_path(method: str, path: st
         assert (await served.request(method, headers, path=path)).status == (421 if header == "host" else 403)
 
 
-def test_a_string_instead_of_a_list_is_rejected() -> None:
-    for option in ("hosts", "origins"):
-        with pytest.raises(UsageError, match=option):
-            typedmcp.asgi(ToolHandler(), **cast(Any, {option: "localhost"}))
+@pytest.mark.parametrize("value", ["localhost", None, 7])
+@pytest.mark.parametrize("option", ["hosts", "origins"])
+def test_a_value_that_is_not_a_list_is_rejected(option: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"{option} must be a list"):
+        typedmcp.asgi(ToolHandler(), **cast(Any, {option: value}))
 
 
 @in_loop
@@ -229,6 +241,32 @@ async def test_an_application_may_be_mounted_below_a_path() -> None:
             assert (await served.post(LISTING, MODERN_HEADERS, path=path, root_path=root)).status == status
 
 
+@pytest.mark.parametrize(
+    ("options", "root", "path", "expected"),
+    [
+        ({}, "/mcp", "/mcp/", 'the MCP endpoint is at /mcp/mcp; asgi(…, path="/") puts it at /mcp/'),
+        ({}, "/api", "/api/x", "the MCP endpoint is at /api/mcp"),
+        ({"path": "/"}, "/api", "/api/mcp", "the MCP endpoint is at /api"),
+        ({"path": "/"}, "", "/mcp", "the MCP endpoint is at /"),
+        ({}, "", "/", "the MCP endpoint is at /mcp"),
+    ],
+)
+@in_loop
+async def test_a_wrong_path_in_a_mount_is_answered_with_the_right_one(
+    options: Any, root: str, path: str, expected: str
+) -> None:
+    async with serving(**options) as served:
+        reply = await served.post(LISTING, MODERN_HEADERS, path=path, root_path=root)
+        assert (reply.status, reply.json["error"]["message"]) == (404, f"not found: {expected}")
+
+
+@in_loop
+async def test_an_application_with_the_path_of_its_mount_is_served_there() -> None:
+    async with serving(path="/") as served:
+        for path in ("/mcp", "/mcp/"):
+            assert (await served.post(LISTING, MODERN_HEADERS, path=path, root_path="/mcp")).status == 200
+
+
 # Credentials
 
 
@@ -241,6 +279,88 @@ def challenge(reply: CompleteResponse) -> dict[str, str]:
     header = reply.headers["www-authenticate"]
     assert re.fullmatch(r'Bearer (\w+="[^"\\]*"(, |$))+', header), header
     return dict(re.findall(r'(\w+)="([^"]*)"', header))
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "resource"),
+    [
+        ("/mcp", "/", "https://mcp.test/mcp"),
+        ("/api", "/mcp", "https://mcp.test/api/mcp"),
+        ("", "/mcp", "https://mcp.test/mcp"),
+    ],
+)
+@in_loop
+async def test_the_challenge_names_metadata_that_is_served_in_a_mount(root: str, path: str, resource: str) -> None:
+    async with serving(path=path, auth=auth(resource=resource)) as served:
+        reply = await served.post(LISTING, MODERN_HEADERS, path=root + path, root_path=root)
+        assert reply.status == 401
+        url = challenge(reply)["resource_metadata"]
+        assert url.startswith(f"https://mcp.test{root}/.well-known/")
+        found = await served.request("GET", path=url.removeprefix("https://mcp.test"), root_path=root)
+        assert (found.status, found.json["resource"]) == (200, resource)
+
+
+@in_loop
+async def test_a_missing_scope_in_a_mount_is_answered_with_metadata_that_is_served() -> None:
+    async with serving(path="/", auth=auth(scopes=["rare"], resource="https://mcp.test/mcp")) as served:
+        headers = [*MODERN_HEADERS, (b"authorization", b"Bearer ann")]
+        for _ in range(2):
+            reply = await served.post(LISTING, headers, path="/mcp", root_path="/mcp")
+            assert reply.status == 403
+            assert challenge(reply)["resource_metadata"] == "https://mcp.test/mcp/.well-known/oauth-protected-resource"
+
+
+# Static tokens
+
+
+@in_loop
+async def test_static_tokens_need_no_issuer() -> None:
+    tokens = StaticTokens({"first.token": Principal("ann"), "second~token==": Principal("ben")})
+    async with serving(auth=tokens) as served:
+        for token, status in (
+            ("first.token", 200),
+            ("second~token==", 200),
+            ("first", 401),
+            ("first.token2", 401),
+            ("", 401),
+            ("\xff", 401),
+        ):
+            headers = [*MODERN_HEADERS, (b"authorization", f"Bearer {token}".encode("latin-1"))]
+            for _ in range(2):
+                assert (await served.post(LISTING, headers)).status == status
+        reply = await served.post(LISTING, MODERN_HEADERS)
+        assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await served.request("GET", path="/.well-known/oauth-protected-resource")).status == 404
+
+
+@in_loop
+async def test_static_tokens_can_lack_scopes() -> None:
+    tokens = StaticTokens({"a": Principal("ann", frozenset(["read"])), "b": Principal("ben")}, scopes=["read"])
+    async with serving(auth=tokens) as served:
+        for token, status in ((b"a", 200), (b"b", 403)):
+            headers = [*MODERN_HEADERS, (b"authorization", b"Bearer " + token)]
+            assert (await served.post(LISTING, headers)).status == status
+
+
+def test_static_tokens_keep_and_show_no_token() -> None:
+    tokens = StaticTokens({"secret-token": Principal("ann")})
+    assert repr(tokens) == "StaticTokens(ann)"
+    assert "secret-token" not in repr(vars(tokens))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ({}, "StaticTokens needs at least one token"),
+        ({"": Principal("a")}, "token 1 must be a string of letters, digits"),
+        ({"ok": Principal("a"), "hush hush": Principal("a")}, "token 2 must be a string of letters, digits"),
+        ({"hush": "ann"}, "token 1 needs a Principal, not str"),
+    ],
+)
+def test_wrong_static_tokens_are_rejected_and_not_shown(tokens: Any, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected) as caught:
+        StaticTokens(tokens)
+    assert "hush" not in str(caught.value)
 
 
 METADATA = "https://mcp.test/.well-known/oauth-protected-resource/mcp"
@@ -276,7 +396,9 @@ async def test_a_request_without_a_valid_token_gets_a_challenge(
         for _ in range(2):
             reply = await served.request(method, headers, LISTING if method == "POST" else b"", path=path)
             assert reply.status == 401
-            expected = {"resource_metadata": METADATA, "scope": "mcp", **({"error": error} if error else {})}
+            expected = {"resource_metadata": METADATA, "scope": "mcp"}
+            if error:
+                expected |= {"error": error, "error_description": "the token is not valid, or has expired"}
             assert challenge(reply) == expected
             assert "id" not in reply.json
 
@@ -335,6 +457,68 @@ async def test_an_expired_principal_is_rejected(expires: float | None, status: i
         reply = await served.call("who").reply()
         assert reply.status == status
         assert status == 200 or challenge(reply)["error"] == "invalid_token"
+
+
+def short_lived(token: str) -> Principal:
+    """Verify a token that expires soon after each request."""
+    return Principal(token, expires=time.time() + 0.2)
+
+
+@in_loop
+async def test_a_listener_ends_when_its_token_expires() -> None:
+    async with serving(auth=auth(short_lived)) as served:
+        served.bearer = "ann"
+        listener = served.listen(id=7, toolsListChanged=True)
+        said = messages(await listener.rest())
+        assert [each.get("method") for each in said] == [
+            "notifications/subscriptions/acknowledged",
+            "notifications/cancelled",
+            None,
+        ]
+        assert said[-1]["id"] == 7
+        await listener.done()
+        await served.assert_settled()
+        served.app.config.changes.tools_changed()
+
+
+@pytest.mark.parametrize("revision", LEGACY)
+@in_loop
+async def test_a_standalone_stream_ends_when_its_token_expires(revision: str) -> None:
+    async with serving(auth=auth(short_lived)) as served:
+        served.bearer = "ann"
+        session = await served.session(revision)
+        first = await session.listening()
+        await first.rest()
+        await first.done()
+        assert served.streams == 0
+        again = await session.listening("all-1.0")
+        await again.rest()
+        await again.done()
+
+
+@in_loop
+async def test_a_resumed_stream_ends_when_its_token_expires_and_can_be_resumed_again() -> None:
+    async with serving(auth=auth(short_lived)) as served:
+        served.bearer = "ann"
+        session = await served.session()
+        call = session.call("wait")
+        last = (await call.event()).id
+        again = session.get(last)
+        assert messages(await again.rest()) == []
+        await again.done()
+        served.handler.go.set()
+        assert (await session.get(last).reply()).text == "waited"
+
+
+@in_loop
+async def test_a_call_goes_on_when_its_token_expires() -> None:
+    async with serving(auth=auth(short_lived)) as served:
+        served.bearer = "ann"
+        session = await served.session()
+        calls = [served.call("wait"), session.call("wait")]
+        await served.listen().rest()  # by now both tokens have expired
+        served.handler.go.set()
+        assert [(await call.reply()).text for call in calls] == ["waited", "waited"]
 
 
 @in_loop
@@ -397,9 +581,98 @@ async def test_a_token_without_the_required_scopes_is_rejected() -> None:
                 if status == 403:
                     assert challenge(reply) == {
                         "error": "insufficient_scope",
+                        "error_description": "required scopes: read write",
                         "scope": "read write",
                         "resource_metadata": METADATA,
                     }
+
+
+@in_loop
+async def test_a_challenge_names_the_scopes_of_the_server_and_of_the_operation() -> None:
+    async with serving(auth=auth(scopes=["mcp", "files:read"])) as served:
+        served.bearer = "ann:mcp,files:read"
+        reply = await scoped(served, MODERN_REVISION, scopes=["files:read", "files:write"])
+        assert reply.status == 403
+        assert challenge(reply)["scope"] == "mcp files:read files:write"
+
+
+@in_loop
+async def test_a_challenge_describes_the_error_in_the_words_of_the_handler() -> None:
+    class Careful(ToolHandler):
+        async def careful(self, ctx: Any) -> str:
+            raise InsufficientScopeError("a", "offline_access", description='writing "files" needs\r\npermission')
+
+    async with serving(Careful(), auth=auth()) as served:
+        served.bearer = "ann"
+        reply = await served.call("careful").reply()
+        assert challenge(reply)["error_description"] == "writing files needspermission"
+        assert challenge(reply)["scope"] == "a"  # offline_access is nothing that a request needs
+
+
+def narrower(scope: str) -> list[str]:
+    return {"admin": ["write", "audit"], "write": ["read"]}.get(scope, [])
+
+
+IMPLIES: list[Any] = [
+    {"admin": ["write", "audit"], "write": ["read"], "read": ["read", "write"]},
+    narrower,
+]
+
+
+@pytest.mark.parametrize("implies", IMPLIES, ids=["a mapping", "a function"])
+@in_loop
+async def test_a_broader_scope_implies_narrower_ones(implies: Any) -> None:
+    allowing = Auth(verify, scopes=["read", "audit"], implies=implies)
+    async with serving(auth=allowing) as served:
+        for token, status in (("ann:read", 403), ("ann:write", 403), ("ann:admin", 200), ("ann:other", 403)):
+            served.bearer = token
+            for _ in range(2):
+                reply = await served.call("who").reply()
+                assert (reply.status, token) == (status, token)
+
+
+@in_loop
+async def test_the_first_verifier_that_knows_a_token_counts() -> None:
+    first = StaticTokens({"known": Principal("service")})
+    allowing = Auth([first, verify], resource="https://mcp.test/mcp", issuers=["https://issuer.test"])
+    async with serving(auth=allowing) as served:
+        for token, expected in (("known", "service"), ("ann", "ann")):
+            served.bearer = token
+            assert (await served.call("who").reply()).text == expected
+        served.bearer = "nobody"
+        assert (await served.call("who").reply()).status == 401
+
+
+def test_the_issuers_of_verifiers_are_in_the_metadata() -> None:
+    tokens = JwtVerifier("https://a.test", audience="https://mcp.test/mcp")
+    others = IntrospectionVerifier("https://b.test", "id", "secret", audience=None)
+    metadata = json.loads(Auth([tokens, others, verify], resource="https://mcp.test/mcp").metadata)
+    assert metadata["authorization_servers"] == ["https://a.test", "https://b.test"]
+
+
+@in_loop
+async def test_a_token_that_is_bound_to_a_key_is_no_bearer_token() -> None:
+    def bound(_token: str) -> Principal:
+        return Principal("ann", claims={"cnf": {"jkt": "x"}})
+
+    async with serving(auth=auth(bound)) as served:
+        served.bearer = "ann"
+        reply = await served.call("who").reply()
+        assert (reply.status, challenge(reply)["error"]) == (401, "invalid_token")
+
+
+@pytest.mark.parametrize("query", [b"access_token=ann", b"a=b&access_token=nobody"])
+@in_loop
+async def test_a_token_in_the_query_is_rejected(query: bytes) -> None:
+    async with serving(auth=auth()) as served:
+        for bearer in ("ann", None):
+            served.bearer = bearer
+            for _ in range(2):
+                reply = await served.post(LISTING, MODERN_HEADERS, query=query)
+                assert (reply.status, reply.json["error"]["message"][:37]) == (
+                    400,
+                    "an access token is not accepted in th",
+                )
 
 
 async def scoped(served: Served, wire: str, **arguments: Any) -> CompleteResponse:
@@ -422,6 +695,7 @@ async def test_a_handler_can_require_more_scopes(wire: str, sessions: bool) -> N
         assert (reply.status, reply.code, reply.json["id"]) == (403, -31403, 1)
         assert challenge(reply) == {
             "error": "insufficient_scope",
+            "error_description": "required scopes: files:read files:write",
             "scope": "files:read files:write",
             "resource_metadata": METADATA,
         }
@@ -521,12 +795,17 @@ async def test_without_auth_there_is_no_resource_metadata() -> None:
         ({"issuers": "https://issuer.test"}, "issuers"),
         ({"issuers": []}, "issuers"),
         ({"scopes": "a b"}, "scopes"),
+        ({"scopes": ["offline_access"]}, "offline_access is between clients and authorization servers"),
+        ({"verify": []}, "verify must be a function"),
+        ({"verify": ["token"]}, "verify must be a function"),
+        ({"implies": ["a"]}, "implies must be a mapping"),
+        ({"implies": {"write": "read"}}, "the values are lists"),
     ],
 )
 def test_wrong_options_of_auth_are_rejected(options: dict[str, Any], says: str) -> None:
-    options = {"resource": "https://mcp.test/mcp", "issuers": ["https://issuer.test"], **options}
+    known: dict[str, Any] = {"verify": verify, "resource": "https://mcp.test/mcp", "issuers": ["https://issuer.test"]}
     with pytest.raises(UsageError, match=says):
-        Auth(verify, **options)
+        Auth(**{**known, **options})
 
 
 @in_loop
@@ -553,7 +832,7 @@ async def test_the_list_of_tools_is_read_for_each_principal() -> None:
     class Own(ToolHandler):
         async def list_tools(self, params: Any, ctx: Any) -> Any:
             result = await super().list_tools(params, ctx)
-            result.tools = result.tools if ctx.principal == "ann" else []
+            result.tools = result.tools if ctx.principal and ctx.principal.subject == "ann" else []
             return result
 
     async with serving(Own(), auth=auth()) as served:
@@ -748,8 +1027,9 @@ def test_endpoints_must_not_share_a_path(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"auth": "a token"}, "auth must be an Auth, which verifies the tokens of clients, not a string"),
+        ({"auth": "a token"}, "auth must be an Auth, or StaticTokens"),
         ({"keep_alive": "3"}, "keep_alive must be a number of seconds, not '3'"),
+        ({"strict": "yes"}, "strict must be True or False, not 'yes'"),
         ({"retry": "3"}, "retry must be an integer, not '3'"),
         ({"store": "redis://localhost"}, r"store must be a Store, such as RedisStore\(url\), not a string"),
     ],
@@ -764,7 +1044,7 @@ def test_a_server_config_takes_no_further_options() -> None:
     config = typedmcp.ServerConfig(ToolHandler())
     with pytest.raises(TypeError, match="name"):
         typedmcp.asgi(config, name="x")
-    with pytest.raises(typedmcp.UsageError, match=r"unknown option 'nonsense'; known: name, .*, hosts, "):
+    with pytest.raises(typedmcp.UsageError, match=r"unknown option 'nonsense' of asgi; known: name, .*, hosts, "):
         typedmcp.asgi(ToolHandler(), nonsense=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
@@ -810,6 +1090,14 @@ def test_several_workers_need_a_shared_key_and_store(
     with pytest.raises(UsageError, match="RedisStore"):
         typedmcp.asgi(ToolHandler(), state_signer=KEY)
     typedmcp.asgi(ToolHandler(), store=Shared(), state_signer=KEY)
+
+
+def test_states_for_single_use_need_a_shared_store_with_several_workers(alone: pytest.MonkeyPatch) -> None:
+    alone.setenv("WEB_CONCURRENCY", "2")
+    signer = StateSigner(b"a key of 16 bytes", single_use=True)
+    with pytest.raises(UsageError, match="states for single use need a shared store"):
+        typedmcp.asgi(ToolHandler(), state_signer=signer, sessions=False)
+    typedmcp.asgi(ToolHandler(), state_signer=signer, sessions=False, store=Shared())
 
 
 ALONE = [
@@ -873,10 +1161,10 @@ async def test_initialize_gets_503_at_the_limit_of_sessions_and_can_be_repeated(
     class Full(MemoryStore):
         is_down = True
 
-        async def create_session(self, session: str, fields: Mapping[str, str]) -> None:
+        async def create_session(self, session: str, fields: Mapping[str, str], client: str | None = None) -> None:
             if self.is_down:
                 raise ConnectionError("down")
-            await super().create_session(session, fields)
+            await super().create_session(session, fields, client)
 
     store = Full()
     async with serving(store=store) as served:

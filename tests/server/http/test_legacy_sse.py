@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,13 +16,15 @@ from tests.server.http.asgi_driver import (
     CompleteResponse,
     OpenRequest,
     Served,
+    ToolHandler,
     in_loop,
     message,
     messages,
+    run_loop,
     serving,
     verify,
 )
-from typedmcp import Auth, UsageError
+from typedmcp import Auth, Principal, UsageError
 from typedmcp.dialect import structs
 
 CLIENT: dict[str, Any] = {"capabilities": {"sampling": {}, "roots": {}}, "clientInfo": {"name": "test", "version": "1"}}
@@ -242,6 +245,50 @@ async def test_only_its_own_principal_can_post_to_a_stream() -> None:
         assert messages(client.stream.arrived()) == []
 
 
+class Headers(ToolHandler):
+    async def tenant(self, ctx: Any) -> str:
+        return str(ctx.headers.get("x-tenant"))
+
+
+@in_loop
+async def test_handlers_see_the_headers_of_the_request_that_opened_the_stream() -> None:
+    async with serving(Headers(), sse_path="/sse") as served:
+        stream = served.open("GET", {"accept": "text/event-stream", "X-Tenant": "a"}, path="/sse")
+        endpoint = (await stream.event()).data
+        assert isinstance(endpoint, bytes)
+        client = SseClient(served, stream, endpoint.decode())
+        await client.ask("initialize", 0, **CLIENT, protocolVersion="2024-11-05")
+        assert (await client.call("tenant"))["result"]["content"][0]["text"] == "a"
+
+
+@in_loop
+async def test_a_connection_ends_when_its_newest_token_expires() -> None:
+    tokens: dict[str, float | None] = {"short": 0.2, "shorter": 0.1, "long": 60, "endless": None}
+
+    def check(token: str) -> Principal:
+        left = tokens[token]
+        return Principal("ann", expires=None if left is None else time.time() + left)
+
+    auth = Auth(check, resource="https://mcp.test/mcp", issuers=["https://issuer.test"])
+    async with serving(sse_path="/sse", auth=auth) as served:
+        served.bearer = "short"
+        ending = await initialized(served)
+        others: list[SseClient] = []
+        for bearer in ("long", "endless"):
+            served.bearer = "short"
+            others.append(await initialized(served))
+            served.bearer = bearer
+            await others[-1].ask("ping")
+            served.bearer = "shorter"
+            await others[-1].ask("ping", 2)
+        await ending.stream.rest()
+        await ending.stream.done()
+        assert (await ending.post(message(id=1, method="ping"))).status == 404
+        await asyncio.sleep(0.25)  # so that all short tokens have expired
+        for other in others:
+            assert (await other.call("echo"))["result"]
+
+
 @in_loop
 async def test_streams_beyond_the_limit_get_503() -> None:
     async with serving(sse_path="/sse", limits=typedmcp.Limits(http_streams=1)) as served:
@@ -296,6 +343,56 @@ async def test_posts_wait_while_the_client_does_not_read_its_stream() -> None:
         assert (await post).status == 202
         for _ in range(accepted + 1):
             assert (await client.stream.next_message())["id"] == 1
+
+
+async def fill(client: SseClient) -> None:
+    """Post to a stream that is not read until a post waits, and let that one go."""
+    client.stream.hold()
+    large = message(id=1, method="tools/call", params={"name": "echo", "arguments": {"text": "x" * 60_000}})
+    while True:
+        post = asyncio.ensure_future(client.post(large))
+        await asyncio.wait([post], timeout=0.1)
+        if not post.done():
+            post.cancel()
+            return
+
+
+@in_loop
+async def test_a_post_that_waits_counts_with_its_headers_until_its_client_leaves() -> None:
+    limits = typedmcp.Limits(http_stream_buffer_bytes=2000, sse_queue_bytes=50_000, call_bytes=800_000)
+    async with serving_sse_client(limits=limits) as (served, client):
+        served.address = "10.0.0.1"
+        await fill(client)
+        path, _, query = client.endpoint.partition("?")
+        await run_loop()
+        before = served.app.limits_in_use()["call_bytes"]
+        padded = {"x-padding": "p" * 30_000}
+        posts = [
+            served.open("POST", padded, message(method="ping"), path=path, query=query.encode()) for _ in range(20)
+        ]
+        await run_loop()
+        assert served.app.limits_in_use()["call_bytes"] - before > 4 * 34_000
+        assert sum(post.is_done and post.status == 503 for post in posts) > 10
+        for post in posts:
+            post.disconnect()
+        await run_loop()
+        assert all(post.is_done for post in posts)
+        assert served.app.limits_in_use()["call_bytes"] <= before
+        client.stream.release()
+
+
+@in_loop
+async def test_another_principal_does_not_wait_for_a_stream_to_which_it_cannot_post() -> None:
+    auth = Auth(verify, resource="https://mcp.test/mcp", issuers=["https://issuer.test"])
+    limits = typedmcp.Limits(http_stream_buffer_bytes=2000, sse_queue_bytes=50_000)
+    async with serving(sse_path="/sse", auth=auth, limits=limits, grace=0.2) as served:
+        served.bearer = "ann"
+        client = await initialized(served)
+        await fill(client)
+        served.bearer = "bob"
+        async with asyncio.timeout(4):
+            assert (await client.post(message(id=1, method="ping"))).status == 404
+        client.stream.release()
 
 
 @in_loop

@@ -36,6 +36,8 @@ class KeepAliveConnection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader: asyncio.StreamReader = reader
         self.writer: asyncio.StreamWriter = writer
+        self._stream = b""
+        """The part of an event stream that has no line end yet, or is not read."""
 
     async def send(self, data: bytes) -> tuple[dict[str, str], bytes]:
         """Send a request, and return headers and body of the response."""
@@ -51,11 +53,19 @@ class KeepAliveConnection:
         return headers
 
     async def event(self) -> Any:
-        """Return the next message of an event stream."""
+        """Return the next message of an event stream, which may be spread over several chunks."""
         while True:
-            line = await self.reader.readuntil(b"\n")
+            line, separator, rest = self._stream.partition(b"\n")
+            if not separator:
+                self._stream += await self._chunk()
+                continue
+            self._stream = rest
             if line.startswith(b"data: {"):
                 return json.loads(line[6:])
+
+    async def _chunk(self) -> bytes:
+        size = int(await self.reader.readuntil(b"\r\n"), 16)
+        return (await self.reader.readexactly(size + 2))[:-2]
 
     async def close(self) -> None:
         self.writer.close()

@@ -28,6 +28,7 @@ from typedmcp import Auth, MemoryStore
 from typedmcp.dialect import structs
 from typedmcp.protocol.sse import ServerSentEvent
 from typedmcp.server.dispatcher import Dispatcher
+from typedmcp.server.http import sessions as session_module
 
 CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 PRIMED = "2025-11-25"
@@ -119,13 +120,55 @@ async def test_only_initialize_begins_a_session(content: bytes, status: int) -> 
 
 
 @in_loop
-async def test_requests_before_initialized_are_rejected() -> None:
+async def test_requests_before_initialized_are_served_and_reported() -> None:
     async with serving() as served:
+        session = await served.session(ready=False)
+        assert (await session.ask("ping").reply()).json["result"] == {}
+        assert served.kinds == []
+        for _ in range(2):
+            assert (await session.call("echo").reply()).text == "echo"
+        assert served.kinds == ["tolerated"]
+        assert (await session.notify("notifications/initialized")).status == 202
+        assert (await session.call("echo").reply()).text == "echo"
+        assert (await session.post(initialize(PRIMED)).reply()).code == -32600
+        assert served.kinds == ["tolerated"]
+
+
+@pytest.mark.parametrize("revision", LEGACY)
+@in_loop
+async def test_a_request_that_waits_before_initialized_can_be_cancelled(revision: str) -> None:
+    async with serving() as served:
+        session = await served.session(revision, ready=False)
+        call = session.call("wait", id=5)
+        await served.handler.entered.wait()
+        assert (await session.notify("notifications/cancelled", {"requestId": 5})).status == 202
+        await call.done()
+        assert served.handler.ended == ["cancelled"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("revision", LEGACY)
+@in_loop
+async def test_a_stream_can_be_opened_before_initialized(revision: str, strict: bool) -> None:
+    async with serving(strict=strict) as served:
+        session = await served.session(revision, ready=False)
+        stream = await session.listening()
+        served.app.config.changes.tools_changed()
+        assert (await stream.next_message())["method"] == "notifications/tools/list_changed"
+        assert (await session.notify("notifications/initialized")).status == 202
+        served.app.config.changes.prompts_changed()
+        assert (await stream.next_message())["method"] == "notifications/prompts/list_changed"
+        assert (await session.call("echo").reply()).text == "echo"
+        assert not served.reports
+
+
+@in_loop
+async def test_requests_before_initialized_are_rejected_by_a_strict_server() -> None:
+    async with serving(strict=True) as served:
         session = await served.session(ready=False)
         reply = await session.call("echo").reply()
         assert (reply.status, reply.code, reply.json["id"]) == (400, -32600, 1)
         assert (await session.ask("ping").reply()).json["result"] == {}
-        assert (await session.get().reply()).status == 400
         reply = await session.post(initialize(PRIMED)).reply()
         assert reply.code == -32600
         assert "mcp-session-id" not in reply.headers
@@ -313,6 +356,26 @@ async def test_an_invalid_message_is_rejected(content: bytes) -> None:
 
 
 @in_loop
+async def test_what_gets_no_response_gets_202_and_an_empty_body() -> None:
+    async with serving() as served:
+        session = await served.session(capabilities=ASKS)
+        for method, params in (
+            ("notifications/cancelled", {"requestId": 99}),
+            ("notifications/roots/list_changed", {}),
+            ("notifications/unknown", {}),
+        ):
+            reply = await session.notify(method, params)
+            assert (reply.status, reply.body) == (202, b"")
+        call = session.call("name")
+        reply = await session.answer((await call.next_message())["id"], result=FORM)
+        assert (reply.status, reply.body) == (202, b"")
+        assert (await call.reply()).text == "accept {'name': 'Ann'}"
+        reply = await session.notify("notifications/cancelled", {"requestId": []})
+        assert reply.status == 400
+        assert "id" not in reply.json
+
+
+@in_loop
 async def test_a_second_request_with_an_id_in_flight_is_rejected() -> None:
     async with serving() as served:
         session = await served.session()
@@ -345,6 +408,15 @@ async def test_a_call_that_waits_gets_a_stream_if_the_revision_has_empty_events(
         reply = await opened.reply()
         assert reply.is_stream is (revision == PRIMED)
         assert reply.text == "waited"
+
+
+@in_loop
+async def test_the_standalone_stream_begins_with_an_empty_event_to_resume_from() -> None:
+    async with serving() as served:
+        stream = await (await served.session(PRIMED)).listening()
+        first = await stream.event()
+        assert (first.data, first.retry) == (b"", 1000)
+        assert first.id
 
 
 @pytest.mark.parametrize("revision", LEGACY)
@@ -539,17 +611,19 @@ async def test_the_stream_of_a_cancelled_call_ends_when_it_is_resumed() -> None:
 
 UNKNOWN = [
     "x",
+    "all.1",
+    "all",
     "x.1",
     ".",
     ".1",
     "x.",
-    "all.x",
-    "all.",
-    "all.-1",
-    "all.1.5",
-    "all.²",
-    "all." + "9" * 30,
-    "all." + "9" * 5000,
+    "all-1.x",
+    "all-1.",
+    "all-1.-1",
+    "all-1.1.5",
+    "all-1.²",
+    "all-1." + "9" * 30,
+    "all-1." + "9" * 5000,
     "x.99999999999999999",
     "x." + "9" * 5000,
     "ü",
@@ -561,11 +635,16 @@ UNKNOWN = [
 async def test_an_unknown_event_id_is_rejected(last: str) -> None:
     async with serving() as served:
         session = await served.session()
-        reply = session.get(last)
-        if last.startswith("all.9"):  # possibly of an earlier store: every change is possible
-            assert await reply.head() in (200, 400)
-            return
-        assert await reply.head() == 400
+        assert (await session.get(last).reply()).status == 400
+
+
+@in_loop
+async def test_an_event_id_of_an_earlier_store_gets_every_possible_change() -> None:
+    async with serving() as served:
+        session = await served.session()
+        stream = await session.listening("all-1.999")
+        received = {(await stream.next_message())["method"].split("/")[1] for _ in range(3)}
+        assert received == {"tools", "prompts", "resources"}
 
 
 @in_loop
@@ -669,6 +748,30 @@ async def test_a_new_standalone_stream_replaces_the_earlier_one() -> None:
 
 
 @in_loop
+async def test_the_ids_of_events_are_unique_in_a_session() -> None:
+    """Two standalone streams of a session begin at the same change."""
+    async with serving() as served:
+        session = await served.session()
+        found: list[str] = []
+        for _ in range(3):
+            stream = await session.listening()
+            found.append(str((await stream.event()).id))
+            stream.disconnect()
+            await stream.done()
+        served.app.config.changes.tools_changed()
+        await run_loop()
+        for last in [*found]:  # each of the streams is resumed
+            stream = await session.listening(last)
+            event = await stream.event()
+            assert json.loads(event.data)["method"] == "notifications/tools/list_changed"  # type: ignore[arg-type]
+            found.append(str(event.id))
+            stream.disconnect()
+            await stream.done()
+        assert len({*found}) == 6
+        assert [each.rpartition(".")[0] for each in found[:3]] == [each.rpartition(".")[0] for each in found[3:]]
+
+
+@in_loop
 async def test_missed_changes_are_replayed_exactly() -> None:
     async with serving() as served:
         session = await served.session()
@@ -686,7 +789,7 @@ async def test_missed_changes_are_replayed_exactly() -> None:
         await run_loop()
         again = await session.listening(last)
         changes.resources_changed()
-        last_change = [await again.event() for _ in range(5)]
+        last_change = [await again.event() for _ in range(4)]
         said = messages(last_change)
         assert [each["method"].split("/", 1)[1] for each in said] == [
             "prompts/list_changed",
@@ -699,7 +802,7 @@ async def test_missed_changes_are_replayed_exactly() -> None:
         await again.done()
         for at, id in enumerate(ids(last_change)):
             once_more = await session.listening(id)
-            rest = [await once_more.event() for _ in range(4 - at)]
+            rest = [await once_more.event() for _ in range(3 - at)]
             assert messages(rest) == said[at + 1 :]
             assert messages(once_more.arrived()) == []
             once_more.disconnect()
@@ -831,7 +934,7 @@ async def test_a_session_continues_after_its_dispatcher_was_forgotten() -> None:
         session = await served.session("2025-06-18", ASKS)
         await session.ask("logging/setLevel", {"level": "error"}).reply()
         await session.ask("resources/subscribe", {"uri": "a://1"}).reply()
-        served.app.sessions.dispatchers.clear()
+        served.app.sessions.forget_all()
         assert not (await session.call("log", {"level": "info"}).reply()).is_stream
         stream = await session.listening()
         served.app.config.changes.resource_updated("a://1")
@@ -840,6 +943,34 @@ async def test_a_session_continues_after_its_dispatcher_was_forgotten() -> None:
         asked = await call.next_message()
         await session.answer(asked["id"], result={"roots": [{"uri": "file:///a"}]})
         assert (await call.reply()).text == "file:///a"
+
+
+@in_loop
+async def test_idle_dispatchers_are_forgotten_although_older_ones_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "_CACHED_SESSIONS", 20)
+    async with serving() as served:
+        busy = [await served.session("2025-06-18") for _ in range(15)]
+        streams = [await session.listening() for session in busy]
+        kept = served.app.sessions.dispatchers
+        for _ in range(30):
+            await served.session("2025-06-18")
+        assert len(kept) <= 20
+        assert sum(dispatcher.standalone is not None for dispatcher in kept.values()) == len(streams)
+
+
+@in_loop
+async def test_dispatchers_that_have_been_idle_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as served:
+        busy = await served.session("2025-06-18")
+        await busy.listening()
+        for _ in range(5):
+            await served.session("2025-06-18")
+        kept = served.app.sessions.dispatchers
+        monkeypatch.setattr(session_module, "_IDLE_SECONDS", 0.0)
+        last = await served.session("2025-06-18")
+        assert {dispatcher.standalone is not None for dispatcher in kept.values()} == {True, False}
+        assert len(kept) == 2
+        assert (await last.call("echo", {"text": "a"}).reply()).text == "a"
 
 
 # Requests to the client
@@ -1309,3 +1440,38 @@ async def test_a_request_like_an_earlier_one_takes_the_fast_path(
         reply = await ask(method, params).reply()
         assert "result" in reply.json
         assert not slow
+
+
+# Damaged sessions
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"client": None},
+        {"client": "{"},
+        {"client": "[]"},
+        {"client": "{}"},
+        {"client": '{"revision": "1999-01-01", "meta": {}}'},
+        {"client": f'{{"revision": "{MODERN_REVISION}", "meta": {{}}}}'},
+        {"client": f'{{"revision": "{PRIMED}", "meta": []}}'},
+        {"client": f'{{"revision": "{PRIMED}", "meta": {{"io.modelcontextprotocol/clientCapabilities": 7}}}}'},
+        {"level": "loud"},
+        {"level": None},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_known", [False, True])
+@in_loop
+async def test_a_damaged_session_is_not_found_and_reported(changes: dict[str, str | None], is_known: bool) -> None:
+    async with serving() as served:
+        session = await served.session()
+        await served.app.state.store.update_session(session.id, changes)
+        if not is_known:
+            served.app.sessions.forget_all()
+        for _ in range(2):
+            assert (await session.call("echo").reply()).status == 404
+        assert (await session.get().reply()).status == 404
+        assert served.kinds == ["invalid data"] * 3
+        assert "a stored session is damaged" in served.reports[0].text
+        assert (await (await served.session()).call("echo").reply()).text == "echo"

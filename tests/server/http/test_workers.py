@@ -73,6 +73,43 @@ def test_a_session_is_used_and_ended_on_any_worker(shared_redis: RedisServer) ->
     main()
 
 
+def test_a_session_is_used_on_any_worker_before_initialized(shared_redis: RedisServer) -> None:
+    """Clients send the notification, the GET and the first request at once, and each may reach another worker."""
+
+    @in_loop
+    async def main() -> None:
+        async with workers(shared_redis) as (one, other):
+            for number in range(20):
+                session = await one.session(ready=False)
+                elsewhere = on(other, session)
+                notified = asyncio.ensure_future(session.notify("notifications/initialized"))
+                stream, call = elsewhere.get(), elsewhere.call("echo", {"text": f"{number}"})
+                assert await stream.head() == 200
+                assert (await call.reply()).text == f"{number}"
+                assert (await notified).status == 202
+                one.app.config.changes.tools_changed()
+                assert (await stream.next_message())["method"] == "notifications/tools/list_changed"
+                stream.disconnect()
+                await stream.done()
+
+    main()
+
+
+def test_a_damaged_session_is_not_found(shared_redis: RedisServer) -> None:
+    @in_loop
+    async def main() -> None:
+        async with serving(
+            store=typedmcp.RedisStore(shared_redis.url, prefix="damaged:"), state_signer=typedmcp.StateSigner(KEY)
+        ) as served:
+            session = await served.session()
+            with shared_redis.client() as client:
+                client.hset(f"damaged:session:{session.id}", "client", b"\xff")
+            assert (await session.call("echo").reply()).status == 404
+            assert served.kinds == ["invalid data"]
+
+    main()
+
+
 def test_the_subscriptions_of_a_session_apply_on_all_workers(shared_redis: RedisServer) -> None:
     @in_loop
     async def main() -> None:
@@ -214,6 +251,21 @@ def test_request_state_of_one_worker_is_valid_on_another(shared_redis: RedisServ
             answers = {key: {"action": "accept", "content": {"name": "Ada"}}}
             again = {**params, "inputResponses": answers, "requestState": asked["requestState"]}
             assert (await other.ask("tools/call", again, meta=meta).reply()).text == "accept {'name': 'Ada'}"
+
+    main()
+
+
+def test_a_state_for_single_use_is_used_once_on_all_workers(shared_redis: RedisServer) -> None:
+    @in_loop
+    async def main() -> None:
+        async with workers(shared_redis, state_signer=typedmcp.StateSigner(KEY, single_use=True)) as (one, other):
+            meta: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+            params: dict[str, Any] = {"name": "name", "arguments": {}}
+            asked = (await one.ask("tools/call", params, meta=meta).reply()).answer["result"]
+            answers = {key: {"action": "decline"} for key in asked["inputRequests"]}
+            again = {**params, "inputResponses": answers, "requestState": asked["requestState"]}
+            assert (await other.ask("tools/call", again, meta=meta).reply()).text == "decline None"
+            assert (await one.ask("tools/call", again, meta=meta).reply()).code == -32602
 
     main()
 

@@ -218,6 +218,42 @@ def test_ended_sessions_and_streams_leave_no_keys_behind(shared_redis: RedisServ
     run(main())
 
 
+# Work
+
+
+def commands(server: RedisServer) -> int:
+    """Return the number of commands that Redis has run, in scripts and outside."""
+    with server.client() as client:
+        stats = client.info("commandstats")
+        stats.pop("cmdstat_xread", None)  # it waits for messages
+        return sum(int(each["calls"]) for each in stats.values())
+
+
+def test_the_work_of_a_session_does_not_grow_with_its_subscriptions_and_streams(prefix: str) -> None:
+    async def main(server: RedisServer) -> None:
+        async with opened(server, prefix, lease=60) as worker:  # it renews its lease only at the start
+            store = worker.store
+
+            async def cost(operation: Awaitable[object]) -> int:
+                before = commands(server)
+                await operation
+                return commands(server) - before
+
+            async def costs(name: str) -> list[int]:
+                return [await cost(store.load_session("s")), await cost(store.subscribe("s", name, 1000))]
+
+            await store.create_session("s", {"a": "1"})
+            await costs("the first, which loads the scripts")
+            few = await costs("few")
+            for number in range(100):
+                await store.subscribe("s", f"a:{number}", 1000)
+                await store.create_stream("s", f"{number}", b"final_event")
+            assert await costs("many") == few
+
+    with redis_server() as server:
+        run(main(server))
+
+
 # Leases
 
 

@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,7 +19,14 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from tests.helpers import run
 from tests.redis_server import RedisServer, shared_redis
 from typedmcp import UsageError
-from typedmcp.server.store import MessageCallback, Store, StoredEvent, StreamNotFoundError, TooManySessionsError
+from typedmcp.server.store import (
+    MessageCallback,
+    Store,
+    StoredEvent,
+    StreamNotFoundError,
+    TooManySessionsError,
+    TooManySubscriptionsError,
+)
 from typedmcp.server.store.memory import MemoryStore
 from typedmcp.server.store.redis import RedisStore
 
@@ -217,7 +224,7 @@ def test_an_unused_session_expires_and_its_followers_get_an_error(world: World) 
 @pytest.mark.parametrize("use", ["load", "change", "append"])
 def test_a_session_in_use_does_not_expire(world: World, use: str) -> None:
     async def main() -> None:
-        async with world.worker(ttl=100) as worker:
+        async with world.worker(ttl=100, unused_ttl=100) as worker:
             store = worker.store
             uses: dict[str, Callable[[], Any]] = {
                 "load": lambda: store.load_session("s"),
@@ -260,7 +267,156 @@ def test_ended_sessions_do_not_count_toward_the_limit(world: World) -> None:
     run(main())
 
 
+def test_a_session_that_is_never_used_ends_early(world: World) -> None:
+    async def main() -> None:
+        async with world.worker(ttl=1000, unused_ttl=100) as worker:
+            for name in ("used", "unused"):
+                await worker.store.create_session(name, {})
+            world.advance(60)
+            assert await worker.store.load_session("used") == {}
+            world.advance(60)
+            assert await worker.store.load_session("unused") is None
+            world.advance(600)
+            assert await worker.store.load_session("used") == {}
+
+    run(main())
+
+
+async def fill(store: Store, client: str | None, fields: Mapping[str, str]) -> list[str]:
+    """Create sessions until there is no room for more, and return them."""
+    made = list[str]()
+    while len(made) < 100:
+        session = secrets.token_hex(4)
+        try:
+            await store.create_session(session, fields, client)
+        except TooManySessionsError:
+            return made
+        made.append(session)
+    raise AssertionError("no limit was reached")
+
+
+def test_the_bytes_of_sessions_are_limited_for_each_client_and_in_total(world: World) -> None:
+    async def main() -> None:
+        async with world.workers(session_bytes=40_000, client_share_percent=25) as (one, other):
+            large = {"client": "x" * 4000}
+            made = await fill(one.store, "ann", large)
+            assert len(made) == 2, "each counts 6 kB, and the share is 10 kB"
+            assert await fill(other.store, "ann", large) == []
+            assert len(await fill(other.store, "bob", {"client": "é" * 500})) == 3, "it counts four bytes for a letter"
+            assert len(await fill(one.store, None, {})) == 8, "a client that is not known has no share"
+            assert await fill(one.store, "cid", {}) == []
+            await one.store.delete_session(made[0])
+            assert len(await fill(other.store, "ann", {})) == 2
+            world.advance(61)
+            assert len(await fill(other.store, "ann", large)) == 2, "the others were never used"
+
+    run(main())
+
+
+# Subscriptions
+
+
+def test_subscriptions_are_visible_to_every_worker_and_apart_from_the_fields(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            await one.store.create_session("s", FIELDS)
+            for uri in ("a:1", HOSTILE, "a:1"):
+                assert await one.store.subscribe("s", uri, 10)
+            assert await other.store.load_subscriptions("s") == {"a:1", HOSTILE}
+            assert await other.store.unsubscribe("s", HOSTILE)
+            assert await other.store.unsubscribe("s", "a:2")
+            assert await one.store.load_subscriptions("s") == {"a:1"}
+            assert await one.store.load_session("s") == FIELDS
+            await one.store.delete_session("s")
+            assert await one.store.load_subscriptions("s") == set()
+            assert not await one.store.subscribe("s", "a:1", 10)
+            assert not await one.store.unsubscribe("s", "a:1")
+            await one.store.create_session("s", FIELDS)
+            assert await other.store.load_subscriptions("s") == set()
+
+    run(main())
+
+
+def test_subscriptions_are_limited_in_number(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            await one.store.create_session("s", {})
+            for uri in ("a", "b"):
+                assert await one.store.subscribe("s", uri, 2)
+            with pytest.raises(TooManySubscriptionsError):
+                await other.store.subscribe("s", "c", 2)
+            assert await other.store.subscribe("s", "a", 2), "it is there already"
+            await one.store.unsubscribe("s", "a")
+            assert await other.store.subscribe("s", "c", 2)
+
+    run(main())
+
+
+def test_the_bytes_of_subscriptions_are_limited_for_each_client(world: World) -> None:
+    async def subscribe_all(store: Store, session: str) -> int:
+        for number in range(100):
+            try:
+                await store.subscribe(session, f"a:{number:03}{'x' * 867}", 1000)
+            except TooManySubscriptionsError:
+                return number
+        raise AssertionError("no limit was reached")
+
+    async def main() -> None:
+        async with world.workers(session_bytes=40_000, client_share_percent=25) as (one, other):
+            for session, client in (("a1", "ann"), ("a2", "ann"), ("b", "bob")):
+                await one.store.create_session(session, {}, client)
+            assert await subscribe_all(one.store, "a1") == 6, "each counts 1 kB, both sessions 4 kB, the share is 10 kB"
+            assert await subscribe_all(other.store, "a2") == 0
+            assert await subscribe_all(other.store, "b") == 8
+            await other.store.unsubscribe("a1", f"a:000{'x' * 867}")
+            assert await subscribe_all(other.store, "a2") == 1
+            await one.store.delete_session("a1")
+            assert await subscribe_all(one.store, "a2") == 8
+
+    run(main())
+
+
 # Streams
+
+
+def test_a_name_can_be_used_once_on_all_workers(world: World) -> None:
+    async def main() -> None:
+        async with world.workers() as (one, other):
+            assert await one.store.use_once("a", 60)
+            assert not await other.store.use_once("a", 60)
+            assert not await one.store.use_once("a", 60)
+            assert await other.store.use_once("b", 60)
+            used = await asyncio.gather(
+                *[store.use_once("c", 60) for store in (one.store, other.store) for _ in range(5)]
+            )
+            assert used.count(True) == 1
+
+    run(main())
+
+
+def test_a_used_name_is_forgotten_in_time(world: World) -> None:
+    async def main() -> None:
+        async with world.worker() as worker:
+            assert await worker.store.use_once("a", 0.02)
+            assert await worker.store.use_once("b", 60)
+            async with asyncio.timeout(10):
+                while not await worker.store.use_once("a", 60):
+                    await asyncio.sleep(0.01)
+            assert not await worker.store.use_once("b", 60)
+
+    run(main())
+
+
+def test_no_used_name_is_forgotten_early_at_the_limit(world: World) -> None:
+    async def main() -> None:
+        async with world.worker(used_states=2) as worker:
+            assert await worker.store.use_once("a", 60)
+            assert await worker.store.use_once("b", 60)
+            with pytest.raises(ConnectionError, match="2 states were used"):
+                await worker.store.use_once("c", 60)
+            assert not await worker.store.use_once("a", 60)
+
+    run(main())
 
 
 def test_events_are_numbered_from_one(world: World) -> None:
@@ -600,16 +756,106 @@ def test_workers_have_short_unique_names(world: World) -> None:
     assert all(name.isalnum() and len(name) <= 12 for name in names)
 
 
-@pytest.mark.parametrize("name", ["ttl", "sessions", "events", "event_bytes", "keep", "backlog"])
+@pytest.mark.parametrize("name", ["ttl", "sessions", "events", "event_bytes", "keep", "backlog", "used_states"])
 def test_limits_must_be_positive(world: World, name: str) -> None:
     with pytest.raises(UsageError, match=f"{name} must be positive"):
         world.store(**cast(Any, {name: 0}))
 
 
+# Bytes of events
+
+
+async def store_event(store: Store, session: str, stream: str, size: int) -> None:
+    """Store a stream with one event."""
+    await store.create_stream(session, stream, b"final_event")
+    await store.append_events(session, stream, [b"x" * size], last=True)
+
+
+async def kept(store: Store, session: str, streams: Sequence[str]) -> list[str]:
+    """Return the streams that are still kept."""
+    found = list[str]()
+    for stream in streams:
+        with suppress(StreamNotFoundError):
+            await collect(store, stream, session=session)
+            found.append(stream)
+    return found
+
+
+def test_streams_beyond_the_limit_of_bytes_are_dropped_in_the_order_of_their_ends(world: World) -> None:
+    async def main() -> None:
+        async with world.workers(kept_bytes=3 * 552, client_share_percent=100) as (one, other):
+            for session in "st":
+                await one.store.create_session(session, {})
+            await store_event(one.store, "s", "a", 40)
+            for stream in "bc":
+                await store_event(other.store, "t", stream, 40)
+            assert await kept(other.store, "s", "a") == []
+            assert await kept(one.store, "t", "bc") == ["b", "c"]
+            await one.store.delete_session("t")
+            for stream in "de":
+                await store_event(one.store, "s", stream, 40)
+            assert await kept(one.store, "s", "de") == ["d", "e"]
+
+    run(main())
+
+
+def test_a_stream_that_alone_reaches_the_limit_of_bytes_keeps_its_newest_event(world: World) -> None:
+    async def main() -> None:
+        async with world.worker(kept_bytes=1000, client_share_percent=100) as worker:
+            store = worker.store
+            await store.create_session("s", {})
+            await store.create_stream("s", "a", b"final_event")
+            for number in range(1, 7):
+                assert await store.append_events("s", "a", [b"x" * 100]) == number
+            await store.append_events("s", "a", [b"last"], last=True)
+            with pytest.raises(StreamNotFoundError):
+                await collect(store, "a")
+            assert await collect(store, "a", 6) == numbered(b"last", first=7)
+
+    run(main())
+
+
+def test_the_streams_of_one_client_do_not_push_out_those_of_another(world: World) -> None:
+    async def main() -> None:
+        async with world.workers(kept_bytes=8000, client_share_percent=50) as (one, other):
+            for session, client in (("quiet", "ann"), ("loud", "bob")):
+                await one.store.create_session(session, {}, client)
+            await store_event(one.store, "quiet", "a", 1000)
+            names = [str(number) for number in range(20)]
+            for name in names:
+                await store_event(other.store, "loud", name, 1000)
+            assert await kept(other.store, "quiet", "a") == ["a"]
+            assert await kept(one.store, "loud", names) == ["18", "19"], "each counts 1.5 kB, and the share is 4 kB"
+
+    run(main())
+
+
+def test_streams_that_are_dropped_make_room(world: World) -> None:
+    async def main() -> None:
+        async with world.worker(kept_bytes=8000, client_share_percent=50, keep=100, lease=0.5) as worker:
+            await worker.store.create_session("s", {}, "ann")
+            for name in "ab":
+                await store_event(worker.store, "s", name, 1000)
+            world.advance(101)
+            await asyncio.sleep(0.4)  # Redis drops streams with the next heartbeat
+            for name in "cd":
+                await store_event(worker.store, "s", name, 1000)
+            assert await kept(worker.store, "s", "abcd") == ["c", "d"]
+            await worker.store.delete_session("s")
+            await worker.store.create_session("s", {}, "ann")
+            for name in "ef":
+                await store_event(worker.store, "s", name, 1000)
+            assert await kept(worker.store, "s", "ef") == ["e", "f"]
+
+    run(main())
+
+
 # Random operations
 
 
-LIMITS: dict[str, Any] = {"ttl": 1000, "keep": 500, "sessions": 2, "events": 4, "event_bytes": 30, "backlog": 3}
+LIMITS: dict[str, Any] = {
+    "ttl": 1000, "unused_ttl": 1000, "keep": 500, "sessions": 2, "events": 4, "event_bytes": 30, "backlog": 3,
+}  # fmt: skip
 
 
 @dataclass
@@ -632,6 +878,7 @@ class ModelSession:
     fields: dict[str, str]
     used: float
     streams: dict[str, ModelStream] = field(default_factory=lambda: dict[str, ModelStream]())
+    uris: set[str] = field(default_factory=lambda: set[str]())
 
 
 class Model:
@@ -643,6 +890,7 @@ class Model:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.sessions: dict[str, ModelSession] = {}
+        self.names: set[str] = set()
         self.messages: list[bytes] = []
 
     async def open(self, on_message: MessageCallback) -> None:
@@ -650,6 +898,12 @@ class Model:
 
     async def close(self) -> None:
         pass
+
+    async def use_once(self, name: str, seconds: float) -> bool:
+        """Record a name, which never expires here."""
+        is_new = name not in self.names
+        self.names.add(name)
+        return is_new
 
     def alive(self) -> dict[str, ModelSession]:
         now = self.clock()
@@ -667,7 +921,7 @@ class Model:
             raise StreamNotFoundError
         return found
 
-    async def create_session(self, session: str, fields: Mapping[str, str]) -> None:
+    async def create_session(self, session: str, fields: Mapping[str, str], client: str | None = None) -> None:
         self.sessions.pop(session, None)
         if len(self.alive()) >= LIMITS["sessions"]:
             raise TooManySessionsError
@@ -688,6 +942,23 @@ class Model:
         was_there = session in self.alive()
         self.sessions.pop(session, None)
         return was_there
+
+    async def load_subscriptions(self, session: str) -> set[str]:
+        return set(self.used(session).uris) if session in self.alive() else set()
+
+    async def subscribe(self, session: str, uri: str, limit: int) -> bool:
+        if session not in self.alive():
+            return False
+        if len(self.used(session).uris | {uri}) > limit:
+            raise TooManySubscriptionsError
+        self.used(session).uris.add(uri)
+        return True
+
+    async def unsubscribe(self, session: str, uri: str) -> bool:
+        if session not in self.alive():
+            return False
+        self.used(session).uris.discard(uri)
+        return True
 
     async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
         self.used(session).streams[stream] = ModelStream()
@@ -751,7 +1022,7 @@ class StoresBehaveAlike(RuleBasedStateMachine):
         async def answer(store: Store) -> Any:
             try:
                 return await operation(store)
-            except (StreamNotFoundError, TooManySessionsError) as error:
+            except (StreamNotFoundError, TooManySessionsError, TooManySubscriptionsError) as error:
                 return type(error)
 
         expected = self.runner.run(answer(self.one.store))
@@ -773,6 +1044,22 @@ class StoresBehaveAlike(RuleBasedStateMachine):
     @rule(session=names)
     def delete_session(self, session: str) -> None:
         self.compare(lambda store: store.delete_session(session))
+
+    @rule(name=names)
+    def use_once(self, name: str) -> None:
+        self.compare(lambda store: store.use_once(name, 1e6))
+
+    @rule(session=names, uri=names)
+    def subscribe(self, session: str, uri: str) -> None:
+        self.compare(lambda store: store.subscribe(session, uri, 1))
+
+    @rule(session=names, uri=names)
+    def unsubscribe(self, session: str, uri: str) -> None:
+        self.compare(lambda store: store.unsubscribe(session, uri))
+
+    @rule(session=names)
+    def load_subscriptions(self, session: str) -> None:
+        self.compare(lambda store: store.load_subscriptions(session))
 
     @rule(session=names, stream=names)
     def create_stream(self, session: str, stream: str) -> None:
@@ -860,7 +1147,7 @@ def test_the_memory_store_behaves_like_its_model_in_long_runs() -> None:
 def objects(store: MemoryStore) -> Sequence[int]:
     """Return the numbers of sessions and of ended streams in memory."""
     private: Any = store
-    return len(private._sessions), len(private._ended)
+    return len(private._sessions) + len(private._unused), len(private._ended._expires)
 
 
 def test_a_sweep_drops_sessions_in_the_order_of_their_use() -> None:
@@ -906,19 +1193,3 @@ def timers(store: MemoryStore) -> list[asyncio.TimerHandle]:
     """Return the timer of a store, if it has one."""
     private: Any = store
     return [] if private._sweep_timer is None else [private._sweep_timer]
-
-
-def test_ended_streams_beyond_the_limit_of_bytes_are_dropped() -> None:
-    async def main() -> None:
-        store = MemoryStore(ended_bytes=100)
-        await store.open(lambda _number, _news: None)
-        await store.create_session("s", {})
-        for name in "abc":
-            await store.create_stream("s", name, b"final_event")
-            await store.append_events("s", name, [b"x" * 40], last=True)
-        with pytest.raises(StreamNotFoundError):
-            await collect(store, "a")
-        assert await collect(store, "c") == numbered(b"x" * 40)
-        await store.close()
-
-    run(main())

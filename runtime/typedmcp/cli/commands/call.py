@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
 
 from typedmcp import dialect
@@ -11,7 +12,7 @@ from typedmcp.cli.arguments import parse_arguments
 from typedmcp.cli.contents import print_or_save, split_contents
 from typedmcp.cli.notifications import NotificationDisplay
 from typedmcp.cli.options import CommonOptions, Output, Pairs, Target, await_result, check_output, describe_unknown
-from typedmcp.cli.output import print_json, print_text
+from typedmcp.cli.output import print_json, print_text, print_value
 from typedmcp.cli.status import FAILED, OK, CommandExit
 from typedmcp.cli.targets import run_with_client
 from typedmcp.client.client import Client
@@ -61,4 +62,4 @@ def _print_result(result: D.CallToolResult, output: str | None, *, is_json: bool
     elif result.content or result.structured_content is None:
         print_or_save([*split_contents(result.content)], output)
     else:
-        print_json(result.structured_content)
+        print_value(msgspec.json.format(msgspec.json.encode(result.structured_content), indent=2).decode())

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urljoin, urlunsplit
-from urllib.request import getproxies_environment, proxy_bypass
 
-from typedmcp.client.http.http1 import (
-    ConnectionPool,
-    HttpAddress,
-    HttpResponse,
-    StaleConnectionError,
-    basic_authorization,
-    parse_url,
-)
+from typedmcp.client.http.authorization import MAX_RESENDS, Credentials, CredentialsManager, check_header
 from typedmcp.errors import (
     AuthorizationRequiredError,
     ConnectionLostError,
@@ -31,21 +21,23 @@ from typedmcp.errors import (
     UsageError,
 )
 from typedmcp.limits import DEFAULT_LIMITS, Limits
-from typedmcp.transports.concurrency import is_awaitable
+from typedmcp.protocol.option_checks import check_flag
+from typedmcp.recording.frames import OnFrame
+from typedmcp.transports.http1 import (
+    ConnectionPool,
+    HttpAddress,
+    HttpResponse,
+    StaleConnectionError,
+    basic_authorization,
+    parse_url,
+)
+from typedmcp.transports.proxies import check_proxy, select_proxy
+from typedmcp.transports.redaction import redact_url
+
+if TYPE_CHECKING:
+    from typedmcp.auth.exchange import Authorization, Authorizer
 
 __all__ = ["Credentials", "Endpoint", "HttpOptions", "encode_headers", "shorten_body"]
-
-AuthValue: TypeAlias = "str | Mapping[str, str] | None"
-"""A bearer token, or headers with credentials. None if there are none."""
-
-Credentials: TypeAlias = "str | Callable[[AuthorizationRequiredError | None], AuthValue | Awaitable[AuthValue]]"
-"""A bearer token, or a function that returns one, or headers.
-
-The function is called with None first, and after that with the error of each request that the server rejected.
-"""
-
-_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 _RESERVED_HEADERS: Final = frozenset(
     {
@@ -77,23 +69,20 @@ class HttpOptions:
     proxy: str | None = None
     tls: ssl.SSLContext | None = None
     reconnects: int = 5
+    sse: bool = False
 
     def __post_init__(self) -> None:
         if not hasattr(self.headers, "items"):
-            raise UsageError(f"headers must be a mapping of names to values, not {self.headers!r}")
+            raise UsageError(f"headers must be a mapping of names to values, not {type(self.headers).__name__}")
         for name, value in self.headers.items():
-            _check_header(name, value)
+            check_header(name, value)
             if name.lower() in _RESERVED_HEADERS or name.lower().startswith("mcp-param-"):
                 raise UsageError(f"headers: {name} is set by the protocol and cannot be an option")
         if self.reconnects < 0:
             raise UsageError(f"reconnects must not be negative, got {self.reconnects}")
+        check_flag("sse", self.sse)
         if self.proxy:
-            parse_url(self.proxy)
-
-
-def _check_header(name: str, value: object) -> None:
-    if not isinstance(value, str) or not _TOKEN.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-        raise UsageError(f"headers: {name!r} is not a valid header, or its value is not")
+            check_proxy(self.proxy)
 
 
 def encode_headers(headers: Mapping[str, str]) -> bytes:
@@ -116,30 +105,38 @@ class Endpoint:
         self.limits: Limits = limits
         self._basic = basic_authorization(parts)
         self._tls = options.tls
-        proxy = _select_proxy(options.proxy, self.address)
+        proxy = select_proxy(options.proxy, self.address)
         self._pool = ConnectionPool(self.address, self._tls_context, proxy, limits.http_response_head_bytes)
         self._path = parts.path or "/"
         if parts.query:
             self._path += f"?{parts.query}"
-        self._credentials: dict[str, str] | None = None
-        """The headers of the last credentials. None before they are first needed."""
-        self._auth_lock = asyncio.Lock()
+        self._credentials = CredentialsManager(options.auth, self._start_authorization(), self._on_credentials)
+        self.on_new_credentials: Callable[[], None] | None = None
+        """Called when credentials have replaced others."""
+        self.on_frame: OnFrame | None = None
+        """Called with each message in both directions."""
         self._heads: dict[str, bytes] = {}
         """The encoded head of requests by HTTP method, while credentials and path stay the same."""
 
     async def send(
-        self, method: str, head: bytes = b"", body: bytes | None = None, *, is_idempotent: bool = False
+        self, method: str, head: bytes = b"", body: bytes | None = None, timer: asyncio.Timeout | None = None
     ) -> HttpResponse:
         """Send a request, with further headers in `head`. The caller closes the response.
 
-        An idempotent request is repeated if a reused connection turns out to be closed. Raises `OSError`,
-        `AuthorizationRequiredError`, and `HttpStatusError` for a redirect that is not followed.
+        `timer` is stopped while a person signs in.
+
+        A GET is repeated if a reused connection turns out to be closed; for other methods, `StaleConnectionError` says
+        so. Also raises other `OSError`s, `AuthorizationRequiredError`, and `HttpStatusError` for a redirect that is not
+        followed.
         """
-        if self._credentials is None:
-            await self._renew_credentials(None)
+        known = self._credentials
+        if known.headers is None or (known.renew_at is not None and time.time() >= known.renew_at):
+            await known.prepare()
+        if body is not None and self.on_frame is not None:
+            self.on_frame("client", body)
         status = 0
         for _ in range(self.limits.http_redirects):
-            response = await self._send_authorized(method, head, body, is_idempotent=is_idempotent)
+            response = await self._send_authorized(method, head, body, timer)
             status = response.status
             if status not in (301, 302, 303, 307, 308):
                 return response
@@ -147,33 +144,37 @@ class Endpoint:
         raise HttpStatusError(status, f"{self.url} redirects more than {self.limits.http_redirects} times")
 
     async def _send_authorized(
-        self, method: str, head: bytes, body: bytes | None, *, is_idempotent: bool
+        self, method: str, head: bytes, body: bytes | None, timer: asyncio.Timeout | None
     ) -> HttpResponse:
-        """Send a request. If the server rejects the credentials, send it once more with new ones."""
-        used = self._credentials
-        response = await self._send(method, head, body, is_idempotent=is_idempotent)
+        """Send a request. If the server rejects the credentials, send it again with new ones."""
+        used = self._credentials.headers
+        response = await self._send(method, head, body)
         if response.status not in (401, 403):
             return response
-        error = await self._authorization_error(response)
-        async with self._auth_lock:
-            # Another request may have renewed them in the meantime.
-            if used is self._credentials and not await self._renew_credentials(error):
+        attempts = self._credentials.attempts
+        for resends in range(MAX_RESENDS):
+            error = await self._authorization_error(response)
+            is_own = await self._credentials.replace(used, error, timer, is_retry=resends > 0) if attempts else None
+            if is_own is None:
                 raise error
-        response = await self._send(method, head, body, is_idempotent=is_idempotent)
-        if response.status in (401, 403):
-            raise await self._authorization_error(response)
-        return response
+            attempts -= is_own
+            used = self._credentials.headers
+            response = await self._send(method, head, body)
+            if response.status not in (401, 403):
+                return response
+        raise await self._authorization_error(response)
 
-    async def _send(self, method: str, head: bytes, body: bytes | None, *, is_idempotent: bool) -> HttpResponse:
+    async def _send(self, method: str, head: bytes, body: bytes | None) -> HttpResponse:
         start = self._heads.get(method) or self._encode_start(method)
         if body is None:
             request = b"%b%b\r\n" % (start, head)
         else:
-            request = b"%b%bcontent-length: %d\r\n\r\n%b" % (start, head, len(body), body)
+            # Some proxies do not know the name in lower case, and add a second length.
+            request = b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body)
         try:
             return await self._pool.send(request)
         except StaleConnectionError:
-            if not is_idempotent:
+            if method != "GET":  # a message must not be sent again with its id
                 raise
             return await self._pool.send(request)
 
@@ -184,11 +185,32 @@ class Endpoint:
             headers["authorization"] = self._basic
         if (authorization := self._pool.proxy_authorization) is not None:
             headers["proxy-authorization"] = authorization
-        for name, value in (*self.options.headers.items(), *(self._credentials or {}).items()):
+        for name, value in (*self.options.headers.items(), *(self._credentials.headers or {}).items()):
             headers[name.lower()] = value
         start = f"{method} {origin}{self._path} HTTP/1.1\r\n".encode() + encode_headers(headers)
         self._heads[method] = start
         return start
+
+    @property
+    def is_signing_in(self) -> bool:
+        """True while a flow gets a token, perhaps from a person."""
+        return self._credentials.is_signing_in
+
+    def _start_authorization(self) -> Authorization | None:
+        """Start the flow of the option `auth`, if it is one. Raises `UsageError` for plain HTTP to another machine."""
+        auth = self.options.auth
+        if auth is None or isinstance(auth, str) or not hasattr(auth, "start"):
+            return None
+        from typedmcp.auth.exchange import ProtectedServer
+        from typedmcp.auth.fetch import FetchClient
+
+        client = FetchClient(self._tls_context, lambda address: select_proxy(self.options.proxy, address), self.limits)
+        return cast("Authorizer", auth).start(ProtectedServer(self.url, client.fetch))
+
+    def _on_credentials(self, is_change: bool) -> None:
+        self._heads.clear()
+        if is_change and self.on_new_credentials is not None:
+            self.on_new_credentials()
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
@@ -203,47 +225,28 @@ class Endpoint:
         absolute = urljoin(self.url, url)
         other = Endpoint(absolute, self.options, self.limits)
         if other.address != self.address:
-            raise ValueError(f"{absolute} has a different origin from {self.url}")
-        other._credentials, other._basic = self._credentials, self._basic
+            raise ValueError(f"{redact_url(absolute)} has a different origin from {self.url}")
+        other._credentials.headers, other._basic = self._credentials.headers, self._basic
+        other.on_frame = self.on_frame
         return other
 
     def _follow_redirect(self, response: HttpResponse, method: str) -> None:
         """Send this and later requests to the location of a redirect."""
         status, location = response.status, response.headers.get("location", "")
         response.close()
+        shown = redact_url(location)
         try:
             address, parts = parse_url(urljoin(self.url, location))
         except UsageError:
-            raise HttpStatusError(status, f"{self.url} redirects to {location!r}, which is not a valid URL") from None
+            raise HttpStatusError(status, f"{self.url} redirects to {shown!r}, which is not a valid URL") from None
         if address != self.address:
-            text = f"{self.url} redirects to {location}, another origin: connect to that if you trust it"
+            text = f"{self.url} redirects to {shown}, another origin: connect to that if you trust it"
             raise HttpStatusError(status, text)
         if method == "POST" and status not in (307, 308):
-            text = f"{self.url} redirects to {location} with {status}; a POST needs 307 or 308"
+            text = f"{self.url} redirects to {shown} with {status}; a POST needs 307 or 308"
             raise HttpStatusError(status, text)
         self._path = urlunsplit(("", "", parts.path or "/", parts.query, ""))
         self._heads.clear()
-
-    # Credentials
-
-    async def _renew_credentials(self, rejected: AuthorizationRequiredError | None) -> bool:
-        """Get credentials from the option `auth`. Return whether there are new ones to try."""
-        auth = self.options.auth
-        if isinstance(auth, str):
-            value: AuthValue = auth if rejected is None else None
-        elif auth is None:
-            value = None
-        else:
-            returned = auth(rejected)
-            value = await returned if is_awaitable(returned) else returned
-        if rejected is not None and value is None:
-            return False
-        headers = {"authorization": f"Bearer {value}"} if isinstance(value, str) else dict(value or {})
-        for name, text in headers.items():
-            _check_header(name, text)
-        self._credentials = headers
-        self._heads.clear()
-        return True
 
     # Errors
 
@@ -251,9 +254,9 @@ class Endpoint:
         challenge = response.headers.get("www-authenticate", "")
         return AuthorizationRequiredError(response.status, challenge, await _read_error_text(response))
 
-    async def post(self, head: bytes, body: bytes) -> None:
+    async def post(self, head: bytes, body: bytes, timer: asyncio.Timeout | None = None) -> None:
         """Post a message that the server accepts without a response. Raises the errors of `send` and `error_of`."""
-        response = await self.send("POST", head, body)
+        response = await self.send("POST", head, body, timer)
         if response.status >= 300:
             raise await self.error_of(response)
         try:
@@ -278,7 +281,13 @@ class Endpoint:
 
     def connection_error(self, error: OSError) -> ConnectionLostError:
         """Return the error for a connection that could not be made, or ended."""
-        reason = error.strerror if error.strerror and not isinstance(error, ssl.SSLError) else str(error)
+        if isinstance(error, ConnectionRefusedError):
+            reason = "no server listens there: the connection was refused"
+        elif isinstance(error, ssl.SSLError):
+            is_plain = error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+            reason = f"{error}{'; the server does not seem to speak TLS: try http://' if is_plain else ''}"
+        else:
+            reason = error.strerror or str(error)
         return ConnectionLostError(f"{self.url}: {reason}")
 
     def close_idle(self) -> None:
@@ -319,20 +328,3 @@ def _parse_retry_after(value: str | None) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
-
-
-def _select_proxy(option: str | None, address: HttpAddress) -> str | None:
-    """Return the proxy from the option or the environment. Loopback addresses use none, and "" disables it."""
-    if option is not None:
-        return option or None
-    if _is_loopback(address.host) or proxy_bypass(address.authority):
-        return None
-    proxies = getproxies_environment()
-    return proxies.get(address.scheme) or proxies.get("all")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

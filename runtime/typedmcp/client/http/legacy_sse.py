@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
+from typedmcp.client.http.content_coding import accept_coding
 from typedmcp.client.http.endpoint import Endpoint
-from typedmcp.client.http.http1 import HttpResponse
 from typedmcp.errors import Error, ProtocolError
 from typedmcp.protocol.framing import OversizeMessage
 from typedmcp.protocol.sse import EventParser
+from typedmcp.protocol.text import visible
+from typedmcp.recording.frames import report_received
 from typedmcp.transports import HIGH_WATER
+from typedmcp.transports.http1 import HttpResponse
 
 __all__ = ["LegacySseTransport"]
 
@@ -39,15 +43,17 @@ class LegacySseTransport:
         self._is_closed = False
 
     @classmethod
-    async def open(cls, endpoint: Endpoint) -> LegacySseTransport:
+    async def open(cls, endpoint: Endpoint, tolerate: Callable[[str], bool]) -> LegacySseTransport:
         """Open the event stream, and wait for the URL to post to.
 
-        Raises `ConnectionLostError`, and `ProtocolError` if the server announces no URL, or one of another origin.
+        `tolerate` is asked about a compressed stream. Raises `ConnectionLostError`, and `ProtocolError` if the server
+        announces no URL, or one of another origin.
         """
         try:
-            response = await endpoint.send("GET", _GET, is_idempotent=True)
+            response = await endpoint.send("GET", _GET)
             if response.status != 200 or not response.headers.get("content-type", "").startswith("text/event-stream"):
                 raise await endpoint.error_of(response)
+            accept_coding(response, tolerate)
             transport = cls(endpoint, response)
             try:
                 await transport._wait_for_post_endpoint()
@@ -74,6 +80,8 @@ class LegacySseTransport:
             elif event.event == "endpoint":
                 self._set_post_endpoint(event.data)
             elif event.event == "message" and event.data:
+                if self._endpoint.on_frame is not None:
+                    report_received(event.data, self._endpoint.on_frame)
                 self._received.append(event.data.replace(b"\n", b" "))
 
     def _set_post_endpoint(self, data: bytes) -> None:
@@ -82,7 +90,7 @@ class LegacySseTransport:
         try:
             self._post_endpoint = self._endpoint.resolve(data.decode())
         except (ValueError, Error) as error:
-            raise ProtocolError(f"{self._endpoint.url}: invalid URL to post to: {error}") from None
+            raise ProtocolError(f"{self._endpoint.url}: invalid URL to post to: {visible(str(error))}") from None
 
     # The transport
 

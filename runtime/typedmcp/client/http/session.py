@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import Raw
 
+from mcpspec.features import NAME_PARAMS
+from typedmcp.client.http.content_coding import accept_coding
 from typedmcp.client.http.endpoint import Endpoint, encode_headers, shorten_body
-from typedmcp.client.http.http1 import HttpResponse
 from typedmcp.client.param_headers import ParamHeaders
-from typedmcp.client.session import ClientSession, PendingCall, SessionListener, SessionLostError
+from typedmcp.client.session import ClientSession, PendingCall, RepeatableError, SessionListener, SessionLostError
 from typedmcp.dialect import methods
 from typedmcp.errors import (
     ConnectionLostError,
@@ -38,7 +38,11 @@ from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.headers import EVENT_ID, SESSION, VERSION
 from typedmcp.protocol.pending import Call
 from typedmcp.protocol.sse import EventParser, ServerSentEvent
+from typedmcp.protocol.text import visible
+from typedmcp.recording.frames import report_received
 from typedmcp.revisions.features import FEATURES
+from typedmcp.transports.concurrency import limit_time
+from typedmcp.transports.http1 import HttpResponse, StaleConnectionError
 
 __all__ = ["HttpSession"]
 
@@ -59,8 +63,10 @@ _STABLE_SECONDS: Final = 10.0
 _POST_TIMEOUT: Final = 30.0
 """Seconds for a message that needs no response."""
 
+_FIRST_CALL_DELAY: Final = 0.1
+"""Seconds for which the first call waits until the server has opened the stream of its messages."""
 _STREAM_OPEN_TIMEOUT: Final = 1.0
-"""Seconds that a server has to open its stream of messages before calls are made."""
+"""Seconds that a server has to open its stream of messages before a subscription counts as established."""
 
 _DELETE_TIMEOUT: Final = 2.0
 """Seconds for the request that ends the session at the server."""
@@ -74,9 +80,14 @@ _IDEMPOTENT: Final = (_LEGACY_REQUESTS | methods.CLIENT_REQUESTS.keys()) - {"too
 
 
 class _ResumableStream:
-    """The position in an event stream of a legacy revision, across all its connections."""
+    """The position in an event stream of a legacy revision, across all its connections.
 
-    def __init__(self) -> None:
+    `report` is called with a text for an event whose id has more than `max_id_bytes`.
+    """
+
+    def __init__(self, max_id_bytes: int, report: Callable[[str], None]) -> None:
+        self._max_id_bytes = max_id_bytes
+        self._report = report
         self.last_event_id: str | None = None
         self.retry: float | None = None
         """Seconds to wait before the stream is requested again, as the server asked."""
@@ -93,14 +104,23 @@ class _ResumableStream:
         """Record an event. Return False if it is repeated."""
         if event.retry is not None:
             self.retry = event.retry / 1000
-        if event.id is not None:
-            if event.id in self._seen_before:
-                return False
-            self.last_event_id = event.id or None
-            self._seen[event.id] = None
-            if len(self._seen) > _MAX_EVENT_IDS:
-                self._seen.popitem(last=False)
+        if event.id is not None and not self._move_to(event.id):
+            return False
         self.failures = 0
+        return True
+
+    def _move_to(self, id: str) -> bool:
+        """Record the id of an event. Return False if the event is repeated."""
+        if id in self._seen_before:
+            return False
+        if (size := len(id.encode())) > self._max_id_bytes:
+            limit = f"the limit is {self._max_id_bytes} (http_event_id_bytes)"
+            self._report(f"the stream cannot be resumed after an event whose id has {size} bytes; {limit}")
+            id = ""
+        self.last_event_id = id or None
+        self._seen[id] = None
+        if len(self._seen) > _MAX_EVENT_IDS:
+            self._seen.popitem(last=False)
         return True
 
     def on_rejected(self, error: HttpStatusError) -> None:
@@ -123,9 +143,11 @@ class HttpSession(ClientSession):
 
     is_renewable: bool = True
 
-    def __init__(self, endpoint: Endpoint, listener: SessionListener) -> None:
-        super().__init__(listener)
-        self._param_headers = ParamHeaders()
+    def __init__(
+        self, endpoint: Endpoint, listener: SessionListener, name_params: Mapping[str, str] = NAME_PARAMS
+    ) -> None:
+        super().__init__(listener, endpoint.limits)
+        self._param_headers = ParamHeaders(name_params)
         self.param_headers: ParamHeaders | None = self._param_headers
         self.endpoint: Endpoint = endpoint
         self.initialize_status: int | None = None
@@ -138,6 +160,8 @@ class HttpSession(ClientSession):
         """The headers of requests in legacy revisions."""
         self._session_id: str | None = None
         self._loss: Error | None = None
+        self._detached_calls: set[Call] = set()
+        """The calls whose results arrive on the stream of server messages."""
         self._stream_answered = asyncio.Event()
         """Set once the server has answered the request for its stream of messages."""
         self._slots = asyncio.Semaphore(endpoint.limits.http_calls_in_flight)
@@ -172,13 +196,21 @@ class HttpSession(ClientSession):
 
     async def _exchange(self, call: Call, params: Any, body: bytes) -> Raw:
         head = self._head(call.method, params)
+        pending: PendingCall = call.owner
         session_id = self._session_id
-        response = await self.endpoint.send("POST", head, body, is_idempotent=call.method in _IDEMPOTENT)
+        try:
+            response = await self.endpoint.send("POST", head, body, pending.timer)
+        except StaleConnectionError:
+            if call.method not in _IDEMPOTENT:
+                raise
+            response = await self._send_again(call, params, head)
         try:
             if response.status == 404 and session_id is not None and self._modern_revision(call.method) is None:
                 raise self._end_lost_session()
             if call.method == "initialize":
                 self._store_session_id(response)
+            if "content-encoding" in response.headers:
+                accept_coding(response, self.tolerate)
             content_type = _content_type(response)
             if response.status == 200 and content_type == "application/json":
                 return self._read_result(call, await self._read_body(response))
@@ -187,6 +219,14 @@ class HttpSession(ClientSession):
             return await self._read_other(call, response, content_type)
         finally:
             response.close()
+
+    async def _send_again(self, call: Call, params: Any, head: bytes) -> HttpResponse:
+        """Send a request under a new id: the server may have received it, and the old id has no response yet."""
+        pending: PendingCall = call.owner
+        if pending.on_progress is not None:  # the old id is part of the parameters: the caller begins a new call
+            raise RepeatableError("the server closed the connection")
+        self.requests.renew(call)
+        return await self.endpoint.send("POST", head, _encode(Notification("2.0", call.method, params, call.id)))
 
     def _head(self, method: str, params: Any) -> bytes:
         if (revision := self._modern_revision(method)) is not None:
@@ -200,30 +240,28 @@ class HttpSession(ClientSession):
         return self._revision if FEATURES[self._revision].is_modern else None
 
     async def _read_body(self, response: HttpResponse) -> bytes:
-        coding = response.headers.get("content-encoding", "identity")
-        if coding != "identity":
-            raise ProtocolError(f"the response has the content-encoding {coding}, expected none")
         try:
-            return await response.read_all(self.endpoint.limits.message_bytes)
+            body = await response.read_all(self.endpoint.limits.message_bytes)
         except ValueError as error:
             raise ProtocolError(str(error)) from None
+        if self.endpoint.on_frame is not None:
+            report_received(body, self.endpoint.on_frame)
+        return body
 
     def _read_result(self, call: Call, body: bytes) -> Raw:
         """Return the result in a JSON body: one message, or a batch of 2025-03-26."""
-        self._receive(body)
+        self._receive(body, (call,))
         pending: PendingCall = call.owner
         if not pending.response.done():
             _raise_error_in(body)
         return pending.response.result()
 
     async def _read_other(self, call: Call, response: HttpResponse, content_type: str) -> Raw:
-        """Raise the error in a response, or after a 202 wait for a result on another stream."""
+        """Raise the error in a response, or read a result that has another status than 200."""
         if response.status == 202:
-            pending: PendingCall = call.owner
-            return await pending.response
+            return await self._wait_on_other_stream(call)
         if response.status < 300:
-            found = f"the content-type {content_type}" if content_type else "no content-type"
-            raise ProtocolError(f"the response has {found}, expected application/json or text/event-stream")
+            return await self._read_other_success(call, response, content_type)
         if call.method == "initialize":
             self.initialize_status = response.status
         is_busy = response.status in (429, 503) and "retry-after" in response.headers
@@ -235,16 +273,38 @@ class HttpSession(ClientSession):
         except ProtocolError:
             raise await self.endpoint.error_of(response, shorten_body(body)) from None
 
+    async def _wait_on_other_stream(self, call: Call) -> Raw:
+        """Wait for a result on the stream of server messages."""
+        if not self.tolerate("the response has the status 202, and no result", call.method):
+            raise ProtocolError("the response has the status 202, expected a result")
+        pending: PendingCall = call.owner
+        self._detached_calls.add(call)
+        try:
+            return await pending.response
+        finally:
+            self._detached_calls.discard(call)
+
+    async def _read_other_success(self, call: Call, response: HttpResponse, content_type: str) -> Raw:
+        if content_type not in ("application/json", "text/event-stream"):
+            found = f"the content-type {visible(content_type, 100)}" if content_type else "no content-type"
+            raise ProtocolError(f"the response has {found}, expected application/json or text/event-stream")
+        text = f"the response has the status {response.status}, expected 200"
+        if response.status != 200 and not self.tolerate(text, call.method):
+            raise ProtocolError(text)
+        if content_type == "application/json":
+            return self._read_result(call, await self._read_body(response))
+        return await self._read_stream(call, response)
+
     # Streams
 
     async def _read_stream(self, call: Call, response: HttpResponse) -> Raw:
         """Read events until the result has arrived. A legacy stream may take several connections."""
         pending: PendingCall = call.owner
-        stream = _ResumableStream()
+        stream = self._new_stream()
         while True:
             failure: OSError | None = None
             try:
-                await self._read_events(response, stream, pending.response)
+                await self._read_events(response, stream, call)
             except OSError as error:
                 failure = error
             finally:
@@ -270,25 +330,37 @@ class HttpSession(ClientSession):
             except OSError as error:
                 failure = error
 
-    async def _read_events(
-        self, response: HttpResponse, stream: _ResumableStream, until: asyncio.Future[Raw] | None
-    ) -> None:
-        """Dispatch the events of a stream until its end, or until a response has arrived."""
-        parser = EventParser(self.endpoint.limits.message_bytes)
+    def _new_stream(self) -> _ResumableStream:
+        return _ResumableStream(self.limits.http_event_id_bytes, self._report_invalid)
+
+    def _report_invalid(self, text: str) -> None:
+        self._listener.report(Diagnostic(DiagnosticKind.INVALID_DATA, text))
+
+    async def _read_events(self, response: HttpResponse, stream: _ResumableStream, call: Call | None) -> None:
+        """Dispatch the events of a stream until its end, or until the response to its call has arrived."""
+        parser = EventParser(self.limits.message_bytes)
+        own = self._detached_calls if call is None else (call,)
+        until: asyncio.Future[Raw] | None = None if call is None else call.owner.response
         while until is None or not until.done():
             data = await response.read()
             if not data:
                 return
             for event in parser.feed(data):
                 if stream.accept(event) and event.data and event.event == "message":
-                    self._receive(event.data)
+                    if self.endpoint.on_frame is not None:
+                        report_received(event.data, self.endpoint.on_frame)
+                    self._receive(event.data, own)
+                    if self.abort_reason is not None:
+                        raise ProtocolError(self.abort_reason)
 
     async def _request_stream(self, stream: _ResumableStream) -> HttpResponse:
         """Request a stream from where it broke. Raises `HttpStatusError` and `SessionLostError`."""
         head = self._legacy_head.replace(_POST, _GET)
         if stream.last_event_id is not None and stream.last_event_id.isprintable():
             head += b"%b: %b\r\n" % (EVENT_ID.encode(), stream.last_event_id.encode())
-        response = await self.endpoint.send("GET", head, is_idempotent=True)
+        response = await self.endpoint.send("GET", head)
+        if "content-encoding" in response.headers:
+            accept_coding(response, self.tolerate)
         if response.status == 200 and _content_type(response) == "text/event-stream":
             stream.on_resumed()
             return response
@@ -299,7 +371,7 @@ class HttpSession(ClientSession):
 
     async def _read_server_messages(self) -> None:
         """Read the optional stream of server messages of a legacy server, for as long as the server offers it."""
-        stream = _ResumableStream()
+        stream = self._new_stream()
         try:
             while stream.failures <= self.endpoint.options.reconnects:
                 start = self._loop.time()
@@ -349,9 +421,13 @@ class HttpSession(ClientSession):
         self._legacy_head = _POST + encode_headers(headers)
         await self.notify_in_order("notifications/initialized")
         self._start_task(self._read_server_messages())
-        # With the stream open no message is missed. Some servers open it only with their first message.
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stream_answered.wait(), _STREAM_OPEN_TIMEOUT)
+        # Servers drop a request to the client if the stream is not open. So the request for the stream goes out before
+        # the first call, and a server that responds at once has opened it by then.
+        await limit_time(_FIRST_CALL_DELAY, self._stream_answered.wait())
+
+    async def wait_for_server_messages(self) -> None:
+        """Wait until messages of the server can arrive. Some servers open their stream only with the first one."""
+        await limit_time(_STREAM_OPEN_TIMEOUT, self._stream_answered.wait())
 
     def _store_session_id(self, response: HttpResponse) -> None:
         id = response.headers.get(SESSION)
@@ -396,6 +472,11 @@ class HttpSession(ClientSession):
         self._post_in_background(encode_error(id, code, message, data), "a response")
 
     @property
+    def is_signing_in(self) -> bool:
+        """True while a flow gets an access token."""
+        return self.endpoint.is_signing_in
+
+    @property
     def is_congested(self) -> bool:
         """Always False: each message has a connection and a timeout of its own."""
         return False
@@ -412,8 +493,8 @@ class HttpSession(ClientSession):
 
     async def _post_and_report(self, body: bytes, name: str, head: bytes | None = None) -> None:
         try:
-            async with asyncio.timeout(_POST_TIMEOUT):
-                await self.endpoint.post(head or self._legacy_head, body)
+            async with asyncio.timeout(_POST_TIMEOUT) as timer:
+                await self.endpoint.post(head or self._legacy_head, body, timer)
         except (Error, OSError) as error:
             self._report_failure(f"{name} did not reach the server: {error}", error)
 
@@ -436,7 +517,15 @@ class HttpSession(ClientSession):
 
     def end_error(self) -> Error:
         """Return the error for calls that are open when the session ends."""
+        if self.abort_reason is not None:
+            return ProtocolError(self.abort_reason)
         return ConnectionLostError("the session has ended") if self._loss is None else self._loss
+
+    def abort(self, reason: str) -> None:
+        """End the session because of what the server sent. Calls on other streams end by themselves."""
+        super().abort(reason)
+        self._listener.on_disconnect()
+        self.end_event.set()
 
     async def _close(self) -> None:
         self.has_ended: bool = True

@@ -7,30 +7,35 @@ https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stream
 from __future__ import annotations
 
 import asyncio
+import logging
 from asyncio import get_running_loop
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Unpack
 
-from typedmcp.errors import INVALID_REQUEST, UsageError
+from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
-from typedmcp.protocol.codec import encode_error
+from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, classify
 from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
-from typedmcp.protocol.option_checks import check_integer, check_seconds
+from typedmcp.protocol.option_checks import check_integer, check_seconds, unknown_option
 from typedmcp.revisions.features import DEFAULT_HTTP_REVISION, is_modern
 from typedmcp.server.config import ServerConfig, ServerOptions
-from typedmcp.server.http.auth import LOOPBACK, AllowedHosts, Auth, Principal
+from typedmcp.server.http.access_log import ACCESS_LOG, AccessLogEntry, log_rejection
+from typedmcp.server.http.auth import LOOPBACK, AllowedHosts, Auth
+from typedmcp.server.http.clients import REQUEST_SCOPE, client_of_principal
+from typedmcp.server.http.cors import Cors, with_headers
 from typedmcp.server.http.dispatchers import LegacyStatelessDispatcher, StatelessDispatcher
 from typedmcp.server.http.exchange import Exchange, LegacyStatelessExchange, SessionExchange, StatelessExchange
 from typedmcp.server.http.header_cache import HeaderTemplate
-from typedmcp.server.http.header_checks import ToolHeaders
 from typedmcp.server.http.legacy_sse import LegacySse
 from typedmcp.server.http.messages import (
     JSON_HEADER,
+    LARGE_BODY_BYTES,
     RETRY_LATER,
+    AsgiMessage,
     ClientDisconnect,
     Headers,
     HTTPException,
@@ -38,8 +43,10 @@ from typedmcp.server.http.messages import (
     Receive,
     Scope,
     Send,
+    accepts,
     check_accept,
     check_length,
+    check_mirrors,
     has_version,
     join_headers,
     path_of,
@@ -50,6 +57,8 @@ from typedmcp.server.http.messages import (
 )  # fmt: skip
 from typedmcp.server.http.sessions import Sessions
 from typedmcp.server.http.state import AppState, check_shared_state
+from typedmcp.server.http.tool_headers import ToolHeaders
+from typedmcp.server.principal import Principal
 from typedmcp.server.store import Store
 from typedmcp.server.store.memory import MemoryStore
 
@@ -68,7 +77,8 @@ class AsgiOptions(ServerOptions, total=False):
     hosts: Iterable[str]
     """The hosts to accept in the header `Host`; by default those of the loopback interface."""
     origins: Iterable[str]
-    """The origins of web pages to accept, in addition to those of `hosts`; none by default."""
+    """The origins of web pages to accept, in addition to those of `hosts`; none by default. These pages may also read
+    the responses (CORS)."""
     auth: Auth | None
     """Requires a bearer token of every request."""
     sessions: bool
@@ -96,14 +106,17 @@ def asgi(handler: object, **options: Unpack[AsgiOptions]) -> AsgiApp:
     """
     known = AsgiOptions.__annotations__
     if unknown := [name for name in options if name not in known]:
-        raise UsageError(f"unknown option {unknown[0]!r}; known: {', '.join(known)}")
+        raise UsageError(unknown_option(unknown[0], known, " of asgi"))
     config_options: dict[str, Any] = {name: value for name, value in options.items() if name in _SERVER_OPTIONS}
     app_options: dict[str, Any] = {name: value for name, value in options.items() if name not in _SERVER_OPTIONS}
     if isinstance(handler, ServerConfig):
         if config_options:
             raise TypeError(f"a ServerConfig has its options already; remove {', '.join(config_options)}")
-        return AsgiApp(handler, **app_options)
-    return AsgiApp(ServerConfig(handler, **config_options), **app_options)
+        config = handler
+    else:
+        config = ServerConfig(handler, **config_options)
+    kind = AsgiApp if config.recorder is None else RecordedAsgiApp
+    return kind(config, **app_options)
 
 
 class AsgiApp:
@@ -111,10 +124,11 @@ class AsgiApp:
 
     `path` is the path of the endpoint. With `sse_path`, clients of 2024-11-05 are served, too: they open an event
     stream there and post messages to `messages_path`. `hosts` and `origins` are the values to accept in `Host` and
-    `Origin`; by default those of the loopback interface. `auth` requires a bearer token of every request.
-    `sessions=False` serves legacy revisions without sessions: such clients can neither be asked for input nor be
-    notified of changes. `store` keeps sessions and events, by default in memory. An idle event stream gets a comment
-    every `keep_alive` seconds. Clients reconnect to a broken stream after `retry` milliseconds.
+    `Origin`; by default those of the loopback interface. Pages of `origins` may read the responses (CORS). `auth`
+    requires a bearer token of every request. `sessions=False` serves legacy revisions without sessions: such clients
+    can neither be asked for input nor be notified of changes. `store` keeps sessions and events, by default in memory.
+    An idle event stream gets a comment every `keep_alive` seconds. Clients reconnect to a broken stream after `retry`
+    milliseconds.
     """
 
     def __init__(
@@ -139,7 +153,7 @@ class AsgiApp:
         if not keep_alive > 0:
             raise UsageError(f"keep_alive must be positive, not {keep_alive:g}")
         if isinstance(auth, str):
-            raise UsageError("auth must be an Auth, which verifies the tokens of clients, not a string")
+            raise UsageError("auth must be an Auth, or StaticTokens({token: Principal(name)}), not a string")
         if isinstance(store, str):
             raise UsageError("store must be a Store, such as RedisStore(url), not a string")
         check_integer("retry", retry)
@@ -148,11 +162,14 @@ class AsgiApp:
         self.config: ServerConfig = config
         self.state: AppState = AppState(config, store, auth, keep_alive=keep_alive, retry=retry)
         self.sessions: Sessions = Sessions(self.state)
-        self._path = path.rstrip("/") or "/"
+        self.path: str = path.rstrip("/") or "/"
+        """The path of the endpoint."""
         self._allowed_hosts = AllowedHosts(hosts, origins)
+        self._cors = Cors(self._allowed_hosts.origins)
         self._auth = auth
         self._has_sessions = sessions
         self._limits: Limits = config.limits
+        self._small_body = min(config.limits.http_body_bytes, LARGE_BODY_BYTES)
         self._long_digits = len(str(config.limits.http_body_bytes))
         """The number of digits at which a length may be beyond the limit."""
         self._templates: list[HeaderTemplate] = []
@@ -161,8 +178,8 @@ class AsgiApp:
         self._is_open = False
         self._opening: asyncio.Lock | None = None
         self._legacy_sse = None if sse_path is None else LegacySse(self.state, sse_path, messages_path)
-        if self._legacy_sse is not None and self._path in self._legacy_sse.paths:
-            raise UsageError(f"path, sse_path and messages_path must differ: {self._path}")
+        if self._legacy_sse is not None and self.path in self._legacy_sse.paths:
+            raise UsageError(f"path, sse_path and messages_path must differ: {self.path}")
         self.state.message_handlers.update(self._message_handlers())
 
     def _message_handlers(self) -> dict[str, Any]:
@@ -180,6 +197,15 @@ class AsgiApp:
             self._tools.forget()
         self.state.on_change(change, uri)
 
+    def limits_in_use(self) -> dict[str, int]:
+        """Return how much of the application's limits is in use, by their names: for metrics."""
+        calls = sum(len(dispatcher.in_flight) for dispatcher in self.sessions.dispatchers.values())
+        return {
+            **self.config.budgets.in_use(),
+            "http_streams": len(self.state.streams),
+            "requests_in_flight": calls + (len(self.stateless.in_flight) if self._is_open else 0),
+        }
+
     # Lifecycle
 
     async def open(self) -> None:
@@ -188,12 +214,13 @@ class AsgiApp:
         if self._opening is None or self.state.loop is not loop:  # an earlier loop has ended without a shutdown
             self._is_open, self._opening = False, asyncio.Lock()
             self.state.streams.clear()
-            self.sessions.dispatchers.clear()
+            self.sessions.forget_all()
         self.state.loop = loop
         async with self._opening:
             if self._is_open:
                 return
             await self.state.open()
+            self._tools.listen()
             self.stateless: StatelessDispatcher = StatelessDispatcher(self.state)
             self._stateless = {self.stateless.version_header: self.stateless}
             self._is_open = True
@@ -204,6 +231,7 @@ class AsgiApp:
             return
         self._is_open = False
         self.state.stop_listening()
+        self._tools.stop_listening()
         self._close_stateless()
         self.end_streams()
         for dispatcher in [*self.sessions.dispatchers.values()]:
@@ -249,11 +277,17 @@ class AsgiApp:
 
     # Requests
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(  # noqa: C901  # a further coroutine for a step would cost more than most steps
+        self, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Serve one request, or run the lifespan."""
         if scope["type"] != "http":
             await self._serve_other(scope, receive, send)
             return
+        entry: AccessLogEntry | None = None
+        if ACCESS_LOG.isEnabledFor(logging.INFO):
+            entry = AccessLogEntry(scope, receive, send)
+            receive, send = entry.receive, entry.send
         try:
             if not self._is_open or self.state.loop is not get_running_loop():
                 await self.open()
@@ -261,19 +295,26 @@ class AsgiApp:
             if scope["method"] == "POST":
                 for template in self._templates:
                     if template.matches(scope, headers):
-                        await self._post_checked(template, headers, receive, send)
+                        if template.response_headers:
+                            send = with_headers(send, template.response_headers)
+                        await self._post_checked(template, scope, receive, send)
                         return
-            await self._serve(scope, join_headers(headers, self._limits), receive, send)
+            joined = join_headers(headers, self._limits)
+            send = with_headers(send, self._cors.response_headers(joined))
+            await self._serve(scope, joined, receive, send)
         except ClientDisconnect:
             pass
         except HTTPException as error:
-            body = encode_error(None, INVALID_REQUEST, error.text)[:-1]
+            log_rejection(scope, error)
             # On HTTP/1 the server would otherwise read the rest of a body that is too long.
             closes = error.status == 413 and scope.get("http_version", "1.1") < "2"
-            await respond(send, error.status, body, [*error.headers, *(_CLOSE if closes else ())])
+            await respond(send, error.status, error.body, [*error.headers, *(_CLOSE if closes else ())])
         except ConnectionError as error:
             self.state.report_unreachable_store(error)
             await respond_unavailable(send, "the server's store is unreachable: try again later")
+        finally:
+            if entry is not None:
+                entry.write()
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -284,36 +325,55 @@ class AsgiApp:
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Check a request that matches no template, and serve it."""
+        REQUEST_SCOPE.set(scope)
         self._allowed_hosts.check(headers)
+        if scope["method"] == "OPTIONS" and (preflight := self._cors.preflight_headers(headers)):
+            await respond(send, 204, b"", preflight)
+            return
         path = path_of(scope)
-        if path != self._path:
+        if path != self.path:
             await self._serve_elsewhere(path, scope, headers, receive, send)
             return
-        principal = await self._authenticate(headers)
+        principal = await self._authenticate(headers, scope)
         method = scope["method"]
         if method == "POST":
-            check_accept(headers, b"application/json", b"text/event-stream")
+            self._check_accept(headers)
             await self._post(scope, headers, principal, receive, send)
         elif method in ("GET", "DELETE") and self.config.legacy_revisions and self._has_sessions:
             await (self.sessions.get if method == "GET" else self.sessions.delete)(headers, principal, receive, send)
         else:
             raise self._method_not_allowed(method)
 
+    def _check_accept(self, headers: Headers) -> None:
+        """Raise `HTTPException` unless the client of a POST accepts JSON. It should accept event streams as well."""
+        check_accept(headers, b"application/json", *([b"text/event-stream"] if self.config.strict else ()))
+        if not accepts(headers, b"text/event-stream"):
+            text = "the header Accept lacks text/event-stream: nothing can be sent before a response"
+            self.state.report(Diagnostic(DiagnosticKind.TOLERATED, text))
+
     async def _serve_elsewhere(self, path: str, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Serve a request to a path other than the endpoint's. Raises `HTTPException`."""
         if self._auth is not None and path in self._auth.metadata_paths and scope["method"] == "GET":
             await respond(send, 200, self._auth.metadata)
         elif self._legacy_sse is not None and path in self._legacy_sse.paths:
-            await self._legacy_sse.serve(path, scope, headers, await self._authenticate(headers), receive, send)
+            await self._legacy_sse.serve(path, scope, headers, await self._authenticate(headers, scope), receive, send)
         else:
-            raise HTTPException(404, f"not found: the MCP endpoint is at {self._path}")
+            raise HTTPException(404, self._describe_endpoint(path, scope))
 
-    async def _authenticate(self, headers: Headers) -> Principal | None:
+    def _describe_endpoint(self, path: str, scope: Scope) -> str:
+        """Return the error for a path that is not found: where the endpoint is, and how to move it in a mount."""
+        root = scope.get("root_path", "").rstrip("/")
+        text = f"not found: the MCP endpoint is at {(root + self.path).rstrip('/') or '/'}"
+        return f'{text}; asgi(…, path="/") puts it at {root}/' if root and path == "/" else text
+
+    async def _authenticate(self, headers: Headers, scope: Scope) -> Principal | None:
         """Return the principal of a request. Raises `HTTPException` for missing or invalid credentials."""
         if self._auth is None:
             return None
+        if b"access_token=" in scope.get("query_string", b""):
+            raise HTTPException(400, "an access token is not accepted in the query: send it as a header")
         try:
-            return await self._auth.principal(headers)
+            return await self._auth.principal(headers, scope.get("root_path", ""))
         except HTTPException:
             raise
         except Exception as error:
@@ -327,39 +387,45 @@ class AsgiApp:
 
     # POST
 
-    async def _post_checked(self, template: HeaderTemplate, headers: RawHeaders, receive: Receive, send: Send) -> None:
+    async def _post_checked(self, template: HeaderTemplate, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a POST whose headers match those of an earlier one: the hot path."""
         # All in one coroutine, since a further one for each step would cost more than most steps.
-        principal = None if self._auth is None else await self._authenticate(dict(headers))
+        headers: RawHeaders = scope["headers"]
+        principal = None if self._auth is None else await self._authenticate(dict(headers), scope)
         limit = self._limits.http_body_bytes
         if template.length_at >= 0 and len(headers[template.length_at][1]) >= self._long_digits:
             check_length(headers[template.length_at][1], limit)
         message = await receive()
         body = message.get("body", b"")
-        if message["type"] != "http.request" or message.get("more_body") or len(body) > limit:
-            body = await read_rest(message, receive, limit)
+        if message["type"] != "http.request" or message.get("more_body") or len(body) > self._small_body:
+            REQUEST_SCOPE.set(scope)
+            rest = await self._read_rest(template, headers, principal, message, receive, send)
+            if rest is None:
+                return
+            body = rest
         exchange: Exchange
         if template.session_at >= 0 and self._has_sessions:
             session = await self.sessions.load(headers[template.session_at][1], principal)
-            exchange = SessionExchange(session, headers, principal, send)
+            exchange = SessionExchange(session, headers, principal, send, scope=scope)
             line = exchange.handle(body)
             if session.unsaved:
                 line = None
-        elif (
-            template.method_at >= 0
-            and (tools := self._tools.of(None if principal is None else principal.name)) is not None
+        elif template.method_at >= 0 and (
+            not self._tools.has_params
+            or (headers[template.name_at][1] if template.name_at >= 0 else None) in self._tools.plain_names(principal)
+            or headers[template.method_at][1].find(b"tools/call") < 0  # `in` would cost 2,000 instructions more
         ):
             stateless = self._stateless.get(template.version) or self._dispatcher_for(template.version)
-            exchange = StatelessExchange(stateless, headers, principal, send, tools)
+            exchange = StatelessExchange(stateless, headers, principal, send, (), scope=scope)
             exchange.mcp_method = headers[template.method_at][1]
-            if template.name_at >= 0:
-                exchange.mcp_name = headers[template.name_at][1]
+            exchange.mcp_name = headers[template.name_at][1] if template.name_at >= 0 else None
             line = exchange.handle(body)
         else:
-            post = self._post_modern if template.is_modern else self._post_legacy
-            await post(dict(headers), principal, body, receive, send)
+            REQUEST_SCOPE.set(scope)
+            await self._post_body(template, dict(headers), principal, body, receive, send)
             return
-        if line is None:
+        del body, message  # a handler that waits, such as a listener, may not need them
+        if line is None or len(line) > LARGE_BODY_BYTES:
             await exchange.finish(receive)
             return
         try:
@@ -369,21 +435,58 @@ class AsgiApp:
         except OSError:  # the client has disconnected
             pass
 
+    def _hold(self, principal: Principal | None) -> Hold:
+        """Return the bytes that the body of a request holds of its client's budget: none, unless it is large."""
+        return Hold(self.config.budgets.calls, client_of_principal(principal))
+
+    async def _read_rest(
+        self,
+        template: HeaderTemplate,
+        headers: RawHeaders,
+        principal: Principal | None,
+        message: AsgiMessage,
+        receive: Receive,
+        send: Send,
+    ) -> bytes | None:
+        """Return a body that comes in several parts, or None if it was large and has been served."""
+        with self._hold(principal) as hold:
+            body = await read_rest(message, receive, self._limits.http_body_bytes, hold)
+            if len(body) <= LARGE_BODY_BYTES:
+                return body
+            await self._post_body(template, dict(headers), principal, body, receive, send)
+        return None
+
+    async def _post_body(
+        self,
+        template: HeaderTemplate,
+        headers: Headers,
+        principal: Principal | None,
+        body: bytes,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Serve a POST whose body does not take the hot path."""
+        post = self._post_modern if template.is_modern else self._post_legacy
+        await post(headers, principal, body, receive, send)
+
     async def _post(
         self, scope: Scope, headers: Headers, principal: Principal | None, receive: Receive, send: Send
     ) -> None:
-        body = await read_json_body(headers, receive, self._limits.http_body_bytes)
+        with self._hold(principal) as hold:
+            body = await read_json_body(headers, receive, self._limits.http_body_bytes, hold)
+            check_mirrors(scope["headers"], body)
+            await self._serve_body(scope, headers, principal, body, receive, send)
+
+    async def _serve_body(
+        self, scope: Scope, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        """Serve a POST that has been read and matches no template."""
         version = headers.get(b"mcp-protocol-version")
-        if version is not None:
-            revision = version.decode("latin-1")
-            if revision in self.config.revisions:
-                self._remember_template(scope, version)
-            post = self._post_modern if is_modern(revision) else self._post_legacy
-            await post(headers, principal, body, receive, send)
-        elif VERSION.encode() in body and has_version(body):
-            await StatelessExchange(self.stateless, headers, principal, send, {}).run(body, receive)
-        else:
-            await self._post_legacy(headers, principal, body, receive, send)
+        revision = None if version is None else version.decode("latin-1")
+        if version is not None and revision in self.config.revisions:
+            self._remember_template(scope, version)
+        post = self._post_modern if revision is not None and is_modern(revision) else self._post_legacy
+        await post(headers, principal, body, receive, send)
 
     def _remember_template(self, scope: Scope, version: bytes) -> None:
         headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
@@ -391,18 +494,17 @@ class AsgiApp:
         if len(names) == len(headers) and not any(value != value.strip() for _, value in headers):
             limit, revision = self._limits.http_header_bytes, version.decode()
             template = HeaderTemplate(scope, [*headers], limit, version, is_modern=is_modern(revision))
+            template.response_headers = self._cors.response_headers(dict(headers))
             self._templates.insert(0, template)
             del self._templates[_TEMPLATES:]
 
     async def _post_modern(
         self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
     ) -> None:
-        name = None if principal is None else principal.name
-        tools = self._tools.of(name)
-        if tools is None and b"tools/call" in headers.get(b"mcp-method", b""):
-            tools = await self._tools.learn(self.stateless, name)
         dispatcher = self._dispatcher_for(headers[b"mcp-protocol-version"])
-        await StatelessExchange(dispatcher, headers, principal, send, tools or {}).run(body, receive)
+        exchange = StatelessExchange(dispatcher, headers, principal, send)
+        await self._tools.prepare(exchange, body)
+        await exchange.run(body, receive)
 
     def _dispatcher_for(self, version: bytes) -> StatelessDispatcher:
         """Return the dispatcher of a modern revision, or of the newest one, which rejects revisions not served."""
@@ -414,8 +516,9 @@ class AsgiApp:
     async def _post_legacy(
         self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
     ) -> None:
-        if not self.config.legacy_revisions:
-            await StatelessExchange(self.stateless, headers, principal, send, {}).run(body, receive)
+        is_mismatch = VERSION.encode() in body and has_version(body)  # the body names a revision, the headers do not
+        if is_mismatch or not self.config.legacy_revisions:
+            await StatelessExchange(self.stateless, headers, principal, send).run(body, receive)
         elif not self._has_sessions:
             await self._post_without_session(headers, principal, body, receive, send)
         else:
@@ -431,3 +534,20 @@ class AsgiApp:
             raise HTTPException(400, f"MCP-Protocol-Version: {revision[:50]!a} is not served")
         dispatcher = LegacyStatelessDispatcher(self.state, None if is_handshake else revision)
         await LegacyStatelessExchange(dispatcher, headers, principal, send).run(body, receive)
+
+
+class RecordedAsgiApp(AsgiApp):
+    """An application that records the messages of its endpoint. HTTP with SSE is recorded by its connections."""
+
+    def __init__(self, config: ServerConfig, **options: Any) -> None:
+        super().__init__(config, **options)
+        from typedmcp.recording.http import HttpRecorder  # loaded where it is used
+
+        assert config.recorder is not None
+        self._recorder = HttpRecorder(config.recorder, config.limits)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request and record it, or run the lifespan."""
+        if scope["type"] == "http" and path_of(scope) == self.path:
+            receive, send = self._recorder.wrap(scope["headers"], receive, send)
+        await super().__call__(scope, receive, send)

@@ -9,10 +9,12 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization
 from __future__ import annotations
 
 import re
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from hashlib import blake2b
+from typing import Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,17 +22,23 @@ import msgspec
 from typedmcp.errors import UsageError
 from typedmcp.protocol.option_checks import check_list
 from typedmcp.server.http.messages import Headers, HTTPException
+from typedmcp.server.principal import Principal
 from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["LOOPBACK", "AllowedHosts", "Auth", "Principal", "Verifier"]
+__all__ = ["LOOPBACK", "AllowedHosts", "Auth", "StaticTokens", "Verifier"]
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 """The hosts that are accepted by default."""
 
 _WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _UNQUOTABLE = re.compile(r'[^\x20-\x7e]|["\\]')
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+"""Bearer tokens (RFC 6750)."""
 _CHECKED_VALUES = 256
-"""Values of `Host` and of `Origin` whose check is cached."""
+"""Values of `Host` and of `Origin` whose check is cached, and sets of scopes."""
+_OFFLINE_ACCESS = "offline_access"
+_MAX_DESCRIPTION = 300
+"""Characters of a description in a challenge."""
 
 
 class AllowedHosts:
@@ -42,7 +50,8 @@ class AllowedHosts:
 
     def __init__(self, hosts: Iterable[str], origins: Iterable[str]) -> None:
         self._hosts = _lowered("hosts", hosts)
-        self._origins = {origin.rstrip("/") for origin in _lowered("origins", origins)}
+        self.origins: set[str] = {origin.rstrip("/") for origin in _lowered("origins", origins)}
+        """The origins beside those of the hosts, in lower case."""
         self._allows_host = lru_cache(_CHECKED_VALUES)(self._check_host)
         self._allows_origin = lru_cache(_CHECKED_VALUES)(self._check_origin)
 
@@ -65,7 +74,7 @@ class AllowedHosts:
 
     def _check_origin(self, origin: bytes) -> bool:
         text = origin.decode("latin-1").lower()
-        if "*" in self._origins or text in self._origins:
+        if "*" in self.origins or text in self.origins:
             return True
         scheme, _, host = text.partition("://")
         return scheme in ("http", "https") and "*" not in self._hosts and self._check_host(host.encode("latin-1"))
@@ -73,6 +82,8 @@ class AllowedHosts:
 
 def _lowered(option: str, values: Iterable[str]) -> set[str]:
     check_list(option, values)
+    if not isinstance(cast(object, values), Iterable):
+        raise UsageError(f"{option} must be a list of strings, not {values!r}")
     return {value.lower() for value in values}
 
 
@@ -86,80 +97,195 @@ def _quoted(value: bytes) -> str:
     return ascii(value[:100].decode("latin-1"))
 
 
-class Principal(msgspec.Struct, frozen=True):
-    """The user or program that a token was issued to.
-
-    `name` identifies it, `scopes` are the token's scopes. The token is valid until `expires`, in seconds since 1970, or
-    without end if that is None.
-    """
-
-    name: str
-    scopes: frozenset[str] = frozenset()
-    expires: float | None = None
-
-
 Verifier: TypeAlias = Callable[[str], "Principal | Awaitable[Principal | None] | None"]
 """Returns the principal of a bearer token, or None for a token that is not valid for this server. Plain or async."""
+
+
+Implies: TypeAlias = Mapping[str, Iterable[str]] | Callable[[str], Iterable[str]]
+"""The narrower scopes that a scope implies: by the broader one, or a function that returns them."""
 
 
 class Auth:
     """Authentication with bearer tokens, required for every request. Raises `UsageError` for invalid options.
 
-    `verify` returns the principal of a token, or None. It must also check that the token was issued for this server.
-    `resource` is the URL of the MCP endpoint as clients know it, `issuers` are the URLs of the authorization servers,
-    and `scopes` the scopes that every request needs.
+    `verify` returns the principal of a token, or None: a `JwtVerifier`, an `IntrospectionVerifier`, or a function of
+    yours, which must also check that the token was issued for this server. In a list, the first one that knows a token
+    counts. `resource` is the URL of the MCP endpoint as clients know it, `issuers` are the URLs of the authorization
+    servers, by default those of the verifiers. Without `resource` there is no metadata: clients get their tokens in
+    another way.
+
+    `scopes` are the scopes that every request needs. `implies` maps a scope to the narrower ones that it includes, such
+    as `{"files:write": ["files:read"]}`, or is a function that returns them.
     """
 
-    def __init__(self, verify: Verifier, *, resource: str, issuers: Sequence[str], scopes: Sequence[str] = ()) -> None:
-        parts = urlsplit(resource)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.fragment:
+    def __init__(
+        self,
+        verify: Verifier | Sequence[Verifier],
+        *,
+        resource: str | None = None,
+        issuers: Sequence[str] = (),
+        scopes: Sequence[str] = (),
+        implies: Implies | None = None,
+    ) -> None:
+        verifiers = [verify] if callable(verify) else [*verify]
+        if not verifiers or not all(map(callable, verifiers)):
+            raise UsageError(f"verify must be a function that returns the principal of a token, not {verify!r}")
+        self._verifiers = verifiers
+        self._scopes = _checked_scopes(scopes)
+        self._hierarchy = None if implies is None else ScopeHierarchy(implies)
+        self._origin: str | None = None
+        self._path = ""
+        self.metadata_paths: tuple[str, ...] = ()
+        """The paths at which clients look for the metadata."""
+        self.metadata: bytes = b""
+        """The protected resource metadata (RFC 9728), from which clients learn how to get a token."""
+        known: list[Any] = [getattr(each, "issuer", None) for each in verifiers]
+        if resource is not None or issuers:
+            self._add_metadata(resource, issuers or [each for each in known if isinstance(each, str)])
+
+    def _add_metadata(self, resource: str | None, issuers: Sequence[str]) -> None:
+        parts = urlsplit(resource or "")
+        if resource is None or parts.scheme not in ("http", "https") or not parts.netloc or parts.fragment:
             raise UsageError(f"resource must be the URL of the endpoint, without a fragment, not {resource!r}")
         if isinstance(issuers, str) or not issuers:
             raise UsageError("issuers must be a list of URLs of authorization servers, with at least one")
-        if isinstance(scopes, str):
-            raise UsageError(f"scopes must be a list, such as {scopes.split()!r}, not a string")
-        self._verify = verify
-        self._scopes = list(scopes)
-        path = parts.path.rstrip("/")
-        self.metadata_paths: tuple[str, ...] = (_WELL_KNOWN + path, _WELL_KNOWN)
-        """The paths at which clients look for the metadata."""
-        self._metadata_url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{path}"
-        self.metadata: bytes = msgspec.json.encode(self._metadata(resource, issuers))
-        """The protected resource metadata (RFC 9728), from which clients learn how to get a token."""
+        self._origin, self._path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+        self.metadata_paths = (_WELL_KNOWN + self._path, _WELL_KNOWN)
+        self.metadata = msgspec.json.encode(self._describe_resource(resource, issuers))
 
-    def _metadata(self, resource: str, issuers: Sequence[str]) -> dict[str, Any]:
+    def _describe_resource(self, resource: str, issuers: Sequence[str]) -> dict[str, Any]:
         metadata: dict[str, Any] = {
             "resource": resource,
-            "authorization_servers": list(issuers),
+            "authorization_servers": list(dict.fromkeys(issuers)),
             "bearer_methods_supported": ["header"],
         }
         return {**metadata, "scopes_supported": self._scopes} if self._scopes else metadata
 
-    async def principal(self, headers: Headers) -> Principal:
-        """Return the principal of a request. Raises `HTTPException` with a challenge."""
+    async def principal(self, headers: Headers, root: str = "") -> Principal:
+        """Return the principal of a request to an application that is mounted at `root`.
+
+        Raises `HTTPException` with a challenge.
+        """
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").strip(" \t").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            raise self._unauthorized("a bearer token is required")
-        verified = self._verify(token.strip())
-        principal = await verified if is_awaitable(verified) else verified
-        if not isinstance(principal, Principal) or _has_expired(principal):
-            raise self._unauthorized("the token is not valid, or has expired", "invalid_token")
-        if any(scope not in principal.scopes for scope in self._scopes):
-            raise self.insufficient_scope(self._scopes)
+            raise self._unauthorized("a bearer token is required", root)
+        principal = await self._verify(token.strip())
+        if principal is None or _has_expired(principal) or "cnf" in principal.claims:
+            raise self._unauthorized("the token is not valid, or has expired", root, "invalid_token")
+        if self._hierarchy is not None:
+            principal = self._hierarchy.expand(principal)
+        if self._scopes and not principal.scopes.issuperset(self._scopes):
+            raise self.insufficient_scope((), root)
         return principal
 
-    def _unauthorized(self, text: str, error: str | None = None) -> HTTPException:
-        return HTTPException(401, text, [self._challenge(error, self._scopes)])
+    async def _verify(self, token: str) -> Principal | None:
+        for verify in self._verifiers:
+            verified = verify(token)
+            principal = await verified if is_awaitable(verified) else verified
+            if isinstance(principal, Principal):
+                return principal
+        return None
 
-    def insufficient_scope(self, scopes: Sequence[str]) -> HTTPException:
-        """Return the response to a request that lacks some of these scopes."""
-        text = f"required scopes: {' '.join(scopes)}"
-        return HTTPException(403, text, [self._challenge("insufficient_scope", scopes)])
+    def _unauthorized(self, text: str, root: str, error: str | None = None) -> HTTPException:
+        return HTTPException(401, text, [self._challenge(error, self._scopes, root, text)])
 
-    def _challenge(self, error: str | None, scopes: Sequence[str]) -> tuple[bytes, bytes]:
-        parameters = {"error": error, "scope": " ".join(scopes) or None, "resource_metadata": self._metadata_url}
-        quoted = (f'{name}="{_UNQUOTABLE.sub("", value)}"' for name, value in parameters.items() if value)
-        return b"www-authenticate", f"Bearer {', '.join(quoted)}".encode("ascii")
+    def insufficient_scope(self, scopes: Sequence[str], root: str = "", text: str | None = None) -> HTTPException:
+        """Return the response to a request that lacks scopes: some of these, or of those that every request needs.
+
+        The challenge names all of them, so that the client has to ask only once. `text` describes the error.
+        """
+        needed = list(dict.fromkeys([*self._scopes, *scopes]))
+        text = text or f"required scopes: {' '.join(needed)}"
+        return HTTPException(403, text, [self._challenge("insufficient_scope", needed, root, text)])
+
+    def _challenge(self, error: str | None, scopes: Sequence[str], root: str, text: str) -> tuple[bytes, bytes]:
+        parameters = {
+            "error": error,
+            "error_description": text[:_MAX_DESCRIPTION] if error else None,
+            "scope": " ".join([scope for scope in scopes if scope != _OFFLINE_ACCESS]),
+            "resource_metadata": self._metadata_url(root),
+        }
+        quoted = [f'{name}="{_UNQUOTABLE.sub("", value)}"' for name, value in parameters.items() if value]
+        return b"www-authenticate", " ".join(["Bearer", *([", ".join(quoted)] if quoted else [])]).encode("ascii")
+
+    def _metadata_url(self, root: str) -> str | None:
+        """Return the URL of the metadata: below `root`, since a mounted application gets no other requests."""
+        if self._origin is None:
+            return None
+        root = root.rstrip("/")
+        if root and f"{self._path}/".startswith(f"{root}/"):
+            return f"{self._origin}{root}{_WELL_KNOWN}"
+        return f"{self._origin}{_WELL_KNOWN}{self._path}"
+
+
+def _checked_scopes(scopes: Sequence[str]) -> list[str]:
+    """Return the scopes that requests need. Raises `UsageError` for a value that is no list of them."""
+    if isinstance(scopes, str):
+        raise UsageError(f"scopes must be a list, such as {scopes.split()!r}, not a string")
+    if _OFFLINE_ACCESS in scopes:
+        raise UsageError("scopes: offline_access is between clients and authorization servers; no request needs it")
+    return list(scopes)
+
+
+class ScopeHierarchy:
+    """The scopes that others imply, directly or not."""
+
+    def __init__(self, implies: Implies) -> None:
+        if not callable(implies) and not isinstance(cast(object, implies), Mapping):
+            raise UsageError(f"implies must be a mapping of scopes to lists of scopes, or a function, not {implies!r}")
+        if not callable(implies) and any(isinstance(narrower, str) for narrower in implies.values()):
+            raise UsageError('implies: the values are lists of scopes, such as {"write": ["read"]}')
+        self._implied: Callable[[str], Iterable[str]] = (
+            implies if callable(implies) else lambda scope: implies.get(scope, ())
+        )
+        self._expand = lru_cache(_CHECKED_VALUES)(self._close)
+
+    def expand(self, principal: Principal) -> Principal:
+        """Return the principal with the scopes that its own ones imply."""
+        scopes = self._expand(principal.scopes)
+        return principal if scopes is principal.scopes else msgspec.structs.replace(principal, scopes=scopes)
+
+    def _close(self, scopes: frozenset[str]) -> frozenset[str]:
+        found, open_scopes = set(scopes), [*scopes]
+        while open_scopes:
+            narrower = [scope for scope in self._implied(open_scopes.pop()) if scope not in found]
+            found.update(narrower)
+            open_scopes.extend(narrower)
+        return scopes if len(found) == len(scopes) else frozenset(found)
+
+
+class StaticTokens(Auth):
+    """Authentication with tokens that are known when the server starts, such as one that all clients share.
+
+    `tokens` has the principal of each token. `scopes` are those that every request needs. It is also a verifier, for an
+    `Auth` that has others as well. Only keyed hashes of the
+    tokens are kept. Raises `UsageError` for a token that no header can carry.
+    """
+
+    def __init__(self, tokens: Mapping[str, Principal], *, scopes: Sequence[str] = ()) -> None:
+        super().__init__(self.__call__, scopes=scopes)
+        self._key = secrets.token_bytes(32)
+        self._principals: dict[bytes, Principal] = {}
+        for number, (token, principal) in enumerate(cast("Mapping[Any, Any]", tokens).items(), 1):
+            if not isinstance(token, str) or not _TOKEN.fullmatch(token):  # the errors do not show the token
+                raise UsageError(f"token {number} must be a string of letters, digits and -._~+/=, and not empty")
+            if not isinstance(principal, Principal):
+                raise UsageError(f"token {number} needs a Principal, not {type(principal).__name__}")
+            self._principals[self._hash(token)] = principal
+        if not self._principals:
+            raise UsageError("StaticTokens needs at least one token")
+
+    def __repr__(self) -> str:
+        """Name the subjects, without the tokens."""
+        return f"StaticTokens({', '.join(sorted({each.subject for each in self._principals.values()}))})"
+
+    def _hash(self, token: str) -> bytes:
+        return blake2b(token.encode("latin-1"), key=self._key).digest()
+
+    def __call__(self, token: str) -> Principal | None:
+        """Return the principal of a token, or None."""
+        # How long the search takes depends on the hash, which clients cannot predict without the key.
+        return self._principals.get(self._hash(token))
 
 
 def _has_expired(principal: Principal) -> bool:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, cast
 
 import msgspec
 
 from typedmcp import dialect
-from typedmcp.errors import INVALID_REQUEST, MethodNotFoundError, RemoteError
+from typedmcp.errors import INTERNAL_ERROR, INVALID_REQUEST, MethodNotFoundError, RemoteError
+from typedmcp.protocol.budgets import ClientKey, Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
 from typedmcp.protocol.headers import is_plain
-from typedmcp.protocol.notifications import Change
+from typedmcp.protocol.notifications import LEVELS, Change
 from typedmcp.revisions.features import DIALECT
 from typedmcp.server.batches import BatchResponse
 from typedmcp.server.context import Context, ResponseSink
-from typedmcp.server.dispatcher import Dispatcher
+from typedmcp.server.dispatcher import Dispatcher, StartedCall
 from typedmcp.server.http.header_checks import (
-    ToolHeaderParams,
+    HeaderParams,
     check_arguments,
     check_method,
     check_no_version,
@@ -31,7 +33,8 @@ from typedmcp.server.http.messages import Headers
 from typedmcp.server.http.state import AppState
 from typedmcp.server.http.streams import EventStream
 from typedmcp.server.metadata import RequestMetadata
-from typedmcp.server.subscriptions import URI_FIELD
+from typedmcp.server.store import TooManySubscriptionsError
+from typedmcp.server.subscriptions import too_many_subscriptions
 
 __all__ = [
     "STANDALONE", "HttpDispatcher", "HttpSink", "LegacyStatelessDispatcher", "SessionDispatcher",
@@ -48,12 +51,24 @@ _CACHED_NAME_BYTES = 128
 class HttpSink(ResponseSink, Protocol):
     """The sink for the responses to one POST, as dispatchers use it."""
 
-    tools: ToolHeaderParams
-    """The tools with parameters that are repeated in headers."""
+    header_params: HeaderParams
+    """The parameters of the called tool that headers repeat."""
     stream: EventStream | None
     """The response, once it is a stream of events."""
+    status: int | None
+    """The status of the response, if it does not follow from the error."""
     rejection: tuple[int, str] | None
     """Code and text of the error for a rejected message that has no response."""
+
+    @property
+    def client(self) -> ClientKey:
+        """The client that budgets count for."""
+        ...
+
+    @property
+    def header_bytes(self) -> int:
+        """The size of the headers."""
+        ...
 
     @property
     def headers(self) -> Headers:
@@ -77,12 +92,48 @@ class HttpDispatcher(Dispatcher):
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state.config, threads=state.threads)
+        self.is_local = False
         self.state: AppState = state
+        self.full_clients: set[ClientKey] = self._calls.full
+        """The clients whose requests hold as many bytes as they may. While there are any, no request is fast."""
+
+    def dispatch_slow(self, line: bytes, sink: ResponseSink) -> StartedCall:
+        """Dispatch a message with all checks. Return a request whose handler has to be awaited."""
+        return self._dispatch_slow(line, sink)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that the application runs in."""
         return self.state.loop
+
+    def use_once(self, name: str, seconds: float) -> Awaitable[bool]:
+        """Record the use of a name in the store, for all workers. The result is False if it was used already."""
+        return self.state.store.use_once(name, seconds)
+
+    def client_of(self, ctx: Context) -> ClientKey:
+        """Return the client that a request is counted for: its principal or its address."""
+        post = http_sink(ctx.sink)
+        return None if post is None else post.client
+
+    def hold_for(self, sink: ResponseSink | None) -> Hold:
+        """Return what counts the responses to a batch, and the headers of its POST."""
+        post = http_sink(sink)
+        hold = Hold(self._calls, None if post is None else post.client)
+        hold.add(0 if post is None else post.header_bytes)
+        return hold
+
+    def size_of(self, ctx: Context) -> int:
+        """Return the bytes that a request counts while its handler waits. The headers of a batch count once."""
+        post = http_sink(ctx.sink)
+        size = super().size_of(ctx)
+        return size + post.header_bytes if post is not None and post is ctx.sink else size
+
+    def reject_busy(self, ctx: Context) -> None:
+        """Reject a request, on modern revisions with a status that invites the client to try again."""
+        post = http_sink(ctx.sink)
+        if post is not None and ctx.metadata.features.is_modern:
+            post.status = 503
+        super().reject_busy(ctx)
 
     def send_message(self, ctx: Context | None, line: bytes) -> bool:
         """Send a message before the response to a request. False if it is dropped."""
@@ -144,6 +195,7 @@ class StatelessDispatcher(HttpDispatcher):
 
     def __init__(self, state: AppState, revision: str | None = None, in_flight: dict[Any, Any] | None = None) -> None:
         super().__init__(state)
+        self.metadata.share()
         if revision is not None:
             self.use_revision(revision)
         if in_flight is not None:
@@ -191,10 +243,10 @@ class StatelessDispatcher(HttpDispatcher):
         """Raise `HeaderMismatchError` or `UnsupportedVersionError` if the headers contradict the body."""
         post = http_sink(sink)
         assert post is not None
-        check_version(post.headers, frame, self.config.revisions)
+        check_version(post.headers, frame, self.config.modern_revisions, self.config.revisions)
         if frame.id is not None:
-            check_method(post.headers, frame)
-            check_arguments(post.headers, frame, post.tools)
+            check_method(post.headers, frame, self.config.name_params)
+            check_arguments(post.headers, frame, post.header_params)
 
 
 class LegacyStatelessDispatcher(StatelessDispatcher):
@@ -217,12 +269,31 @@ class LegacyStatelessDispatcher(StatelessDispatcher):
         """Do nothing: no session is kept."""
 
 
-STANDALONE = "all"
-"""The name of a session's standalone stream in the ids of its events."""
+STANDALONE = "all-"
+"""The beginning of the names of standalone streams in the ids of their events."""
 _MAX_FORWARDED_ID = 256
 """Characters of a request id that is sent to other workers."""
 _NUMBER = re.compile("[0-9]{1,15}")
 _FORWARDED_ID = re.compile(r"[0-9a-zA-Z]{1,40}-[0-9]{1,15}\.[0-9]{1,15}")
+
+
+class _StoredClient(msgspec.Struct):
+    """The field of a stored session that describes its client."""
+
+    revision: str
+    meta: dict[str, Any]
+
+
+def _stored_metadata(fields: Mapping[str, str], revisions: Sequence[str]) -> RequestMetadata:
+    """Return the metadata in the fields of a stored session. Raises `ValueError` if they are not valid."""
+    client = msgspec.json.decode(fields.get("client", ""), type=_StoredClient)
+    if client.revision not in revisions:
+        raise ValueError(f"the revision {client.revision[:40]!r} is not served as a session")
+    metadata = RequestMetadata(client.revision, client.meta)
+    metadata.log_level = fields.get("level")
+    if metadata.log_level not in LEVELS:
+        raise ValueError("level: an unknown log level")
+    return metadata
 
 
 class SessionDispatcher(HttpDispatcher):
@@ -237,8 +308,14 @@ class SessionDispatcher(HttpDispatcher):
         self.fields: dict[str, str] = {}
         self.standalone: EventStream | None = None
         """The stream for messages that belong to no request, if it is open on this worker."""
+        self.standalone_name: str = ""
+        """Its name in the ids of its events. A stream that is resumed keeps its name, another one gets a new one."""
+        self.used_at: float = state.loop.time()
+        """The time at which it was last seen in use."""
         self.last_change: int = 0
         """The number of the last change that was delivered."""
+        self._missed_subscriptions: list[tuple[str, bool]] | None = None
+        """The changes of subscriptions that arrive while these are loaded."""
         self.unsaved: list[Coroutine[Any, Any, Any]] = []
         """The store operations that must complete before a response is sent."""
         self._name = state.unique_name()
@@ -253,6 +330,11 @@ class SessionDispatcher(HttpDispatcher):
         return not (self.in_flight or self.pending.calls or self.tasks or self.standalone or self.unsaved)
 
     @property
+    def client_size(self) -> int:
+        """The length of the client's description of itself, as text."""
+        return len(self.fields.get("client", ""))
+
+    @property
     def revision(self) -> str:
         """The revision of the session; empty before the handshake."""
         return self.handshake.metadata.revision if self.handshake.metadata is not None else ""
@@ -263,23 +345,22 @@ class SessionDispatcher(HttpDispatcher):
         """Return the fields of a session after its handshake."""
         metadata = self.handshake.metadata
         assert metadata is not None
-        client = {"revision": metadata.revision, "meta": metadata.members}
+        client = _StoredClient(metadata.revision, metadata.members)
         self.fields = {"client": msgspec.json.encode(client).decode(), "level": metadata.log_level or ""}
         return self.fields
 
     def refresh(self, fields: dict[str, str], read_at: float) -> None:
-        """Apply fields read from the store, unless the session has changed since `read_at`, a time of the loop."""
+        """Apply fields read from the store, unless the session has changed since `read_at`, a time of the loop.
+
+        Raises `ValueError` for fields that no worker of this version writes.
+        """
         if fields == self.fields or read_at < self._saved_at:
             return
+        metadata = _stored_metadata(fields, self.config.legacy_revisions)
         self.fields = fields
-        client = msgspec.json.decode(fields["client"])
-        metadata = RequestMetadata(client["revision"], client["meta"])
-        metadata.log_level = fields.get("level")
         self.handshake.metadata, self.handshake.is_done = metadata, "ready" in fields
         self.use_revision(metadata.revision)
         self.metadata.open_session(metadata if self.handshake.is_done else None)
-        self.subscriptions.uris.clear()
-        self.subscriptions.uris.update(name.removeprefix(URI_FIELD) for name in fields if name.startswith(URI_FIELD))
 
     def open_session(self, metadata: RequestMetadata) -> None:
         """Begin the session with the metadata of a complete handshake."""
@@ -307,6 +388,62 @@ class SessionDispatcher(HttpDispatcher):
         if self._saved_at == math.inf:
             self._saved_at = self.loop.time()
 
+    # Subscriptions: only the worker with the standalone stream has them, the others change them in the store
+
+    async def add_subscription(self, ctx: Context, uri: str) -> None:
+        """Subscribe the session to a resource. Raises `RemoteError` at a limit."""
+        with self._store_errors(ctx):
+            await self.state.store.subscribe(self.id, uri, self.config.limits.resource_subscriptions)
+            await self._publish_subscription(uri, is_subscribed=True)
+
+    async def remove_subscription(self, ctx: Context, uri: str) -> None:
+        """End a subscription of the session."""
+        with self._store_errors(ctx):
+            await self.state.store.unsubscribe(self.id, uri)
+            await self._publish_subscription(uri, is_subscribed=False)
+
+    @contextmanager
+    def _store_errors(self, ctx: Context) -> Generator[None]:
+        """Raise `RemoteError` for the errors of the store."""
+        try:
+            yield
+        except TooManySubscriptionsError as error:
+            self.state.report_full_store(f"subscriptions of a session: {error}")
+            raise too_many_subscriptions(f"{error}") from error
+        except ConnectionError as error:
+            self.state.report_unreachable_store(error)
+            if (post := http_sink(ctx.sink)) is not None:
+                post.status = 503
+            raise RemoteError(INTERNAL_ERROR, "the server's store is unreachable: try again later") from error
+
+    async def _publish_subscription(self, uri: str, *, is_subscribed: bool) -> None:
+        """Pass a change that is stored to the worker that has the standalone stream."""
+        worker, listening_worker = self.state.store.worker, self.fields.get("stream")
+        if self.standalone is not None:
+            self.change_subscription(uri, is_subscribed=is_subscribed)
+        elif listening_worker is not None and listening_worker != worker:
+            await self.state.send_to(listening_worker, "subscription changed", self.id, uri, is_subscribed)
+
+    def change_subscription(self, uri: str, *, is_subscribed: bool) -> None:
+        """Add or remove a subscription that the store has added or removed."""
+        if self._missed_subscriptions is not None:
+            self._missed_subscriptions.append((uri, is_subscribed))
+        uris = self.subscriptions.uris
+        (uris.add if is_subscribed else uris.discard)(uri)
+
+    async def load_subscriptions(self) -> None:
+        """Load the subscriptions of the session. Raises `ConnectionError`."""
+        missed: list[tuple[str, bool]] = []
+        self._missed_subscriptions = missed
+        try:
+            uris = await self.state.store.load_subscriptions(self.id)
+        finally:
+            self._missed_subscriptions = None
+        self.subscriptions.uris.clear()
+        self.subscriptions.uris.update(uris)
+        for uri, is_subscribed in missed:
+            self.change_subscription(uri, is_subscribed=is_subscribed)
+
     # Messages
 
     def check_headers(self, frame: Frame, sink: ResponseSink | None) -> None:  # noqa: ARG002
@@ -320,7 +457,7 @@ class SessionDispatcher(HttpDispatcher):
         """Send a message before the response to a request, or on the standalone stream. False if it is dropped."""
         if ctx is not None:
             return super().send_message(ctx, line)
-        id = None if self._delivering is None else f"{STANDALONE}.{self._delivering}"
+        id = None if self._delivering is None else f"{self.standalone_name}.{self._delivering}"
         return self.standalone is not None and self.standalone.put(line[:-1], id)
 
     def outgoing_request_id(self, number: int) -> RequestId:
@@ -351,11 +488,11 @@ class SessionDispatcher(HttpDispatcher):
 
     # Changes
 
-    def attach_standalone(self, stream: EventStream) -> None:
+    def attach_standalone(self, stream: EventStream, name: str) -> None:
         """Use a stream as the standalone stream, and end the previous one."""
         if self.standalone is not None:
             self.standalone.end()
-        self.standalone = stream
+        self.standalone, self.standalone_name = stream, name
         self.subscriptions.close()
         self.subscriptions.add_session()
 
@@ -364,6 +501,7 @@ class SessionDispatcher(HttpDispatcher):
         if self.standalone is stream:
             self.standalone = None
             self.subscriptions.close()
+            self.subscriptions.uris.clear()
 
     def on_change(self, number: int, change: Change, uri: str | None) -> None:
         """Deliver a change, unless it was replayed already.

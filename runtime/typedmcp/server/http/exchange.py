@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+import gc
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, ClassVar, cast
 
 import msgspec
@@ -23,17 +25,32 @@ from typedmcp.errors import (
     RemoteError,
     UnsupportedVersionError,
 )
+from typedmcp.protocol.budgets import CALL_BYTES, Hold
 from typedmcp.protocol.codec import MethodCodec, encode_error
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.revisions.features import FEATURES
+from typedmcp.server.batches import without_results
 from typedmcp.server.context import Context
 from typedmcp.server.dispatcher import resume
-from typedmcp.server.http.auth import Principal
+from typedmcp.server.http.clients import REQUEST_SCOPE, client_at, client_of_principal
 from typedmcp.server.http.dispatchers import HttpDispatcher, SessionDispatcher, StatelessDispatcher, http_sink
-from typedmcp.server.http.header_checks import ToolHeaderParams
-from typedmcp.server.http.messages import RETRY_LATER, TOO_MANY_STREAMS, Headers, RawHeaders, Receive, Send, respond
+from typedmcp.server.http.header_checks import UNKNOWN_PARAMS, HeaderParams
+from typedmcp.server.http.messages import (
+    LARGE_BODY_BYTES,
+    RETRY_LATER,
+    TOO_MANY_STREAMS,
+    Headers,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    accepts,
+    headers_as_text,
+    respond,
+)
 from typedmcp.server.http.state import AppState
 from typedmcp.server.http.streams import EventStream, StreamLog
+from typedmcp.server.principal import Principal
 
 __all__ = ["Exchange", "LegacyStatelessExchange", "SessionExchange", "StatelessExchange"]
 
@@ -63,6 +80,10 @@ _LEGACY_REJECTION_STATUS = {
 """The statuses of errors on legacy revisions for messages that were rejected before they reached a handler."""
 
 
+_STORED = frozenset(("subscribe", "unsubscribe"))
+"""The handlers that wait for the store alone."""
+
+
 class Exchange(msgspec.Struct, eq=False):
     """The `HttpSink` of the message or batch in one POST. A struct, since one is made for each request."""
 
@@ -71,15 +92,17 @@ class Exchange(msgspec.Struct, eq=False):
 
     dispatcher: HttpDispatcher
     _headers: Headers | RawHeaders
-    authenticated: Principal | None
+    principal: Principal | None
     """The principal that makes the request, if the application requires credentials."""
     _send: Send
-    tools: ToolHeaderParams = {}
-    """The tools with parameters that are repeated in headers."""
+    header_params: HeaderParams = UNKNOWN_PARAMS
+    """The parameters of the called tool that headers repeat; empty for other methods."""
     stream: EventStream | None = None
     """The response, once it is a stream of events."""
     rejection: tuple[int, str] | None = None
     """Code and text of the error for a rejected message that has no response."""
+    scope: Scope | None = None
+    """The scope of a request on the hot path."""
     status: int | None = None
     """The status of the response, if it does not follow from the error."""
     session_headers: list[tuple[bytes, bytes]] | None = None
@@ -89,7 +112,7 @@ class Exchange(msgspec.Struct, eq=False):
     _suspended: tuple[Context, Coroutine[Any, Any, Any], Any] | None = None
     """A handler that waits, and what it waits for."""
     _line: bytes | None = None
-    """The response to the message, without a newline."""
+    """The response to the message, without a newline; empty once a stream has it."""
     _code: int | None = None
     _was_rejected: bool = False
     """True if the message did not reach a handler."""
@@ -108,9 +131,25 @@ class Exchange(msgspec.Struct, eq=False):
         return self.dispatcher.state
 
     @property
-    def principal(self) -> str | None:
-        """The name of the principal that makes the request."""
-        return None if self.authenticated is None else self.authenticated.name
+    def expires(self) -> float | None:
+        """The time at which the credentials of the request expire."""
+        return None if self.principal is None else self.principal.expires
+
+    @property
+    def client(self) -> str | None:
+        """The client that budgets count for."""
+        scope = self.scope
+        if scope is None or self.principal is not None:
+            return client_of_principal(self.principal)
+        address = scope.get("client")
+        return client_at(address[0]) if address else None
+
+    @property
+    def header_bytes(self) -> int:
+        """The size of the headers."""
+        headers: Any = self._headers
+        pairs: Iterable[tuple[bytes, bytes]] = headers.items() if headers.__class__ is dict else headers
+        return sum(map(len, chain.from_iterable(pairs)))  # a loop in Python would cost 2 % of a call that waits
 
     @property
     def headers(self) -> Headers:
@@ -122,7 +161,7 @@ class Exchange(msgspec.Struct, eq=False):
     @property
     def request_headers(self) -> Mapping[str, str]:
         """The headers of the request as text."""
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
+        return headers_as_text(self.headers)
 
     # The sink for responses
 
@@ -141,18 +180,26 @@ class Exchange(msgspec.Struct, eq=False):
 
     def send_fast(self, line: bytes) -> None:
         """Send the response of a handler that did not wait, without a newline."""
-        self._line = line
         if self.stream is None:
-            self._immediate = line
+            self._line = self._immediate = line
         else:
-            self.stream.put(line, last=True)
+            self._end_stream(self.stream, line)
 
     def send_response(self, line: bytes, code: int | None) -> None:
         """Send a response, which is a line; `code` is that of an error."""
-        self._line, self._code = line[:-1], code
-        if self.stream is not None:
-            self.stream.put(self._line, last=True)
+        self._code = code
+        if self.stream is None:
+            self._line = line[:-1]
+        else:
+            self._end_stream(self.stream, line[:-1])
         self.abandon()
+
+    def _end_stream(self, stream: EventStream, line: bytes) -> None:
+        """Send the response as the last event of a stream; errors if it is large and its client holds its share."""
+        if len(line) > LARGE_BODY_BYTES and not stream.hold.take(0):
+            line = without_results(line)
+        stream.put(line, last=True)
+        self._line = b""  # the stream has it
 
     def abandon(self) -> None:
         """Expect one response fewer."""
@@ -176,17 +223,27 @@ class Exchange(msgspec.Struct, eq=False):
 
     def _drop_message(self, ctx: Context) -> None:
         """Report a message for which no stream can be opened; a subscription fails instead."""
+        is_accepted = self.accepts_streams
+        why = TOO_MANY_STREAMS if is_accepted else "the header Accept lacks text/event-stream"
         if ctx.method == _LISTEN:
-            self.status = 503
-            raise RemoteError(INTERNAL_ERROR, TOO_MANY_STREAMS)
-        self.state.report(Diagnostic(DiagnosticKind.DROPPED, f"a message: {TOO_MANY_STREAMS}", ctx.method, ctx.id))
+            self.status = 503 if is_accepted else 406
+            raise RemoteError(INTERNAL_ERROR if is_accepted else INVALID_REQUEST, why)
+        self.state.report(Diagnostic(DiagnosticKind.DROPPED, f"a message: {why}", ctx.method, ctx.id))
+
+    @property
+    def accepts_streams(self) -> bool:
+        """True if the client accepts a stream of events as the response."""
+        return accepts(self.headers, b"text/event-stream")
 
     def disconnect(self, retry: float) -> None:
         """Do nothing: a client without a session could not reconnect for the response."""
 
     def open_stream(self, log: StreamLog | None = None, first: bytes = b"") -> bool:
-        """Make the response an event stream that begins with `first`. False if the limit on streams is reached."""
-        self.stream = self.state.open_stream(self._send, log)
+        """Make the response an event stream that begins with `first`.
+
+        False if the limit on streams is reached, or if the client does not accept them.
+        """
+        self.stream = self.state.open_stream(self._send, self.client, log) if self.accepts_streams else None
         if self.stream is None:
             return False
         self._pumping = self.state.loop.create_task(self.stream.pump(first))
@@ -197,7 +254,7 @@ class Exchange(msgspec.Struct, eq=False):
     def handle(self, body: bytes) -> bytes | None:
         """Dispatch the message. Return the response if it is complete; otherwise `finish` has to be awaited."""
         dispatcher = self.dispatcher
-        started = dispatcher.dispatch(body, self)
+        started = dispatcher.dispatch_slow(body, self) if dispatcher.full_clients else dispatcher.dispatch(body, self)
         if started is None:
             return self._immediate
         ctx, handling = started
@@ -218,13 +275,32 @@ class Exchange(msgspec.Struct, eq=False):
 
     async def run(self, body: bytes, receive: Receive) -> None:
         """Dispatch the message, and send the response."""
-        self.handle(body)
+        if len(body) > LARGE_BODY_BYTES:
+            await self._handle_in_turn(body)
+        else:
+            self.handle(body)
+        del body
         await self.finish(receive)
+
+    async def _handle_in_turn(self, body: bytes) -> None:
+        """Dispatch a large message, which takes long to decode: all of them get at most half of the loop's time."""
+        slots, client = self.state.large_bodies, self.client
+        await slots.acquire(client)
+        loop, was_enabled = self.state.loop, gc.isenabled()
+        began = loop.time()
+        gc.disable()  # a decoded message has no cycles; looking for them would take two thirds of the time
+        try:
+            self.handle(body)
+        finally:
+            if was_enabled:
+                gc.enable()
+            loop.call_later(loop.time() - began, slots.release, client)
 
     async def finish(self, receive: Receive) -> None:
         """Wait for the handlers of the message, and send the response."""
-        if self._suspended is not None:
-            await self._resume_handler(*self._suspended, receive)
+        suspended, self._suspended = self._suspended, None  # it refers to this object, and would keep the result
+        if suspended is not None:
+            await self._resume_handler(*suspended, receive)
         while self._line is None and self._open_requests > 0:
             await self._wait_for_tasks(receive)
         if self.has_unsaved_changes():
@@ -232,15 +308,28 @@ class Exchange(msgspec.Struct, eq=False):
         if self.stream is not None:
             await self._finish_stream()
         elif self._code is None and self._line is not None:
-            await respond(self._send, 200, self._line, self.session_headers)
+            if len(self._line) > LARGE_BODY_BYTES:
+                await self._respond_large(self._line)
+            else:
+                await respond(self._send, 200, self._line, self.session_headers)
         else:
             await self._respond()
+
+    async def _respond_large(self, line: bytes) -> None:
+        """Send a large result, which counts until the client has read it; an error if its client holds its share."""
+        with Hold(self.state.config.budgets.calls, self.client) as hold:
+            if not hold.take(len(line)):
+                line = without_results(line)
+                self._line = None  # it may be large
+            await respond(self._send, 200, line, self.session_headers)
 
     async def _resume_handler(
         self, ctx: Context, handling: Coroutine[Any, Any, Any], waits_for: Any, receive: Receive
     ) -> None:
         """Run a handler to its end, in the same task as its first step."""
         self.dispatcher.ensure_registered(ctx)
+        size = CALL_BYTES + len(ctx.raw) + self.header_bytes
+        use = self.dispatcher.hold(self.client, size)
         ctx.task = task = asyncio.current_task()
         assert task is not None
         self.on_suspend(ctx)
@@ -259,6 +348,7 @@ class Exchange(msgspec.Struct, eq=False):
             self.dispatcher.respond(ctx, result)
         finally:
             watching.cancel()
+            self.dispatcher.release(use, size)
         if task.cancelling() > outside:
             await _absorb_cancellation(task, outside)
 
@@ -345,15 +435,18 @@ class Exchange(msgspec.Struct, eq=False):
 
     def _extra_headers(self, status: int) -> list[tuple[bytes, bytes]] | None:
         if status == 403 and self.state.auth is not None:
-            return list(self.state.auth.insufficient_scope(_required_scopes(self._line or b"{}")).headers)
+            scope = REQUEST_SCOPE.get({}) if self.scope is None else self.scope
+            text, scopes = _required_scopes(self._line or b"{}")
+            return list(self.state.auth.insufficient_scope(scopes, scope.get("root_path", ""), text).headers)
         return RETRY_LATER if status == 503 else None
 
 
-def _required_scopes(line: bytes) -> list[str]:
-    """Return the scopes that an error names."""
-    data: Any = msgspec.json.decode(line).get("error", {}).get("data")
+def _required_scopes(line: bytes) -> tuple[str | None, list[str]]:
+    """Return the text of an error, and the scopes that it names."""
+    error: Any = msgspec.json.decode(line).get("error", {})
+    data: Any = error.get("data")
     scopes: Any = data.get("requiredScopes") if is_object(data) else None
-    return [scope for scope in scopes if isinstance(scope, str)] if is_array(scopes) else []
+    return error.get("message"), [scope for scope in scopes if isinstance(scope, str)] if is_array(scopes) else []
 
 
 async def _absorb_cancellation(task: asyncio.Task[Any], outside: int) -> None:
@@ -395,7 +488,7 @@ class StatelessExchange(SessionlessExchange):
         member = method_codec.name_param
         if member is not None:
             value = getattr(params, member)
-            if value in self.tools:
+            if self.header_params:
                 raise ValueError
             dispatcher: Any = self.dispatcher
             if dispatcher.plain_names.get(self.mcp_name) != value:
@@ -441,7 +534,8 @@ class SessionExchange(Exchange):
 
     def on_suspend(self, ctx: Context) -> None:
         """Open a resumable stream, if the revision can begin one without a message."""
-        if FEATURES[ctx.revision].has_empty_events and self.stream is None and ctx.id is not None:
+        is_short = ctx.method_codec.handler_name in _STORED  # one answer of the store
+        if FEATURES[ctx.revision].has_empty_events and self.stream is None and ctx.id is not None and not is_short:
             self._open_resumable(ctx)
 
     def send_message(self, ctx: Context, line: bytes) -> bool:

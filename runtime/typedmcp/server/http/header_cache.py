@@ -43,8 +43,8 @@ class HeaderTemplate:
 
     __slots__ = (
         "_count", "_fixed", "_limit", "_names", "_path", "_pick_fixed", "_pick_steady", "_root_path", "_steady",
-        "_steady_at", "_variable", "_variable_limit", "is_modern", "length_at", "method_at", "name_at", "session_at",
-        "version",
+        "_steady_at", "_variable", "_variable_limit", "is_modern", "length_at", "method_at", "name_at",
+        "response_headers", "session_at", "version",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, headers: RawHeaders, limit: int, version: bytes, *, is_modern: bool) -> None:
@@ -64,6 +64,8 @@ class HeaderTemplate:
         self.is_modern: bool = is_modern
         self.length_at: int = place_of(b"content-length")
         """The place of the body's length among the headers, or -1."""
+        self.response_headers: RawHeaders = ()
+        """Further headers of the responses, which follow from the origin of the requests."""
         self.version: bytes = version
         self.method_at: int = place_of(b"mcp-method") if is_modern else -1
         """The place of the method if the revision is modern, or -1."""

@@ -5,20 +5,23 @@ https://asgi.readthedocs.io/en/stable/specs/main.html
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from typedmcp.errors import INVALID_REQUEST
+from typedmcp.errors import INVALID_REQUEST, HeaderMismatchError
 from typedmcp.limits import Limits
+from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.codec import encode_error
-from typedmcp.protocol.framing import Frame, classify
+from typedmcp.protocol.framing import Frame, RequestId, classify
 from typedmcp.protocol.meta import VERSION
 
 __all__ = [
-    "JSON_HEADER", "NOT_A_SESSION", "RETRY_LATER", "TOO_MANY_STREAMS", "AsgiMessage", "ClientDisconnect",
-    "HTTPException", "Headers", "RawHeaders", "Receive", "Scope", "Send", "check_accept", "check_length",
-    "has_version", "join_headers", "path_of", "read_json_body", "read_rest", "respond", "respond_unavailable",
+    "JSON_HEADER", "LARGE_BODY_BYTES", "NOT_A_SESSION", "PIECE_BYTES", "RETRY_LATER", "TOO_MANY_STREAMS",
+    "AsgiMessage", "ClientDisconnect", "HTTPException", "Headers", "RawHeaders", "Receive", "Scope", "Send", "accepts",
+    "check_accept", "check_length", "check_mirrors", "has_version", "headers_as_text", "join_headers", "path_of",
+    "read_json_body", "read_rest", "respond", "respond_unavailable", "too_many_bytes",
 ]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -37,10 +40,11 @@ Headers: TypeAlias = Mapping[bytes, bytes]
 
 
 _SINGLE = frozenset(
-    (b"host", b"origin", b"content-type", b"content-length", b"authorization", b"last-event-id", b"mcp-session-id",
-     b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+    (b"host", b"origin", b"content-type", b"content-length", b"authorization", b"last-event-id", b"mcp-session-id")
 )  # fmt: skip
 """Headers that must not be repeated: readers of the first and of the last value would see different requests."""
+_MIRRORS = (b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-param-")
+"""The beginnings of headers that must not be repeated either, since they repeat a value of the body."""
 _MAX_LENGTH_DIGITS = 18
 
 
@@ -60,7 +64,8 @@ def path_of(scope: Scope) -> str:
 def join_headers(headers: RawHeaders, limits: Limits) -> dict[bytes, bytes]:
     """Return headers by name, the values of repeated ones joined.
 
-    Raises `HTTPException` for headers beyond the limits, and for a header that must not be repeated.
+    Raises `HTTPException` for headers beyond the limits, and for a header that must not be repeated. The headers that
+    mirror the body are left to `check_mirrors`, whose error has the id of the request.
     """
     size = sum(len(name) + len(value) for name, value in headers)
     if len(headers) > limits.http_headers or size > limits.http_header_bytes:
@@ -72,20 +77,40 @@ def join_headers(headers: RawHeaders, limits: Limits) -> dict[bytes, bytes]:
         value = raw.strip(b" \t")
         if name not in joined:
             joined[name] = value
-        elif name in _SINGLE or name.startswith(b"mcp-param-"):
+        elif name in _SINGLE:
             raise HTTPException(400, f"the header {name.decode('latin-1')} must not be repeated")
         else:
             joined[name] += b", " + value
     return joined
 
 
+def headers_as_text(headers: Headers) -> dict[str, str]:
+    """Return headers as handlers get them."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+
+
+def check_mirrors(headers: RawHeaders, body: bytes) -> None:
+    """Raise `HTTPException` if a header that mirrors the body is repeated."""
+    mirrors = [name for name, _ in headers if name.startswith(_MIRRORS)]
+    if len({*mirrors}) < len(mirrors):
+        name = next(name for at, name in enumerate(mirrors) if name in mirrors[:at])
+        frame = classify(body)
+        id = frame.id if isinstance(frame, Frame) and frame.method is not None else None
+        text = f"the header {name[:100].decode('latin-1')!a} must not be repeated"
+        raise HTTPException(400, text, code=HeaderMismatchError.CODE, id=id)
+
+
 def check_accept(headers: Headers, *required: bytes) -> None:
     """Raise `HTTPException` unless the header `Accept` allows all media types of the response."""
+    if not all(accepts(headers, media) for media in required):
+        names = ", ".join(each.decode() for each in required)
+        raise HTTPException(406, f"the header Accept must name {names}")
+
+
+def accepts(headers: Headers, media: bytes) -> bool:
+    """Return whether the header `Accept` allows a media type."""
     accepted = {_media_range(each) for each in headers.get(b"accept", b"*/*").lower().split(b",")}
-    for media in required:
-        if not accepted & {b"*/*", media.partition(b"/")[0] + b"/*", media}:
-            names = ", ".join(each.decode() for each in required)
-            raise HTTPException(406, f"the header Accept must name {names}")
+    return not accepted.isdisjoint((b"*/*", media.partition(b"/")[0] + b"/*", media))
 
 
 def _media_range(accepted: bytes) -> bytes:
@@ -93,12 +118,15 @@ def _media_range(accepted: bytes) -> bytes:
     return b"" if any(p.replace(b" ", b"") in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000") for p in parameters) else media
 
 
-async def read_json_body(headers: Headers, receive: Receive, limit: int) -> bytes:
-    """Return the body of a POST. Raises `HTTPException` or `ClientDisconnect`."""
+async def read_json_body(headers: Headers, receive: Receive, limit: int, hold: Hold) -> bytes:
+    """Return the body of a POST, which counts in `hold` if it is large.
+
+    Raises `HTTPException` or `ClientDisconnect`.
+    """
     if not _is_json(headers.get(b"content-type", b"")):
         raise HTTPException(415, "the header Content-Type must be application/json")
     check_length(headers.get(b"content-length", b"0"), limit)
-    return await read_rest(await receive(), receive, limit)
+    return await read_rest(await receive(), receive, limit, hold)
 
 
 @lru_cache(256)
@@ -112,21 +140,37 @@ def check_length(length: bytes, limit: int) -> None:
         raise _body_too_long(limit)
 
 
-async def read_rest(message: AsgiMessage, receive: Receive, limit: int) -> bytes:
-    """Return the body that begins with a message. Raises `HTTPException` or `ClientDisconnect`."""
+async def read_rest(message: AsgiMessage, receive: Receive, limit: int, hold: Hold) -> bytes:
+    """Return the body that begins with a message, and counts in `hold` if it is large.
+
+    Raises `HTTPException` or `ClientDisconnect`.
+    """
     body: bytes = message.get("body", b"")
+    _count_body(len(body), hold)
     if message.get("more_body"):
         parts, size = [body], len(body)
         while message.get("more_body") and size <= limit:
             message = await receive()
             parts.append(message.get("body", b""))
             size += len(parts[-1])
+            _count_body(size, hold)
         body = b"".join(parts)
     if message["type"] == "http.disconnect":
         raise ClientDisconnect
     if len(body) > limit:
         raise _body_too_long(limit)
     return body
+
+
+def _count_body(size: int, hold: Hold) -> None:
+    """Count the bytes of a body that have arrived, if they are many. Raises `HTTPException` if there is no room."""
+    if size > LARGE_BODY_BYTES and not hold.take(size - hold.size):
+        raise too_many_bytes()
+
+
+def too_many_bytes() -> HTTPException:
+    """Return the error for a client whose requests in progress hold as many bytes as they may."""
+    return HTTPException(503, "too many bytes of requests are in progress: try again later", RETRY_LATER)
 
 
 def _body_too_long(limit: int) -> HTTPException:
@@ -143,6 +187,11 @@ def has_version(body: bytes) -> bool:
     return isinstance(meta, dict) and VERSION in meta
 
 
+LARGE_BODY_BYTES: Final = 64 << 10
+"""A body of more bytes counts in the budget of its client, and does not take the hot path."""
+PIECE_BYTES: Final = 1 << 20
+"""Bytes of a large response that are sent at once."""
+
 JSON_HEADER: Final = (b"content-type", b"application/json")
 """The header of a response whose body is JSON."""
 _NO_BODY: Final = (b"content-length", b"0")
@@ -154,13 +203,22 @@ NOT_A_SESSION: Final = "the session does not exist, or has ended"
 
 
 class HTTPException(Exception):  # noqa: N818  # the name that web frameworks give it
-    """Rejects a request with an HTTP response: a status, the text of a JSON-RPC error, and headers."""
+    """Rejects a request with an HTTP response: a status, a JSON-RPC error, and headers."""
 
-    def __init__(self, status: int, text: str, headers: RawHeaders = ()) -> None:
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        headers: RawHeaders = (),
+        *,
+        code: int = INVALID_REQUEST,
+        id: RequestId | None = None,
+    ) -> None:
         super().__init__(text)
         self.status: int = status
-        self.text: str = text
         self.headers: RawHeaders = headers
+        self.body: bytes = encode_error(id, code, text)[:-1]
+        """The JSON-RPC error."""
 
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
@@ -168,9 +226,20 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: list[tupl
     head = [JSON_HEADER, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_NO_BODY]
     try:
         await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})
+        if len(body) > PIECE_BYTES:
+            body = await _send_pieces(send, body)
         await send({"type": "http.response.body", "body": body})
     except OSError:  # the client has disconnected
         pass
+
+
+async def _send_pieces(send: Send, body: bytes) -> bytes:
+    """Send all of a large body but its last piece, and return that. Other requests get their turns in between."""
+    last = (len(body) - 1) // PIECE_BYTES * PIECE_BYTES
+    for start in range(0, last, PIECE_BYTES):
+        await send({"type": "http.response.body", "body": body[start : start + PIECE_BYTES], "more_body": True})
+        await asyncio.sleep(0)
+    return body[last:]
 
 
 async def respond_unavailable(send: Send, text: str) -> None:

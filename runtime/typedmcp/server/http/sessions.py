@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId, classify
 from typedmcp.protocol.headers import to_text
-from typedmcp.server.http.auth import Principal
+from typedmcp.server.http.clients import client_of
 from typedmcp.server.http.dispatchers import STANDALONE, SessionDispatcher
 from typedmcp.server.http.exchange import SessionExchange
 from typedmcp.server.http.messages import (
@@ -29,12 +30,20 @@ from typedmcp.server.http.messages import (
 )  # fmt: skip
 from typedmcp.server.http.state import AppState, WorkerMessage
 from typedmcp.server.http.streams import EventStream
+from typedmcp.server.principal import Principal
 from typedmcp.server.store import StoredEvent, StreamNotFoundError, TooManySessionsError
 
 __all__ = ["Sessions"]
 
 _CACHED_SESSIONS = 1024
 """Idle sessions whose dispatchers are kept. The store has all sessions."""
+_CACHED_CLIENT_BYTES = 4 << 20
+"""Bytes of the clients' descriptions of themselves in these dispatchers, as text. Decoded they are several times as
+long."""
+_IDLE_SECONDS = 300.0
+"""A dispatcher that has been idle for longer is dropped: perhaps its session has expired."""
+_EXAMINED = 64
+"""Dispatchers that are examined when one more comes: enough to find the idle ones among many busy ones."""
 _EVENT_ID = re.compile(r"([0-9a-zA-Z-]{1,64})\.([0-9]{1,18})")
 
 
@@ -45,6 +54,9 @@ class Sessions:
         self._state = state
         self.dispatchers: OrderedDict[str, SessionDispatcher] = OrderedDict()
         """The dispatchers of the most recently used sessions on this worker, by session."""
+        self._client_sizes: dict[str, int] = {}
+        self._client_bytes = 0
+        """The sum of these sizes."""
 
     async def post(
         self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
@@ -77,12 +89,14 @@ class Sessions:
         if len(fields["client"]) > limit:
             raise HTTPException(413, f"the client's description of itself is too long: at most {limit} bytes")
         if exchange.principal is not None:
-            fields["principal"] = exchange.principal
+            fields["principal"] = exchange.principal.key
         try:
-            await self._state.store.create_session(dispatcher.id, fields)
+            await self._state.store.create_session(dispatcher.id, fields, exchange.client)
         except TooManySessionsError as error:
+            self._state.report_full_store(f"sessions: {error}")
             raise HTTPException(503, f"{error}", [(b"retry-after", b"60")]) from error
         self.dispatchers[dispatcher.id] = dispatcher
+        self._count_client(dispatcher)
         self._forget_idle()
 
     async def find(self, headers: Headers, principal: Principal | None) -> SessionDispatcher:
@@ -101,7 +115,7 @@ class Sessions:
         fields = await self._state.store.load_session(id)
         if fields is None:
             self.drop(id)
-        if fields is None or fields.get("principal") != (None if principal is None else principal.name):
+        if fields is None or fields.get("principal") != (None if principal is None else principal.key):
             raise HTTPException(404, NOT_A_SESSION)
         dispatcher = self.dispatchers.get(id)
         if dispatcher is None:
@@ -109,22 +123,60 @@ class Sessions:
             self._forget_idle()
         else:
             self.dispatchers.move_to_end(id)
-        dispatcher.refresh(fields, now)
+        dispatcher.used_at = now
+        if fields != dispatcher.fields and not self._refresh_fields(dispatcher, fields, now):
+            raise HTTPException(404, NOT_A_SESSION)
         return dispatcher
+
+    def _refresh_fields(self, dispatcher: SessionDispatcher, fields: dict[str, str], read_at: float) -> bool:
+        """Apply fields from the store. If they are not valid, report it, drop the session, and return False."""
+        try:
+            dispatcher.refresh(fields, read_at)
+            self._count_client(dispatcher)
+        except ValueError as error:
+            text = f"a stored session is damaged, or of another version: {error}"
+            self._state.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, error=error))
+            self.drop(dispatcher.id)
+            return False
+        return True
 
     def drop(self, id: str) -> None:
         """Close the dispatcher of a session that has ended."""
-        dispatcher = self.dispatchers.pop(id, None)
+        dispatcher = self._forget(id)
         if dispatcher is not None:
             dispatcher.close()
 
+    def forget_all(self) -> None:
+        """Forget the dispatchers of all sessions, which the store still has."""
+        for id in list(self.dispatchers):
+            self._forget(id)
+
+    def _forget(self, id: str) -> SessionDispatcher | None:
+        self._client_bytes -= self._client_sizes.pop(id, 0)
+        return self.dispatchers.pop(id, None)
+
+    def _count_client(self, dispatcher: SessionDispatcher) -> None:
+        if dispatcher.id in self.dispatchers:
+            size = dispatcher.client_size
+            self._client_bytes += size - self._client_sizes.get(dispatcher.id, 0)
+            self._client_sizes[dispatcher.id] = size
+
     def _forget_idle(self) -> None:
-        while len(self.dispatchers) > _CACHED_SESSIONS:
-            oldest = itertools.islice(self.dispatchers.items(), 8)
-            idle = next((id for id, dispatcher in oldest if dispatcher.is_idle), None)
-            if idle is None:
+        """Forget dispatchers that have been idle for long, and more of them if there are too many.
+
+        The newest is kept, since its request has not begun.
+        """
+        long_ago = self._state.loop.time() - _IDLE_SECONDS
+        others = min(_EXAMINED, len(self.dispatchers) - 1)
+        for id, dispatcher in list(itertools.islice(self.dispatchers.items(), others)):
+            has_room = len(self.dispatchers) <= _CACHED_SESSIONS and self._client_bytes <= _CACHED_CLIENT_BYTES
+            if has_room and dispatcher.used_at > long_ago:
                 return
-            del self.dispatchers[idle]
+            if dispatcher.is_idle:
+                self._forget(id)
+            else:
+                self.dispatchers.move_to_end(id)  # it is in use: the idle ones come after it
+                dispatcher.used_at = self._state.loop.time()
 
     async def delete(self, headers: Headers, principal: Principal | None, _receive: Receive, send: Send) -> None:
         """End a session. Raises `HTTPException`."""
@@ -145,32 +197,45 @@ class Sessions:
         event_id = None if header is None else _EVENT_ID.fullmatch(header.decode("latin-1"))
         if header is not None and event_id is None:
             raise HTTPException(400, "Last-Event-ID: no event has this id")
-        if event_id is None or event_id[1] == STANDALONE:
-            await self._open_standalone(session, None if event_id is None else int(event_id[2]), receive, send)
+        expires = None if principal is None else principal.expires
+        if event_id is None:
+            name = f"{STANDALONE}{self._state.unique_name()}"
+            await self._open_standalone(session, name, None, expires, receive, send)
+        elif event_id[1].startswith(STANDALONE):
+            await self._open_standalone(session, event_id[1], int(event_id[2]), expires, receive, send)
         else:
-            await self._resume(session, event_id[1], int(event_id[2]), receive, send)
+            await self._resume(session, event_id[1], int(event_id[2]), expires, receive, send)
 
     async def _open_standalone(
-        self, session: SessionDispatcher, after: int | None, receive: Receive, send: Send
+        self,
+        session: SessionDispatcher,
+        name: str,
+        after: int | None,
+        expires: float | None,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        """Serve the stream for messages outside of requests, starting with the messages missed since `after`."""
-        if not session.handshake.is_done:
-            raise HTTPException(400, "a stream can be opened only after notifications/initialized")
+        """Serve a stream for messages outside of requests, starting with the messages missed since `after`."""
+        client = client_of(session.fields.get("principal"))
         missed = None if after is None else await self._state.store.messages_after(after)
-        stream = self._state.open_stream(send, None, session.id)
+        await session.load_subscriptions()
+        stream = self._state.open_stream(send, client, None, session.id)
         if stream is None:
             await respond_unavailable(send, TOO_MANY_STREAMS)
             return
         previous_worker = session.fields.get("stream")
-        session.attach_standalone(stream)
-        start = self._state.last_number if after is None else after
-        session.last_change = start
-        if after is not None:
+        session.attach_standalone(stream, name)
+        session.last_change = self._state.last_number if after is None else after
+        first = b""  # a stream that is resumed has its first event already
+        if after is None:
+            first = self._state.first_event(session.revision, f"{name}.{session.last_change}")
+        else:
             self._replay(session, missed)
         try:
             await self._claim_standalone(session, previous_worker)
-            first = self._state.first_event(session.revision, f"{STANDALONE}.{start}")
-            await self._state.pump(stream, first, receive)
+            if self._state.store.is_shared:
+                await session.load_subscriptions()  # another worker may have changed them before the claim
+            await self._state.pump(stream, first, receive, expires)
         finally:
             session.detach_standalone(stream)
             self._state.forget_stream(stream)
@@ -195,8 +260,17 @@ class Sessions:
             if message.kind == "change":
                 session.on_change(number, *message.arguments)
 
-    async def _resume(self, session: SessionDispatcher, name: str, after: int, receive: Receive, send: Send) -> None:
+    async def _resume(
+        self,
+        session: SessionDispatcher,
+        name: str,
+        after: int,
+        expires: float | None,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         """Send the rest of a stored stream."""
+        client = client_of(session.fields.get("principal"))
         following = self._state.store.follow_stream(session.id, name, after)
         first: Sequence[StoredEvent] = ()
         try:
@@ -205,14 +279,14 @@ class Sessions:
             pass
         except StreamNotFoundError as error:
             raise HTTPException(400, f"Last-Event-ID: {error}") from error
-        stream = self._state.open_stream(send, None, session.id)
+        stream = self._state.open_stream(send, client, None, session.id)
         if stream is None:
             await respond_unavailable(send, TOO_MANY_STREAMS)
             return
         await self._detach_original(name)
         feeding = self._state.spawn(_feed(stream, name, first, following))
         try:
-            await self._state.pump(stream, b"", receive)
+            await self._state.pump(stream, b"", receive, expires)
         finally:
             feeding.cancel()
 
@@ -234,6 +308,7 @@ class Sessions:
             "session changed": self._on_session_changed,
             "session ended": self.drop,
             "stream replaced": self._on_stream_replaced,
+            "subscription changed": self._on_subscription_changed,
         }
 
     def _on_request_cancelled(self, session: str, id: RequestId) -> None:
@@ -247,6 +322,12 @@ class Sessions:
         dispatcher = self.dispatchers.get(session)
         if dispatcher is not None:
             dispatcher.handle_response(Frame(None, id, value), None)
+
+    def _on_subscription_changed(self, session: str, uri: str, is_subscribed: bool) -> None:
+        """Apply a subscription that the client has changed on another worker."""
+        dispatcher = self.dispatchers.get(session)
+        if dispatcher is not None and dispatcher.standalone is not None:
+            dispatcher.change_subscription(uri, is_subscribed=is_subscribed)
 
     def _on_stream_replaced(self, session: str) -> None:
         """End a standalone stream, since the client has opened another one on another worker."""
@@ -262,7 +343,7 @@ class Sessions:
         now, fields = self._state.loop.time(), await self._state.store.load_session(session)
         dispatcher = self.dispatchers.get(session)
         if dispatcher is not None and fields is not None:
-            dispatcher.refresh(fields, now)
+            self._refresh_fields(dispatcher, fields, now)
 
 
 async def _feed(

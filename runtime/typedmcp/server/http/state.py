@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
+import math
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
 
 from typedmcp.errors import UsageError
+from typedmcp.protocol.budgets import STREAM_BYTES, ClientKey, Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.sse import encode_event
@@ -25,11 +26,12 @@ from typedmcp.server.http.messages import Receive, Send
 from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog
 from typedmcp.server.state_token import StateSigner
 from typedmcp.server.store import Store
-from typedmcp.transports.concurrency import ThreadLimiter
+from typedmcp.transports.concurrency import FairSlots, ThreadLimiter, limit_time
 
 __all__ = ["AppState", "ChangeListener", "WorkerMessage", "check_shared_state"]
 
-_log = logging.getLogger("typedmcp")
+_STORE_REPORT_PAUSE = 60.0
+"""Seconds between two reports that the store is full: only the store knows how much it holds."""
 
 
 class WorkerMessage(msgspec.Struct, array_like=True):
@@ -57,6 +59,8 @@ class AppState:
     loop: asyncio.AbstractEventLoop
     """The event loop in which the application is open."""
     threads: ThreadLimiter
+    large_bodies: FairSlots
+    """The slot in which large bodies are decoded, one at a time."""
 
     def __init__(
         self,
@@ -79,6 +83,8 @@ class AppState:
         """The open event streams, each with the session that it keeps alive."""
         self._resumable: dict[str, ResumableStream] = {}
         """The open streams whose events are stored, by name."""
+        self._has_reported_streams = False
+        self._next_store_report = -math.inf
         self._keep_alive = keep_alive
         self._listeners: dict[ChangeListener, None] = {}
         self._names = itertools.count(1)
@@ -88,7 +94,9 @@ class AppState:
 
     async def open(self) -> None:
         """Enter the lifespan, open the store, and begin to deliver changes."""
-        self.threads = ThreadLimiter(self.config.limits.threads)
+        threads = self.config.limits.threads
+        self.threads = ThreadLimiter(threads, threads - threads // 4)
+        self.large_bodies = FairSlots(1)
         self._no_streams = asyncio.Event()
         self._no_streams.set()
         await self.config.lifespans.enter()
@@ -102,8 +110,7 @@ class AppState:
 
     async def close(self) -> None:
         """Wait for open streams, cancel tasks, close the store, and leave the lifespan."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._no_streams.wait(), self.config.grace)
+        await limit_time(self.config.grace, self._no_streams.wait())
         tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
@@ -114,26 +121,41 @@ class AppState:
 
     # Event streams
 
-    def open_stream(self, send: Send, log: StreamLog | None = None, session: str | None = None) -> EventStream | None:
-        """Open an event stream; None if the limit is reached.
+    def open_stream(
+        self, send: Send, client: ClientKey, log: StreamLog | None = None, session: str | None = None
+    ) -> EventStream | None:
+        """Open an event stream for a client; None if a limit is reached.
 
         With `log`, its events are stored. The session `session` does not expire while the stream is open.
         """
-        if len(self.streams) >= self.config.limits.http_streams:
+        hold = Hold(self.config.budgets.streams, client)
+        if not self._may_open_stream() or not hold.take(STREAM_BYTES):
             return None
         buffer = self.config.limits.http_stream_buffer_bytes
         if log is None:
-            stream = EventStream(send, buffer)
+            stream = EventStream(send, buffer, hold)
         else:
-            stream = ResumableStream(send, buffer, log, self.retry, self.spawn)
+            stream = ResumableStream(send, buffer, hold, log, self.retry, self.spawn)
             self._resumable[log.name] = stream
         self.streams[stream] = session
         self._no_streams.clear()
         stream.on_ended = self.forget_stream
         return stream
 
+    def _may_open_stream(self) -> bool:
+        """Return whether there may be one more stream, and report the first one too many."""
+        limit, count = self.config.limits.http_streams, len(self.streams)
+        if count >= limit and not self._has_reported_streams:
+            self._has_reported_streams = True
+            text = f"http_streams: {limit} event streams are open; more get status 503"
+            self.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, text))
+        elif count <= limit // 2:
+            self._has_reported_streams = False
+        return count < limit
+
     def forget_stream(self, stream: EventStream) -> None:
         """Remove a stream that has ended."""
+        stream.hold.close()
         self.streams.pop(stream, None)
         if isinstance(stream, ResumableStream):
             self._resumable.pop(stream.name, None)
@@ -146,8 +168,8 @@ class AppState:
         if stream is not None:
             stream.detach()
 
-    async def pump(self, stream: EventStream, first: bytes, receive: Receive) -> None:
-        """Send a stream until it ends or the client disconnects."""
+    async def pump(self, stream: EventStream, first: bytes, receive: Receive, expires: float | None = None) -> None:
+        """Send a stream until it ends, the client disconnects, or its credentials expire, in seconds since 1970."""
 
         async def watch() -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -155,10 +177,13 @@ class AppState:
             stream.detach()
 
         watching = self.spawn(watch())
+        expiry = None if expires is None else self.loop.call_later(max(0.0, expires - time.time()), stream.end)
         try:
             await stream.pump(first)
         finally:
             watching.cancel()
+            if expiry is not None:
+                expiry.cancel()
 
     def first_event(self, revision: str, id: str) -> bytes:
         """Return the event without data that makes a stream resumable from its start, if the revision has it."""
@@ -213,14 +238,18 @@ class AppState:
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Report a diagnostic. An exception of `on_diagnostic` is logged."""
-        try:
-            self.config.on_diagnostic(diagnostic)
-        except Exception:
-            _log.exception("on_diagnostic failed")
+        self.config.report(diagnostic)
 
     def report_unreachable_store(self, error: ConnectionError) -> None:
         """Report that the store cannot be reached."""
         self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, f"the store cannot be reached: {error}", error=error))
+
+    def report_full_store(self, text: str) -> None:
+        """Report that a limit of the store is reached, once in a while."""
+        now = self.loop.time()
+        if now >= self._next_store_report:
+            self._next_store_report = now + _STORE_REPORT_PAUSE
+            self.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, text))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run a coroutine in a task that is cancelled when the application closes."""
@@ -247,6 +276,8 @@ def check_shared_state(state_signer: StateSigner, store: Store, *, has_sessions:
     A worker must verify state that another worker has signed, and find sessions that another worker has begun.
     """
     several = _sign_of_several_workers()
+    if several and state_signer.single_use and not store.is_shared:
+        raise UsageError(f"with {several}, states for single use need a shared store: pass store=RedisStore(url)")
     if (several or store.is_shared) and not state_signer.is_shared:
         why = several or "a shared store"
         raise UsageError(f"with {why}, all workers need the same key: pass state_signer=StateSigner(key) to each")

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.sse import encode_event
-from typedmcp.server.http.messages import Send
+from typedmcp.server.http.messages import PIECE_BYTES, Send
 from typedmcp.server.store import Store, StreamNotFoundError
 
 __all__ = ["EventStream", "ResumableStream", "StreamLog"]
@@ -21,8 +22,12 @@ _HEADERS: Final = [
     (b"x-accel-buffering", b"no"),
 ]
 _COMMENT: Final = b":\n\n"
+_EVENT_TYPE: Final = b"event: message\n"
+"""The type that an event has anyway. Some clients do not know that, and read only events that name it."""
 _CHUNK_BYTES: Final = 1 << 16
 """Bytes of events that are sent at once."""
+_UNCOUNTED_BYTES: Final = 4 << 10
+"""Bytes of a queue that count with the stream itself."""
 
 _FIRST_RETRY_PAUSE, _MAX_RETRY_PAUSE = 0.1, 10.0
 """Seconds between two attempts to store events for a client that is not connected. The pause doubles each time."""
@@ -34,18 +39,22 @@ class EventStream:
     """One response that is a stream of events.
 
     `put` queues messages, and `pump` sends them. They are dropped once the client has disconnected. The stream is
-    congested while more than `buffer` bytes are queued.
+    congested while more than `buffer` bytes are queued. A queue that grows counts in `hold`, which the caller
+    closes.
     """
 
     __slots__ = (
-        "_data", "_drained", "_ended", "_has_started", "_ids", "_is_detached", "_last", "_send", "_waiter", "buffer",
-        "on_drained", "on_ended", "size",
+        "_counted", "_data", "_drained", "_ended", "_has_started", "_ids", "_is_detached", "_last", "_send", "_waiter",
+        "buffer", "hold", "on_drained", "on_ended", "size",
     )  # fmt: skip
 
-    def __init__(self, send: Send, buffer: int) -> None:
+    def __init__(self, send: Send, buffer: int, hold: Hold) -> None:
         self.size: int = 0
         """Bytes of the queued messages."""
         self.buffer: int = buffer
+        self.hold: Hold = hold
+        self._counted = _UNCOUNTED_BYTES
+        """Bytes of the queue that are counted, and those that an open stream counts anyway."""
         self.on_drained: Callable[[], None] | None = None
         """Called each time the stream is no longer congested."""
         self.on_ended: Callable[[EventStream], None] | None = None
@@ -70,6 +79,8 @@ class EventStream:
         self._data.append(data)
         self._ids.append(id)
         self.size += len(data)
+        if self.size > self._counted:
+            self._count(self.size)
         self._ended = last
         self._wake()
         return True
@@ -95,15 +106,29 @@ class EventStream:
     def hang_up(self, retry: int) -> None:
         """Do nothing: the events are not stored, so a client that reconnects could not get the rest."""
 
+    def _count(self, size: int) -> None:
+        """Count a queue of this size, in steps, so that short queues cost nothing."""
+        counted = size + _UNCOUNTED_BYTES if size > _UNCOUNTED_BYTES else size
+        self.hold.add(counted - self._counted)
+        self._counted = counted
+
+    def _uncount(self, size: int) -> None:
+        """Count a queue that has become shorter."""
+        if self._counted > _UNCOUNTED_BYTES:
+            self._count(max(size, _UNCOUNTED_BYTES))
+
     @property
     def is_congested(self) -> bool:
-        """True while more than `buffer` bytes are queued."""
-        return self.size > self.buffer and not self._is_detached
+        """True while more than `buffer` bytes are queued, or fewer if the client holds its share in all streams."""
+        return self._exceeds(self.size, self.buffer) and not self._is_detached
 
     @property
     def is_overfull(self) -> bool:
         """True while more than twice `buffer` is queued: messages that can be dropped should not be added."""
-        return self.size > 2 * self.buffer
+        return self._exceeds(self.size, 2 * self.buffer)
+
+    def _exceeds(self, size: int, buffer: int) -> bool:
+        return size > buffer or (size > _UNCOUNTED_BYTES and self.hold.is_full)
 
     async def drain(self) -> None:
         """Wait until the stream is not congested."""
@@ -143,15 +168,28 @@ class EventStream:
         data, ids, size = self._data, self._ids, self.size
         self._data, self._ids = [], []
         chunk = bytearray()
-        for each, id in zip(data, ids, strict=True):
-            chunk += encode_event(each, id=id)
+        for at, id in enumerate(ids):
+            event, data[at] = encode_event(data[at], id=id), b""  # a large message is not kept twice while it is sent
+            chunk += _EVENT_TYPE
+            chunk += await self._send_pieces(chunk, event) if len(event) > PIECE_BYTES else event
             if len(chunk) > _CHUNK_BYTES:
                 await self._send_chunk(bytes(chunk))
                 chunk.clear()
         if chunk:
             await self._send_chunk(bytes(chunk))
         self.size = max(0, self.size - size)
+        self._uncount(self.size)
         self._notify_drained()
+
+    async def _send_pieces(self, chunk: bytearray, event: bytes) -> bytes:
+        """Send all of a large event but its last piece, after `chunk`, and return that. Others get turns in between."""
+        last = (len(event) - 1) // PIECE_BYTES * PIECE_BYTES
+        for start in range(0, last, PIECE_BYTES):
+            chunk += event[start : start + PIECE_BYTES]
+            await self._send_chunk(bytes(chunk))
+            chunk.clear()
+            await asyncio.sleep(0)
+        return event[last:]
 
     async def _send_chunk(self, chunk: bytes, *, more: bool = True) -> None:
         if self._is_detached:
@@ -172,6 +210,7 @@ class EventStream:
         self._data.clear()
         self._ids.clear()
         self.size = 0
+        self._uncount(0)
         self._notify_drained()
 
     def _notify_drained(self) -> None:
@@ -233,9 +272,15 @@ class ResumableStream(EventStream):
     __slots__ = ("_hang_up_retry", "_is_over", "_log", "_new", "_new_size", "_retry", "_spawn", "_storer", "name")
 
     def __init__(
-        self, send: Send, buffer: int, log: StreamLog, retry: int, spawn: Callable[[Coroutine[Any, Any, None]], Any]
+        self,
+        send: Send,
+        buffer: int,
+        hold: Hold,
+        log: StreamLog,
+        retry: int,
+        spawn: Callable[[Coroutine[Any, Any, None]], Any],
     ) -> None:
-        super().__init__(send, buffer)
+        super().__init__(send, buffer, hold)
         self.name: str = log.name
         """The part before the number in the ids of its events."""
         self._log: StreamLog | None = log
@@ -260,6 +305,8 @@ class ResumableStream(EventStream):
             return False
         self._new.append(data)
         self._new_size += len(data)
+        if self._new_size + self.size > self._counted:
+            self._count(self._new_size + self.size)
         self._is_over = last
         self._wake_storer()
         return True
@@ -277,13 +324,13 @@ class ResumableStream(EventStream):
 
     @property
     def is_congested(self) -> bool:
-        """True while more than `buffer` bytes wait to be stored or sent."""
-        return self._new_size + self.size > self.buffer
+        """True while more than `buffer` bytes wait to be stored or sent, or fewer if the client holds its share."""
+        return self._exceeds(self._new_size + self.size, self.buffer)
 
     @property
     def is_overfull(self) -> bool:
         """True while more than twice `buffer` waits to be stored."""
-        return self._new_size > 2 * self.buffer
+        return self._exceeds(self._new_size, 2 * self.buffer)
 
     async def pump(self, first: bytes = b"") -> None:
         """Store and send messages until the stream ends, with or without a client."""
@@ -316,6 +363,7 @@ class ResumableStream(EventStream):
         for each, id in zip(data, await self._append(data, last=self._is_over), strict=True):
             super().put(each, id)
         self._new_size -= size
+        self._uncount(self._new_size + self.size)
         self._notify_drained()
         await asyncio.sleep(0)  # lets the client take messages before it counts as too slow
         if self._data and self.size > 2 * self.buffer and self._log is not None:

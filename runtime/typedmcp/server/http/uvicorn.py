@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import socket
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -28,6 +30,14 @@ class UvicornServer(uvicorn.Server):
         """Serve until a signal asks to exit."""
         self._loop = asyncio.get_running_loop()
         await super().serve(sockets)
+
+    def _log_started_message(self, listeners: Sequence[socket.SocketType]) -> None:
+        """Log the URL of the endpoint. If uvicorn renames this method, its own line has the address only."""
+        addresses = [each.getsockname() for each in listeners if each.family != getattr(socket, "AF_UNIX", None)]
+        for host, port, *_ in addresses[:1]:
+            shown = f"[{host}]" if ":" in host else host
+            url = f"http://{shown}:{port}{self._app.path}"
+            logging.getLogger("uvicorn.error").info("Uvicorn running on %s (Press CTRL+C to quit)", url)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Interrupt a slow lifespan: the first signal while it is entered, the second one while it is left."""

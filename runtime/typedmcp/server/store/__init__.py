@@ -10,9 +10,12 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-__all__ = ["MessageCallback", "Store", "StoredEvent", "StreamNotFoundError", "TooManySessionsError", "deliver"]
+from typedmcp.protocol.text import log_failure
 
-_log = logging.getLogger("typedmcp")
+__all__ = [
+    "MessageCallback", "Store", "StoredEvent", "StreamNotFoundError", "TooManySessionsError",
+    "TooManySubscriptionsError", "deliver",
+]  # fmt: skip
 
 
 class StoredEvent(NamedTuple):
@@ -28,7 +31,11 @@ class StreamNotFoundError(LookupError):
 
 
 class TooManySessionsError(Exception):
-    """The store holds as many sessions as its limit allows."""
+    """The store holds as many sessions as its limits allow."""
+
+
+class TooManySubscriptionsError(Exception):
+    """A session has as many subscriptions as the limits allow."""
 
 
 MessageCallback: TypeAlias = Callable[[int | None, bytes], None]
@@ -60,8 +67,11 @@ class Store(Protocol):
 
     # Sessions: named texts, deleted once they have not been used for a time
 
-    async def create_session(self, session: str, fields: Mapping[str, str]) -> None:
-        """Create a session, in place of one with the same id. Raises `TooManySessionsError`."""
+    async def create_session(self, session: str, fields: Mapping[str, str], client: str | None = None) -> None:
+        """Create a session, in place of one with the same id. Raises `TooManySessionsError`.
+
+        The bytes of the session count for a client, if it is known.
+        """
         ...
 
     async def load_session(self, session: str) -> dict[str, str] | None:
@@ -74,6 +84,32 @@ class Store(Protocol):
 
     async def delete_session(self, session: str) -> bool:
         """Delete a session and its streams. False if the session does not exist."""
+        ...
+
+    # Names that may be used once, such as those of signed states
+
+    async def use_once(self, name: str, seconds: float) -> bool:
+        """Record the use of a name for some seconds. Return False if it was used already, on any worker.
+
+        Raises `ConnectionError` if no further name can be kept.
+        """
+        ...
+
+    # Subscriptions: URIs that belong to a session. They are apart from its fields, which every request loads
+
+    async def load_subscriptions(self, session: str) -> set[str]:
+        """Return the URIs that a session is subscribed to; none if the session does not exist."""
+        ...
+
+    async def subscribe(self, session: str, uri: str, limit: int) -> bool:
+        """Subscribe a session to a URI, to at most `limit` URIs. False if the session does not exist.
+
+        Raises `TooManySubscriptionsError`.
+        """
+        ...
+
+    async def unsubscribe(self, session: str, uri: str) -> bool:
+        """End a subscription of a session to a URI, if there is one. False if the session does not exist."""
         ...
 
     # Streams: the events of one response, which a client can resume
@@ -124,5 +160,5 @@ def deliver(on_message: MessageCallback, number: int | None, message: bytes) -> 
     """Call `on_message`, and log its exceptions, so that they do not reach the sender."""
     try:
         on_message(number, message)
-    except Exception:
-        _log.exception("a worker message could not be handled")
+    except Exception as error:
+        log_failure(logging.ERROR, "a worker message could not be handled", error)

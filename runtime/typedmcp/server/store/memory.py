@@ -7,19 +7,27 @@ import secrets
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import takewhile
 
+from typedmcp.protocol.budgets import ByteBudget
+from typedmcp.server.state_token import UsedStates
 from typedmcp.server.store import (
     MessageCallback,
     StoredEvent,
     StreamNotFoundError,
     TooManySessionsError,
+    TooManySubscriptionsError,
     deliver,
 )
-from typedmcp.server.store.limits import StoreLimits
+from typedmcp.server.store.limits import EVENT_STREAM_BYTES, StoreLimits, session_size, subscription_size
 
 __all__ = ["MemoryStore"]
 
 _NO_WAITERS: set[asyncio.Future[None]] = set()
+
+
+def _report_nothing(_name: str, _text: str) -> None:
+    """Leave it to the application to report what the store refuses."""
 
 
 class MemoryStore:
@@ -34,22 +42,32 @@ class MemoryStore:
         self,
         *,
         ttl: float = StoreLimits.ttl,
+        unused_ttl: float = StoreLimits.unused_ttl,
         sessions: int = StoreLimits.sessions,
+        session_bytes: int = StoreLimits.session_bytes,
+        client_share_percent: int = StoreLimits.client_share_percent,
         events: int = StoreLimits.events,
         event_bytes: int = StoreLimits.event_bytes,
         keep: float = StoreLimits.keep,
+        kept_bytes: int = StoreLimits.kept_bytes,
         backlog: int = StoreLimits.backlog,
-        ended_bytes: int = StoreLimits.ended_bytes,
+        used_states: int = StoreLimits.used_states,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.worker: str = secrets.token_hex(5)
-        self._limits = StoreLimits(ttl, sessions, events, event_bytes, keep, backlog, ended_bytes)
+        self._limits = limits = StoreLimits(
+            ttl, min(ttl, unused_ttl), sessions, session_bytes, client_share_percent, events, event_bytes, keep,
+            kept_bytes, backlog, used_states,
+        )  # fmt: skip
         self._clock = clock
+        self._used_states = UsedStates(used_states, clock)
         self._sessions: dict[str, _MemorySession] = {}
         """The sessions by their ids, in the order of their last use."""
-        self._ended: dict[tuple[str, str], float] = {}
-        """The time at which each stream that has ended is dropped, by session and stream, in that order."""
-        self._ended_bytes = 0
+        self._unused: dict[str, _MemorySession] = {}
+        """The sessions that were created and not used yet, in this order."""
+        self._session_bytes = ByteBudget("session_bytes", session_bytes, limits.client_share_percent, _report_nothing)
+        self._kept_bytes = ByteBudget("kept_bytes", kept_bytes, limits.client_share_percent, _report_nothing)
+        self._ended = _EndedStreams()
         self._published: deque[StoredEvent] = deque(maxlen=backlog)
         self._last_number = 0
         self._on_message: MessageCallback | None = None
@@ -65,23 +83,31 @@ class MemoryStore:
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
             self._sweep_timer = None
-        for id, session in self._sessions.items():
+        for id, session in [*self._sessions.items(), *self._unused.items()]:
             for name, stream in session.open_streams():
-                stream.append([stream.final_event], self._limits)
-                self._end_stream(id, name, stream)
+                self._append(session, stream, [stream.final_event])
+                self._end_stream(id, session, name)
 
     # Sessions
 
-    async def create_session(self, session: str, fields: Mapping[str, str]) -> None:
+    async def create_session(self, session: str, fields: Mapping[str, str], client: str | None = None) -> None:
         """Create a session. Raises `TooManySessionsError`."""
         now = self._clock()
         self._drop_session(session)
-        if len(self._sessions) >= self._limits.sessions:
+        if self._refusal(client) is not None:
             self._sweep(now)
-        if len(self._sessions) >= self._limits.sessions:
-            raise TooManySessionsError(f"there are {self._limits.sessions} sessions, which is the limit")
-        self._sessions[session] = _MemorySession(dict(fields), now + self._limits.ttl)
+        if (refusal := self._refusal(client)) is not None:
+            raise TooManySessionsError(refusal)
+        size = session_size(fields)
+        self._count_session_bytes(client, size)
+        self._unused[session] = _MemorySession(dict(fields), now + self._limits.unused_ttl, client, size)
         self._schedule_sweep()
+
+    def _refusal(self, client: str | None) -> str | None:
+        """Return why there can be no further session, if so."""
+        if len(self._sessions) + len(self._unused) >= self._limits.sessions:
+            return f"there are {self._limits.sessions} sessions, which is the limit"
+        return None if self._session_bytes.admits(client) else "the sessions hold as many bytes as their limit allows"
 
     async def load_session(self, session: str) -> dict[str, str] | None:
         """Return a copy of the fields of a session."""
@@ -106,28 +132,90 @@ class MemoryStore:
         self._drop_session(session)
         return exists
 
+    # Names
+
+    async def use_once(self, name: str, seconds: float) -> bool:
+        """Record the use of a name. False if it was used already. Raises `ConnectionError` at the limit."""
+        return await self._used_states.use_once(name, seconds)
+
+    # Subscriptions
+
+    async def load_subscriptions(self, session: str) -> set[str]:
+        """Return a copy of the URIs that a session is subscribed to."""
+        used = self._use(session)
+        return set() if used is None or used.uris is None else used.uris.copy()
+
+    async def subscribe(self, session: str, uri: str, limit: int) -> bool:
+        """Subscribe a session to a URI. Raises `TooManySubscriptionsError`."""
+        used = self._use(session)
+        if used is None:
+            return False
+        if used.uris is None:
+            used.uris = set()
+        if uri in used.uris:
+            return True
+        if len(used.uris) >= limit:
+            raise TooManySubscriptionsError(f"more than {limit} subscriptions; unsubscribe first")
+        size = subscription_size(uri)
+        if not self._session_bytes.take(used.client, size):
+            raise TooManySubscriptionsError("the subscriptions hold as many bytes as their limit allows")
+        used.uris.add(uri)
+        used.size += size
+        return True
+
+    async def unsubscribe(self, session: str, uri: str) -> bool:
+        """End a subscription of a session to a URI."""
+        used = self._use(session)
+        if used is not None and used.uris and uri in used.uris:
+            used.uris.remove(uri)
+            used.size -= subscription_size(uri)
+            self._count_session_bytes(used.client, -subscription_size(uri))
+        return used is not None
+
     # Streams
 
     async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
         """Create a stream. Raises `StreamNotFoundError` if the session does not exist."""
         used = self._use_existing(session)
-        used.drop_stream(stream)
-        self._ended.pop((session, stream), None)
+        self._drop_stream(session, used, stream)
         if used.streams is None:
             used.streams = {}
         used.streams[stream] = _MemoryStream(final_event)
+        self._count_kept_bytes(used.client, EVENT_STREAM_BYTES)
 
     async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
         """Append events to a stream. Raises `StreamNotFoundError`."""
-        target = self._use_existing(session).stream(stream)
+        used = self._use_existing(session)
+        target = used.stream(stream)
         if target.has_ended:
             raise StreamNotFoundError("the stream has ended")
-        number = target.append(events, self._limits)
+        number = self._append(used, target, events)
         if last:
-            self._end_stream(session, stream, target)
+            self._end_stream(session, used, stream)
         else:
             target.notify()
         return number
+
+    def _append(self, session: _MemorySession, stream: _MemoryStream, events: Sequence[bytes]) -> int:
+        """Append events, and drop older ones beyond the limits. Return the number of the newest event."""
+        kept, client, size = self._kept_bytes, session.client, stream.size
+        number = stream.append(events, self._limits)
+        self._count_kept_bytes(client, stream.size - size)
+        if kept.full and (client in kept.full or None in kept.full):
+            self._make_room(client, stream)
+        return number
+
+    def _make_room(self, client: str | None, stream: _MemoryStream) -> None:
+        """Drop the oldest streams that have ended, of this client or of all, and then older events of a stream."""
+        kept = self._kept_bytes
+        while client in kept.full and (oldest := self._ended.oldest_of(client)):
+            self._drop_ended_stream(*oldest)
+        while None in kept.full and (oldest := self._ended.oldest()):
+            self._drop_ended_stream(*oldest)
+        if client in kept.full or None in kept.full:
+            size = stream.size
+            stream.trim(1, 0)  # the newest event stays
+            self._count_kept_bytes(client, stream.size - size)
 
     async def follow_stream(self, session: str, stream: str, after: int) -> AsyncIterator[Sequence[StoredEvent]]:
         """Yield the events after a number. Raises `StreamNotFoundError`."""
@@ -166,12 +254,20 @@ class MemoryStore:
             return None
         return [message for message in self._published if message.number > after]
 
+    # Budgets
+
+    def _count_session_bytes(self, client: str | None, size: int) -> None:
+        self._session_bytes.add(self._session_bytes.use_of(client), size)
+
+    def _count_kept_bytes(self, client: str | None, size: int) -> None:
+        self._kept_bytes.add(self._kept_bytes.use_of(client), size)
+
     # Expiry
 
     def _use(self, session: str) -> _MemorySession | None:
         """Return a session and restart its idle time. None if it does not exist."""
         # Removed and inserted again, the session used last is the last one in the dictionary.
-        used = self._sessions.pop(session, None)
+        used = self._sessions.pop(session, None) or self._unused.pop(session, None)
         if used is None:
             return None
         now = self._clock()
@@ -192,76 +288,79 @@ class MemoryStore:
         """Return a session without restarting its idle time: following a stream does not keep its session alive."""
         now = self._clock()
         self._drop_due_streams(now)
-        existing = self._sessions.get(session)
+        existing = self._sessions.get(session) or self._unused.get(session)
         if existing is None or existing.expires <= now:
             self._drop_session(session)
             raise StreamNotFoundError("the session does not exist, or has ended")
         return existing
 
-    def _end_stream(self, session: str, name: str, stream: _MemoryStream) -> None:
+    def _end_stream(self, id: str, session: _MemorySession, name: str) -> None:
+        stream = session.stream(name)
         stream.final_event = b""
         stream.has_ended = True
         stream.notify()
-        self._ended[session, name] = self._clock() + self._limits.keep
-        self._ended_bytes += stream.size
-        while self._ended_bytes > self._limits.ended_bytes and len(self._ended) > 1:
-            self._drop_ended_stream(*next(iter(self._ended)))
+        self._ended.add((id, name), session.client, self._clock() + self._limits.keep)
 
     def _drop_session(self, session: str) -> None:
-        dropped = self._sessions.pop(session, None)
+        dropped = self._sessions.pop(session, None) or self._unused.pop(session, None)
         if dropped is not None:
             self._discard(session, dropped)
 
     def _discard(self, id: str, session: _MemorySession) -> None:
         """Clean up after a session that is no longer in the dictionary."""
-        for name, stream in (session.streams or {}).items():
-            if self._ended.pop((id, name), None) is not None:
-                self._ended_bytes -= stream.size
-            stream.notify()
+        self._count_session_bytes(session.client, -session.size)
+        for name in list(session.streams or ()):
+            self._drop_stream(id, session, name)
+
+    def _drop_stream(self, id: str, session: _MemorySession, name: str) -> None:
+        """Drop a stream, if there is one."""
+        stream = session.drop_stream(name)
+        if stream is not None:
+            self._ended.discard((id, name), session.client)
+            self._count_kept_bytes(session.client, -EVENT_STREAM_BYTES - stream.size)
+
+    def _drop_ended_stream(self, session: str, name: str) -> None:
+        self._drop_stream(session, self._sessions.get(session) or self._unused[session], name)
 
     def _sweep(self, now: float) -> None:
         expired: list[str] = []
-        for id, session in self._sessions.items():
-            if session.expires > now:
-                break
-            expired.append(id)
+        for sessions in (self._sessions, self._unused):
+            for id, session in sessions.items():
+                if session.expires > now:
+                    break
+                expired.append(id)
         for id in expired:
             self._drop_session(id)
         self._drop_due_streams(now)
 
     def _drop_due_streams(self, now: float) -> None:
-        due: list[tuple[str, str]] = []
-        for key, expires in self._ended.items():
-            if expires > now:
-                break
-            due.append(key)
-        for session, stream in due:
+        for session, stream in self._ended.due(now):
             self._drop_ended_stream(session, stream)
-
-    def _drop_ended_stream(self, session: str, stream: str) -> None:
-        del self._ended[session, stream]
-        self._ended_bytes -= self._sessions[session].stream(stream).size
-        self._sessions[session].drop_stream(stream)
 
     def _schedule_sweep(self) -> None:
         # One timer for all sessions, and only while there is a session: an idle store does nothing.
         if self._sweep_timer is None:
-            pause = min(self._limits.ttl, self._limits.keep) / 8
+            pause = min(self._limits.unused_ttl, self._limits.keep) / 8
             self._sweep_timer = asyncio.get_running_loop().call_later(pause, self._on_sweep_timer)
 
     def _on_sweep_timer(self) -> None:
         self._sweep_timer = None
         self._sweep(self._clock())
-        if self._sessions:
+        if self._sessions or self._unused:
             self._schedule_sweep()
 
 
 class _MemorySession:
-    __slots__ = ("expires", "fields", "streams")
+    __slots__ = ("client", "expires", "fields", "size", "streams", "uris")
 
-    def __init__(self, fields: dict[str, str], expires: float) -> None:
+    def __init__(self, fields: dict[str, str], expires: float, client: str | None, size: int) -> None:
         self.fields = fields
         self.expires = expires
+        self.client = client
+        self.size = size
+        """Bytes that the session counts."""
+        self.uris: set[str] | None = None
+        """The URIs that it is subscribed to."""
         self.streams: dict[str, _MemoryStream] | None = None
         """The streams by their names. Most sessions have no streams most of the time, and then no dictionary."""
 
@@ -276,11 +375,41 @@ class _MemorySession:
         """Return the streams that have not ended, with their names."""
         return [(name, stream) for name, stream in (self.streams or {}).items() if not stream.has_ended]
 
-    def drop_stream(self, name: str) -> None:
-        """Drop a stream, if there is one."""
-        if self.streams is not None and (stream := self.streams.pop(name, None)):
+    def drop_stream(self, name: str) -> _MemoryStream | None:
+        """Drop a stream, and return it. None if there is none."""
+        stream = None if self.streams is None else self.streams.pop(name, None)
+        if stream is not None:
             stream.notify()
             self.streams = self.streams or None
+        return stream
+
+
+class _EndedStreams:
+    """The streams that have ended, each a session and a name, by the time at which they are dropped."""
+
+    def __init__(self) -> None:
+        self._expires: dict[tuple[str, str], float] = {}
+        self._by_client: dict[str | None, dict[tuple[str, str], None]] = {}
+
+    def add(self, key: tuple[str, str], client: str | None, expires: float) -> None:
+        self._expires[key] = expires
+        self._by_client.setdefault(client, {})[key] = None
+
+    def discard(self, key: tuple[str, str], client: str | None) -> None:
+        if self._expires.pop(key, None) is not None:
+            own = self._by_client[client]
+            del own[key]
+            if not own:
+                del self._by_client[client]
+
+    def oldest(self) -> tuple[str, str] | None:
+        return next(iter(self._expires), None)
+
+    def oldest_of(self, client: str | None) -> tuple[str, str] | None:
+        return next(iter(self._by_client.get(client, ())), None)
+
+    def due(self, now: float) -> list[tuple[str, str]]:
+        return [key for key, _ in takewhile(lambda item: item[1] <= now, self._expires.items())]
 
 
 class _MemoryStream:
@@ -301,13 +430,14 @@ class _MemoryStream:
         self.events.extend(events)
         self.size += sum(map(len, events))
         if len(self.events) > limits.events or self.size > limits.event_bytes:
-            self._trim(limits)
+            self.trim(limits.events, limits.event_bytes)
         return self.first + len(self.events) - 1
 
-    def _trim(self, limits: StoreLimits) -> None:
+    def trim(self, most_events: int, most_bytes: int) -> None:
+        """Drop the oldest events beyond these limits, but never the newest."""
         kept = self.events
         surplus, size = 0, self.size
-        while surplus < len(kept) - 1 and (len(kept) - surplus > limits.events or size > limits.event_bytes):
+        while surplus < len(kept) - 1 and (len(kept) - surplus > most_events or size > most_bytes):
             size -= len(kept[surplus])
             surplus += 1
         del kept[:surplus]

@@ -21,21 +21,24 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, cast
 
-from typedmcp.errors import UsageError
+from typedmcp.errors import UsageError, missing_extra
 from typedmcp.server.store import (
     MessageCallback,
     StoredEvent,
     StreamNotFoundError,
     TooManySessionsError,
+    TooManySubscriptionsError,
     deliver,
     scripts,
 )
-from typedmcp.server.store.limits import StoreLimits
+from typedmcp.server.store.limits import EVENT_STREAM_BYTES, StoreLimits, session_size, subscription_size
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+else:
+    Redis = ForwardRef("Redis", module="redis.asyncio")  # for `inspect.signature`
 
 __all__ = ["RedisStore"]
 
@@ -71,11 +74,16 @@ class RedisStore:
         prefix: str = "typedmcp:",
         lease: float = 10.0,
         ttl: float = StoreLimits.ttl,
+        unused_ttl: float = StoreLimits.unused_ttl,
         sessions: int = StoreLimits.sessions,
+        session_bytes: int = StoreLimits.session_bytes,
+        client_share_percent: int = StoreLimits.client_share_percent,
         events: int = StoreLimits.events,
         event_bytes: int = StoreLimits.event_bytes,
         keep: float = StoreLimits.keep,
+        kept_bytes: int = StoreLimits.kept_bytes,
         backlog: int = StoreLimits.backlog,
+        used_states: int = StoreLimits.used_states,
         connections: int = 8,
         timeout: float = 5.0,
     ) -> None:
@@ -83,7 +91,12 @@ class RedisStore:
             if not value > 0:
                 raise UsageError(f"{name} must be positive, not {value:g}")
         self.worker: str = secrets.token_hex(5)
-        self._limits = StoreLimits(ttl, sessions, events, event_bytes, keep, backlog)
+        self._limits = limits = StoreLimits(
+            ttl, min(ttl, unused_ttl), sessions, session_bytes, client_share_percent, events, event_bytes, keep,
+            kept_bytes, backlog, used_states,
+        )  # fmt: skip
+        self._byte_limits = session_bytes, limits.share_of(session_bytes)
+        self._kept_limits = kept_bytes, limits.share_of(kept_bytes)
         self._lease = lease
         self._timeout = timeout
         times = (max(1, int(seconds * 1000)) for seconds in (ttl, lease, keep))
@@ -122,18 +135,26 @@ class RedisStore:
 
     # Sessions
 
-    async def create_session(self, session: str, fields: Mapping[str, str]) -> None:
+    async def create_session(self, session: str, fields: Mapping[str, str], client: str | None = None) -> None:
         """Create a session. Raises `TooManySessionsError`."""
-        answer = await self._link.run(scripts.CREATE_SESSION, session, self._limits.sessions, *_flat(fields))
-        if answer == scripts.TOO_MANY_SESSIONS:
-            raise TooManySessionsError(f"there are {self._limits.sessions} sessions, which is the limit")
+        limits, counted = self._limits, (_to_bytes(client or ""), session_size(fields))
+        unused_ms = max(1, int(limits.unused_ttl * 1000))
+        options = (session, limits.sessions, *self._byte_limits, unused_ms, *counted, *_flat(fields))
+        answer = await self._link.run(scripts.CREATE_SESSION, *options)
+        if answer == scripts.TOO_MANY:
+            raise TooManySessionsError(f"there are {limits.sessions} sessions, which is the limit")
+        if answer == scripts.TOO_MANY_BYTES:
+            raise TooManySessionsError("the sessions hold as many bytes as their limit allows")
 
     async def load_session(self, session: str) -> dict[str, str] | None:
-        """Return the fields of a session."""
+        """Return the fields of a session; none for a session whose fields are not text."""
         answer = await self._link.run(scripts.LOAD_SESSION, session)
         if answer is None:
             return None
-        texts = [_to_text(each) for each in answer]
+        try:
+            texts = [_to_text(each) for each in answer]
+        except UnicodeDecodeError:
+            return {}
         return dict(zip(texts[::2], texts[1::2], strict=True))
 
     async def update_session(self, session: str, fields: Mapping[str, str | None]) -> bool:
@@ -146,17 +167,47 @@ class RedisStore:
         """Delete a session and its streams."""
         return bool(await self._link.run(scripts.DELETE_SESSION, session))
 
+    # Names
+
+    async def use_once(self, name: str, seconds: float) -> bool:
+        """Record the use of a name. False if it was used already. Raises `ConnectionError` at the limit."""
+        answer = await self._link.run(scripts.USE_ONCE, name, max(1, int(seconds * 1000)), self._limits.used_states)
+        if answer == scripts.TOO_MANY:
+            raise ConnectionError(f"{self._limits.used_states} states were used that have not expired: the limit")
+        return bool(answer)
+
+    # Subscriptions
+
+    async def load_subscriptions(self, session: str) -> set[str]:
+        """Return the URIs that a session is subscribed to."""
+        return {_to_text(uri) for uri in await self._link.run(scripts.LOAD_SUBSCRIPTIONS, session)}
+
+    async def subscribe(self, session: str, uri: str, limit: int) -> bool:
+        """Subscribe a session to a URI. Raises `TooManySubscriptionsError`."""
+        options = (session, _to_bytes(uri), subscription_size(uri), limit, *self._byte_limits)
+        answer = await self._link.run(scripts.SUBSCRIBE, *options)
+        if answer == scripts.TOO_MANY:
+            raise TooManySubscriptionsError(f"more than {limit} subscriptions; unsubscribe first")
+        if answer == scripts.TOO_MANY_BYTES:
+            raise TooManySubscriptionsError("the subscriptions hold as many bytes as their limit allows")
+        return bool(answer)
+
+    async def unsubscribe(self, session: str, uri: str) -> bool:
+        """End a subscription of a session to a URI."""
+        return bool(await self._link.run(scripts.UNSUBSCRIBE, session, _to_bytes(uri), subscription_size(uri)))
+
     # Streams
 
     async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
         """Create a stream. Raises `StreamNotFoundError` if the session does not exist."""
-        answer = await self._link.run(scripts.CREATE_STREAM, session, stream, final_event)
+        answer = await self._link.run(scripts.CREATE_STREAM, session, stream, final_event, EVENT_STREAM_BYTES)
         if answer == scripts.NOT_FOUND:
             raise StreamNotFoundError("the session does not exist, or has ended")
 
     async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
         """Append events to a stream. Raises `StreamNotFoundError`."""
-        number: int = await self._link.run(scripts.APPEND_EVENTS, session, stream, int(last), *events)
+        options = (session, stream, int(last), *self._kept_limits)
+        number: int = await self._link.run(scripts.APPEND_EVENTS, *options, *events)
         if number == scripts.NOT_FOUND:
             raise StreamNotFoundError("the stream does not exist, or has ended")
         return number
@@ -413,7 +464,7 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise UsageError("RedisStore needs the extra `redis`: pip install 'typedmcp[redis]'") from error
+        raise UsageError(missing_extra("RedisStore", "redis")) from error
 
 
 def _client(url: str, connections: int, timeout: float) -> Any:

@@ -6,6 +6,13 @@ All keys begin with the store's prefix; `<s>` is a session, `<id>` a stream: the
 |---|---|---|
 | `sessions` | sorted set | sessions, by the millisecond in which they expire: a session exists until then |
 | `session:<s>` | hash | the session's fields |
+| `used` | sorted set | names that were used once, by the millisecond in which they expire |
+| `subscriptions:<s>` | set | the URIs that the session is subscribed to |
+| `sizes` | hash | for each session: the bytes that it counts, a space, and the client that they count for |
+| `held` | hash | for each client: the bytes of all its sessions; in the empty field: those of all clients |
+| `stream_sizes` | hash | for each stream: the bytes that it counts, a space, and the client that they count for |
+| `kept` | hash | for each client: the bytes of all its streams; in the empty field: those of all clients |
+| `ended` | sorted set | streams that have ended, by the millisecond in which they are dropped |
 | `streams:<s>` | sorted set | its streams, by the millisecond in which they are dropped; open ones at infinity |
 | `stream:<id>` | hash | `writer`, `final_event`, `first` and `last` number kept, `size` in bytes; `ended` once it has |
 | `events:<id>` | stream | the events, as `<number>-0` |
@@ -26,14 +33,16 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "APPEND_EVENTS", "CREATE_SESSION", "CREATE_STREAM", "DELETE_SESSION", "END_STREAMS", "LOAD_SESSION",
-    "MESSAGES_AFTER", "NOT_FOUND", "OPEN_WORKER", "PUBLISH", "READ_EVENTS", "RENEW_LEASE", "SEND", "TOO_MANY_SESSIONS",
-    "UPDATE_SESSION", "Script",
+    "LOAD_SUBSCRIPTIONS", "MESSAGES_AFTER", "NOT_FOUND", "OPEN_WORKER", "PUBLISH", "READ_EVENTS", "RENEW_LEASE", "SEND",
+    "SUBSCRIBE", "TOO_MANY", "TOO_MANY_BYTES", "UNSUBSCRIBE", "UPDATE_SESSION", "USE_ONCE", "Script",
 ]  # fmt: skip
 
 NOT_FOUND: Final = -1
 """The answer of a script for a session or stream that does not exist."""
-TOO_MANY_SESSIONS: Final = -2
-"""The answer of `CREATE_SESSION` at the limit."""
+TOO_MANY: Final = -2
+"""The answer of `CREATE_SESSION`, `SUBSCRIBE` and `USE_ONCE` at the limit on their number."""
+TOO_MANY_BYTES: Final = -3
+"""The answer of `CREATE_SESSION` and `SUBSCRIBE` at the limit on bytes."""
 
 
 class Script(NamedTuple):
@@ -84,17 +93,55 @@ end
 -- that sweeps, they expire by themselves.
 local idle = ttl + 10 * lease
 
+-- Count bytes for a client and in total; negative ones are free again.
+local function hold(key, client, bytes)
+  if call('HINCRBY', P..key, '', bytes) <= 0 then call('HDEL', P..key, '') end
+  if client ~= '' and call('HINCRBY', P..key, client, bytes) <= 0 then call('HDEL', P..key, client) end
+end
+
+-- Count bytes of a session, whose new size is `size`.
+local function count(session, client, bytes, size)
+  hold('held', client, bytes)
+  call('HSET', P..'sizes', session, text(size)..' '..client)
+end
+
+-- Return the bytes that a session counts, and their client.
+local function counted(session)
+  local size, client = string.match(call('HGET', P..'sizes', session) or '0 ', '^(%d+) (.*)$')
+  return tonumber(size), client
+end
+
+-- Count bytes of the events of a stream, for the client of its session.
+local function count_events(id, bytes)
+  local size, client = string.match(call('HGET', P..'stream_sizes', id) or '', '^(%d+) (.*)$')
+  if not size then
+    if bytes <= 0 then return end
+    size, client = 0, select(2, counted(string.match(id, '^[^/]*')))
+  end
+  hold('kept', client, bytes)
+  call('HSET', P..'stream_sizes', id, text(size + bytes)..' '..client)
+end
+
+-- Return whether all clients hold `total` bytes, or one client its share.
+local function is_full(key, client, total, share)
+  local held = call('HMGET', P..key, '', client)
+  return tonumber(held[1] or 0) >= total or (client ~= '' and tonumber(held[2] or 0) >= share)
+end
+
 local function expire(id, time)
   call('PEXPIRE', P..'stream:'..id, time)
   call('PEXPIRE', P..'events:'..id, time)
   call('PEXPIRE', P..'waiting:'..id, time)
 end
 
--- Restart the idle time of a session. Return false if it does not exist.
+-- Restart the idle time of a session. Return false if it does not exist. Its keys are prolonged once in a lease, since
+-- they may be many.
 local function touch(session)
   if not is_alive(session) then return false end
   call('ZADD', P..'sessions', now + ttl, session)
+  if call('PTTL', P..'session:'..session) > idle - lease then return true end
   call('PEXPIRE', P..'session:'..session, idle)
+  call('PEXPIRE', P..'subscriptions:'..session, idle)
   call('PEXPIRE', P..'streams:'..session, idle)
   for _, name in ipairs(call('ZRANGEBYSCORE', P..'streams:'..session, 'inf', 'inf')) do
     expire(session..'/'..name, idle)
@@ -122,7 +169,9 @@ local function append(id, events, from)
     size = size + #events[at]
     call('XADD', P..'events:'..id, last..'-0', 'd', events[at])
   end
+  if tonumber(found[2]) == 0 then call('PEXPIRE', P..'events:'..id, idle) end
   first, size = trim(id, first, last, size)
+  count_events(id, size - found[3])
   call('HSET', P..'stream:'..id, 'first', first, 'last', last, 'size', size)
   return last
 end
@@ -133,12 +182,27 @@ local function finish(id)
   call('HSET', P..'stream:'..id, 'ended', 1, 'final_event', '')
   call('SREM', P..'open:'..writer, id)
   call('ZADD', P..'streams:'..session, now + keep, name)
+  call('ZADD', P..'ended', now + keep, id)
   expire(id, keep)
+end
+
+local function drop_stream(id)
+  local writer = call('HGET', P..'stream:'..id, 'writer')
+  if writer then call('SREM', P..'open:'..writer, id) end
+  call('DEL', P..'stream:'..id, P..'events:'..id)
+  local size, client = string.match(call('HGET', P..'stream_sizes', id) or '', '^(%d+) (.*)$')
+  if size then
+    hold('kept', client, -size)
+    call('HDEL', P..'stream_sizes', id)
+  end
+  call('ZREM', P..'ended', id)
+  wake(id)
 end
 
 -- Append the final event of a stream that its writer cannot end.
 local function append_final_event(id)
   local found = call('HMGET', P..'stream:'..id, 'final_event', 'ended')
+  if not found[1] then drop_stream(id) end  -- it has expired
   if not found[1] or found[2] then return end
   append(id, {found[1]}, 1)
   finish(id)
@@ -158,22 +222,23 @@ local function renew(worker)
   call('ZADD', P..'workers', now + lease, worker)
 end
 
-local function drop_stream(id)
-  local writer = call('HGET', P..'stream:'..id, 'writer')
-  if writer then call('SREM', P..'open:'..writer, id) end
-  call('DEL', P..'stream:'..id, P..'events:'..id)
-  wake(id)
-end
-
 local function drop(session)
   for _, name in ipairs(call('ZRANGE', P..'streams:'..session, 0, -1)) do drop_stream(session..'/'..name) end
-  call('DEL', P..'session:'..session, P..'streams:'..session)
+  call('DEL', P..'session:'..session, P..'subscriptions:'..session, P..'streams:'..session)
   call('ZREM', P..'sessions', session)
+  local size, client = counted(session)
+  if size > 0 then
+    count(session, client, -size, 0)
+    call('HDEL', P..'sizes', session)
+  end
 end
 
 local function sweep()
+  -- Both are limited, since nothing else runs in the meantime.
   local over = call('ZRANGEBYSCORE', P..'sessions', '-inf', now, 'LIMIT', 0, 300)
   for _, session in ipairs(over) do drop(session) end
+  local due = call('ZRANGEBYSCORE', P..'ended', '-inf', now, 'LIMIT', 0, 300)
+  for _, id in ipairs(due) do drop_stream(id) end
 end
 """
 
@@ -242,13 +307,19 @@ return left
 # Sessions
 
 CREATE_SESSION = _once("""
--- ARGV: session, limit, name, value, …
-local session, limit = ARGV[10], tonumber(ARGV[11])
+-- ARGV: session, most sessions, most bytes of all clients and of one, milliseconds until the first use, client, bytes,
+-- name, value, …
+local session, client, size = ARGV[10], ARGV[15], tonumber(ARGV[16])
+local function refusal()
+  if call('ZCARD', P..'sessions') >= tonumber(ARGV[11]) then return -2 end
+  return is_full('held', client, tonumber(ARGV[12]), tonumber(ARGV[13])) and -3
+end
 drop(session)
-if call('ZCARD', P..'sessions') >= limit then sweep() end
-if call('ZCARD', P..'sessions') >= limit then return -2 end
-for at = 12, #ARGV, 2 do call('HSET', P..'session:'..session, ARGV[at], ARGV[at + 1]) end
-call('ZADD', P..'sessions', now + ttl, session)
+if refusal() then sweep() end
+if refusal() then return refusal() end
+for at = 17, #ARGV, 2 do call('HSET', P..'session:'..session, ARGV[at], ARGV[at + 1]) end
+count(session, client, size, size)
+call('ZADD', P..'sessions', now + tonumber(ARGV[14]), session)
 call('PEXPIRE', P..'session:'..session, idle)
 return 0
 """)
@@ -274,10 +345,54 @@ drop(ARGV[10])
 return was_alive and 1 or 0
 """)
 
+# Names
+
+USE_ONCE = _once("""
+-- ARGV: name, milliseconds, limit. Return 0 if the name was used already.
+call('ZREMRANGEBYSCORE', P..'used', '-inf', now)
+if call('ZSCORE', P..'used', ARGV[10]) then return 0 end
+if call('ZCARD', P..'used') >= tonumber(ARGV[12]) then return -2 end
+call('ZADD', P..'used', now + tonumber(ARGV[11]), ARGV[10])
+call('PEXPIRE', P..'used', math.max(call('PTTL', P..'used'), tonumber(ARGV[11])))
+return 1
+""")
+
+# Subscriptions
+
+LOAD_SUBSCRIPTIONS = _script("""
+if not touch(ARGV[10]) then return {} end
+return call('SMEMBERS', P..'subscriptions:'..ARGV[10])
+""")
+
+SUBSCRIBE = _once("""
+-- ARGV: session, URI, its bytes, most URIs, most bytes of all clients and of one
+local session, uri, bytes = ARGV[10], ARGV[11], tonumber(ARGV[12])
+if not touch(session) then return 0 end
+local key = P..'subscriptions:'..session
+if call('SISMEMBER', key, uri) == 1 then return 1 end
+if call('SCARD', key) >= tonumber(ARGV[13]) then return -2 end
+local size, client = counted(session)
+if is_full('held', client, tonumber(ARGV[14]), tonumber(ARGV[15])) then return -3 end
+call('SADD', key, uri)
+call('PEXPIRE', key, idle)
+count(session, client, bytes, size + bytes)
+return 1
+""")
+
+UNSUBSCRIBE = _once("""
+-- ARGV: session, URI, its bytes
+if not touch(ARGV[10]) then return 0 end
+if call('SREM', P..'subscriptions:'..ARGV[10], ARGV[11]) == 1 then
+  local size, client = counted(ARGV[10])
+  count(ARGV[10], client, -ARGV[12], size - ARGV[12])
+end
+return 1
+""")
+
 # Streams
 
 CREATE_STREAM = _once("""
--- ARGV: session, stream, final event
+-- ARGV: session, stream, final event, bytes that the stream counts
 local session, name = ARGV[10], ARGV[11]
 if not is_alive(session) then return -1 end
 renew(me)
@@ -285,21 +400,43 @@ local id = session..'/'..name
 drop_stream(id)
 call('HSET', P..'stream:'..id, 'writer', me, 'final_event', ARGV[12], 'first', 1, 'last', 0, 'size', 0)
 call('SADD', P..'open:'..me, id)
+count_events(id, tonumber(ARGV[13]))
 call('ZREMRANGEBYSCORE', P..'streams:'..session, '-inf', now)
 call('ZADD', P..'streams:'..session, 'inf', name)
+call('PEXPIRE', P..'streams:'..session, idle)
+expire(id, idle)
 touch(session)
 return 0
 """)
 
 APPEND_EVENTS = _once("""
--- ARGV: session, stream, 1 if the stream ends with these events, event, …
-local id = ARGV[10]..'/'..ARGV[11]
-if not touch(ARGV[10]) then return -1 end
+-- ARGV: session, stream, 1 if the stream ends with these events, most bytes of all clients and of one, event, …
+local session, total, share = ARGV[10], tonumber(ARGV[13]), tonumber(ARGV[14])
+local id = session..'/'..ARGV[11]
+if not touch(session) then return -1 end
 local found = call('HMGET', P..'stream:'..id, 'writer', 'ended')
 if not found[1] or found[2] then return -1 end
-local last = append(id, ARGV, 13)
+local last = append(id, ARGV, 15)
+local _, client = counted(session)
+-- Make room: drop the session's streams that have ended if its client holds its share, the oldest of all if all hold
+-- the total, and then older events of this stream.
+while is_full('kept', client, math.huge, share) do
+  local oldest = call('ZRANGEBYSCORE', P..'streams:'..session, '-inf', '(inf', 'LIMIT', 0, 1)[1]
+  if not oldest then break end
+  call('ZREM', P..'streams:'..session, oldest)
+  drop_stream(session..'/'..oldest)
+end
+while is_full('kept', '', total, share) do
+  local oldest = call('ZRANGE', P..'ended', 0, 0)[1]
+  if not oldest then break end
+  drop_stream(oldest)
+end
+if is_full('kept', client, total, share) then
+  max_events = 1
+  append(id, {}, 1)
+end
 if ARGV[12] == '1' then finish(id) end
-if ARGV[12] == '1' or #ARGV > 12 then wake(id) end
+if ARGV[12] == '1' or #ARGV > 14 then wake(id) end
 return last
 """)
 

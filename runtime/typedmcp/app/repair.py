@@ -1,0 +1,350 @@
+"""Arguments that do not fit their schema: what is wrong with them, and what can be repaired without a guess.
+
+Models and hosts send `"3"` for 3, the JSON text of a list for the list, null for an argument that may be absent, and
+`2026-01-01` for a time. All types have JSON Schemas, so one walk along value and schema repairs these for every kind of
+class. It is a proposal: the conversion, or the validator of a given schema, decides.
+
+Only what the walk understands is judged: types, `enum`, `const`, alternatives, members, items, bounds, and the formats
+of dates and times. All else is left to the conversion. The work is bounded, since values and schemas together may offer
+exponentially many ways to read them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from mcpspec.support.error_text import KINDS, describe_mismatch, format_path_part, format_value
+from mcpspec.support.objects import is_array, is_object
+from typedmcp.jsonschema.definitions import JsonSchema
+from typedmcp.jsonschema.explain import explain_unknown
+from typedmcp.protocol.integers import to_integer
+
+__all__ = ["Examined", "TooMuchWorkError", "WorkBudget", "examine", "unknown_name_steps"]
+
+_MAX_STEPS: Final = 20_000
+"""Steps for the arguments of one call: a value that is compared with a schema, or 64 bytes of text that are parsed."""
+_BYTES_PER_STEP: Final = 64
+_COMPARED_NAMES: Final = 100
+"""Known names that an unknown one is compared with."""
+_MAX_REASONS: Final = 5
+"""Alternatives whose faults are named."""
+_MAX_DEPTH: Final = 100
+"""Levels that are examined. Deeper values are left to the conversion."""
+
+_ZONE: Final = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)?"
+_CLOCK: Final = rf"(?P<clock>\d\d:\d\d)(?P<seconds>:\d\d(?:\.\d+)?)? ?{_ZONE}"
+_FORMS: Final[Mapping[str, re.Pattern[str]]] = {
+    "date-time": re.compile(rf"(?P<date>\d{{4}}-\d\d-\d\d)(?:[Tt ]{_CLOCK})?", re.ASCII),
+    "time": re.compile(_CLOCK, re.ASCII),
+    "date": re.compile(r"(?P<date>\d{4}-\d\d-\d\d)", re.ASCII),
+}
+"""The forms of dates and times that are read, by `format`."""
+_COMPLETE: Final = re.compile(r"(\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+"""The forms of times that are kept as they are: those of RFC 3339, with or without a zone."""
+_BOUNDS: Final[tuple[tuple[str, str, bool], ...]] = (
+    ("minimum", ">=", False), ("exclusiveMinimum", ">", False), ("maximum", "<=", False),
+    ("exclusiveMaximum", "<", False), ("minLength", ">=", True), ("maxLength", "<=", True), ("minItems", ">=", True),
+    ("maxItems", "<=", True), ("minProperties", ">=", True), ("maxProperties", "<=", True),
+)  # fmt: skip
+"""Keywords of bounds, with their sign, and whether they are about the length."""
+_SIZED: Final[Mapping[str, str]] = {"Length": "string", "Items": "array", "Properties": "object"}
+
+
+class TooMuchWorkError(Exception):
+    """A value and its schema need more work than an examination may do."""
+
+
+class WorkBudget:
+    """The steps that are left for the arguments of one call."""
+
+    def __init__(self) -> None:
+        self.left: int = _MAX_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Take steps from the budget. Raises `TooMuchWorkError` if it has fewer."""
+        self.left -= steps
+        if self.left < 0:
+            raise TooMuchWorkError
+
+
+def unknown_name_steps(known: Sized) -> int:
+    """Return the steps that the search for a similar name is worth."""
+    return 50 + 10 * min(len(known), _COMPARED_NAMES)
+
+
+class Examined(NamedTuple):
+    """A value with its repairs, the faults that remain, and descriptions of the repairs."""
+
+    value: Any
+    faults: Sequence[str] = ()
+    repairs: Sequence[str] = ()
+
+
+def examine(
+    value: object,
+    schema: JsonSchema,
+    place: str = "",
+    *,
+    member: str = "property",
+    is_strict: bool = False,
+    has_formats: bool = True,
+    budget: WorkBudget | None = None,
+) -> Examined:
+    """Find the faults of a value, and repair what can be repaired. Raises `TooMuchWorkError`.
+
+    `place` is the path of the value in texts, and `member` the word for its members. `is_strict` repairs nothing, and
+    without `has_formats` the keyword `format` is ignored, as in JSON Schema 2020-12.
+    """
+    return _Examination(schema, member, has_formats, budget or WorkBudget()).examine(
+        value, schema, place, is_strict=is_strict
+    )
+
+
+class _Examination:
+    """One walk along a value and its schema."""
+
+    def __init__(self, root: JsonSchema, member: str, has_formats: bool, budget: WorkBudget) -> None:
+        self._root = root
+        self._member, self._has_formats = member, has_formats
+        self._spend = budget.spend
+        self._depth = 0
+
+    def examine(self, value: object, schema: object, place: str, *, is_strict: bool) -> Examined:
+        self._spend(1)
+        if self._depth >= _MAX_DEPTH:
+            return Examined(value)
+        self._depth += 1
+        try:
+            resolved = self._resolve(schema)
+            return Examined(value) if resolved is None else self._examine(value, resolved, place, is_strict)
+        finally:
+            self._depth -= 1
+
+    def _resolve(self, schema: object) -> JsonSchema | None:
+        """Return the schema that a reference names; None if it is unknown, or if it accepts every value."""
+        while is_object(schema) and isinstance(reference := schema.get("$ref"), str):
+            self._spend(1)
+            found: object = self._root
+            for part in reference.removeprefix("#").split("/")[1:]:
+                found = found.get(part.replace("~1", "/").replace("~0", "~")) if is_object(found) else None
+            schema = found if reference.startswith("#") else None
+        return schema if is_object(schema) else None
+
+    def _examine(self, value: Any, schema: JsonSchema, place: str, is_strict: bool) -> Examined:
+        for keyword in ("anyOf", "oneOf"):
+            if is_array(options := schema.get(keyword)):
+                return self._examine_union(value, options, place, is_strict)
+        kinds = _kinds_of(schema)
+        number = to_integer(value) if "integer" in kinds else value
+        kind = _kind_of(number)
+        choices = [schema["const"]] if "const" in schema else schema.get("enum")
+        is_choice = not is_array(choices) or any(_are_equal(number, choice) for choice in choices)
+        if (kinds and not _is_among(kind, kinds)) or not is_choice:
+            parsed = None if is_strict or _takes_text(schema) else self._examine_text(value, schema, kinds, place)
+            if parsed is not None:
+                return parsed
+            fault = f"expected {_join(kinds)}, got {kind}"
+            if is_array(choices) and (not kinds or _is_among(kind, kinds)):
+                fault = describe_mismatch([*map(format_value, choices)], value)
+            return _faulty(value, place, fault)
+        if kind == "object":
+            found = self._examine_object(value, schema, place, is_strict)
+        elif kind == "array":
+            found = self._examine_array(value, schema, place, is_strict)
+        else:
+            found = self._examine_format(number, schema, place, is_strict) if kind == "string" else Examined(number)
+        faults = _violations(found.value, kind, schema)
+        return found._replace(faults=[*found.faults, *(_at(place, fault) for fault in faults)]) if faults else found
+
+    def _examine_text(self, text: object, schema: JsonSchema, kinds: Sequence[str], place: str) -> Examined | None:
+        """Examine the value that a text is the JSON of; None if it is not, or if that is of another type."""
+        if not isinstance(text, str):
+            return None
+        self._spend(len(text) // _BYTES_PER_STEP)
+        try:
+            value = msgspec.json.decode(text)
+        except (ValueError, RecursionError):
+            return None
+        kind = _kind_of(to_integer(value))
+        if kind == "string" or (kinds and not _is_among(kind, kinds)):
+            return None
+        found = self.examine(value, schema, place, is_strict=False)
+        return found._replace(repairs=[_at(place, f"a string with JSON was read as {kind}"), *found.repairs])
+
+    # Alternatives
+
+    def _examine_union(self, value: object, options: Sequence[object], place: str, is_strict: bool) -> Examined:
+        found = [self.examine(value, option, place, is_strict=True) for option in options]
+        for each in found:
+            if not each.faults:
+                return each
+        resolved = [schema for option in options if (schema := self._resolve(option)) is not None]
+        if not (is_strict or (isinstance(value, str) and any(map(_takes_text, resolved)))):
+            tried = [self.examine(value, option, place, is_strict=False) for option in options]
+            fitting = sorted((each for each in tried if not each.faults), key=lambda each: len(each.repairs))
+            best = [each for each in fitting if len(each.repairs) == len(fitting[0].repairs)]
+            if best and all(_are_equal(each.value, best[0].value) for each in best):
+                return best[0]
+            found = tried
+        return _explain_union(value, found, options, resolved, place)
+
+    # Members and items
+
+    def _examine_object(self, value: Any, schema: JsonSchema, place: str, is_strict: bool) -> Examined:
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        others = True if "patternProperties" in schema else schema.get("additionalProperties", True)
+        made: dict[str, Any] = {}
+        faults = [
+            _at(place + format_path_part(name), "required, but missing") for name in required if name not in value
+        ]
+        repairs: list[str] = []
+        for name, item in value.items():
+            where = place + format_path_part(name)
+            if name not in properties and others is False:
+                self._spend(unknown_name_steps(properties))
+                word = "property" if place else self._member
+                faults.append(_at(place, explain_unknown(word, name, [*properties])))
+                continue
+            found = self.examine(item, properties.get(name, others), where, is_strict=is_strict)
+            if item is None and found.faults and name in properties and name not in required and not is_strict:
+                repairs.append(_at(where, "null was read as absence"))
+                continue
+            made[name] = found.value
+            faults += found.faults
+            repairs += found.repairs
+        return Examined(made, faults, repairs)
+
+    def _examine_array(self, value: Any, schema: JsonSchema, place: str, is_strict: bool) -> Examined:
+        items, prefix = schema.get("items", True), schema.get("prefixItems", ())
+        if is_array(items):  # of older dialects
+            items, prefix = schema.get("additionalItems", True), items
+        made: list[Any] = []
+        faults: list[str] = []
+        repairs: list[str] = []
+        for index, item in enumerate(value):
+            kind = prefix[index] if index < len(prefix) else items
+            found = self.examine(item, kind, place + format_path_part(index), is_strict=is_strict)
+            made.append(found.value)
+            faults += found.faults
+            repairs += found.repairs
+        return Examined(made, faults, repairs)
+
+    def _examine_format(self, text: Any, schema: JsonSchema, place: str, is_strict: bool) -> Examined:
+        name = str(schema.get("format"))
+        if not self._has_formats or name not in _FORMS:
+            return Examined(text)
+        normal = _normalize(name, text)
+        if normal == text:
+            return Examined(text)
+        if normal is None or is_strict:
+            return _faulty(text, place, f"expected {name}, got {format_value(text)}")
+        return Examined(normal, (), [_at(place, f"an incomplete {name} was completed")])
+
+
+def _normalize(name: str, text: str) -> str | None:
+    """Return a date or time in the form of RFC 3339, with or without a zone; None for other text."""
+    found = _FORMS[name].fullmatch(text)
+    if found is None:
+        return None
+    if _COMPLETE.fullmatch(text) or name == "date":
+        return text
+    parts = found.groupdict("")
+    zone = parts["zone"].upper()
+    clock = (parts["clock"] or "00:00") + (parts["seconds"] or ":00") + zone + (":00" if len(zone) == 3 else "")
+    return f"{parts['date']}T{clock}" if name == "date-time" else clock
+
+
+def _explain_union(
+    value: object, found: Sequence[Examined], options: Sequence[object], schemas: Sequence[JsonSchema], place: str
+) -> Examined:
+    """Return the faults of a value that fits no option: those of the only option of its type, if there is one."""
+    kind = _kind_of(value)
+    possible = [each for each, schema in zip(found, schemas, strict=False) if _is_among(kind, _kinds_of(schema))]
+    if len(possible) == 1:
+        return possible[0]
+    if not possible:
+        names = dict.fromkeys(name for schema in schemas for name in _kinds_of(schema))
+        return _faulty(value, place, f"expected {_join([*names])}, got {kind}")
+    titles = [_title_of(option) for option in options]
+    names_of_all = " | ".join(titles) if all(titles) else f"{len(options)} alternatives"
+    reasons = "; ".join(each.faults[0] for each in possible[:_MAX_REASONS])
+    return _faulty(value, place, f"fits none of {names_of_all}: {reasons}")
+
+
+def _title_of(option: object) -> str:
+    """Return the name of an alternative: its title, or that of its definition; empty if it has none."""
+    if not is_object(option):
+        return ""
+    return str(option.get("title") or str(option.get("$ref", "")).rpartition("/")[2])
+
+
+# Schemas and values
+
+
+def _kinds_of(schema: JsonSchema) -> list[str]:
+    """Return the names of the JSON types that a schema accepts; empty if it does not say."""
+    kinds: object = schema.get("type")
+    if isinstance(kinds, str):
+        return [kinds]
+    if is_array(kinds):
+        return kinds
+    choices = [schema["const"]] if "const" in schema else schema.get("enum", ())
+    return [*dict.fromkeys(map(_kind_of, choices))]
+
+
+def _takes_text(schema: JsonSchema) -> bool:
+    """Return whether any text may be meant for itself: the schema accepts strings, and neither a choice nor dates."""
+    kinds = _kinds_of(schema)
+    is_open = "enum" not in schema and "const" not in schema and schema.get("format") not in _FORMS
+    return is_open and (not kinds or "string" in kinds)
+
+
+def _kind_of(value: object) -> str:
+    """Return the name of the JSON type of a value; `integer` for an integer without a fraction."""
+    return KINDS.get(type(value), "number")
+
+
+def _is_among(kind: str, kinds: Sequence[str]) -> bool:
+    return not kinds or kind in kinds or (kind == "integer" and "number" in kinds)
+
+
+def _are_equal(one: object, other: object) -> bool:
+    """Return whether values are the same in JSON, where true is not 1."""
+    return one == other and isinstance(one, bool) is isinstance(other, bool)
+
+
+def _violations(value: Any, kind: str, schema: JsonSchema) -> list[str]:
+    """Return the bounds that a value is outside of."""
+    faults: list[str] = []
+    for keyword, sign, is_length in _BOUNDS:
+        limit = schema.get(keyword)
+        if not isinstance(limit, int | float) or isinstance(limit, bool):
+            continue
+        if is_length and _SIZED[keyword[3:]] == kind and not _holds(len(value), sign, limit):
+            faults.append(f"expected {kind} of length {sign} {limit}")
+        elif not is_length and kind in ("integer", "number") and not _holds(value, sign, limit):
+            faults.append(f"expected {_join(_kinds_of(schema))} {sign} {limit}, got {format_value(value)}")
+    return faults
+
+
+def _holds(value: float, sign: str, limit: float) -> bool:
+    if sign in (">=", "<="):
+        return value >= limit if sign == ">=" else value <= limit
+    return value > limit if sign == ">" else value < limit
+
+
+def _join(names: Sequence[str]) -> str:
+    return " or ".join(([", ".join(names[:-1])] if names[:-1] else []) + [*names[-1:]])
+
+
+def _faulty(value: object, place: str, fault: str) -> Examined:
+    return Examined(value, [_at(place, fault)])
+
+
+def _at(place: str, text: str) -> str:
+    where = place.removeprefix(".")
+    return f"{where}: {text}" if where else text

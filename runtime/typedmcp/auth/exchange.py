@@ -1,0 +1,85 @@
+"""The interface between flows and HTTP: requests that a flow yields, and the responses that it takes.
+
+A flow is a generator without I/O and without a clock. The client's HTTP side carries out what it yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, TypeVar
+from urllib.parse import urlencode
+
+from typedmcp.errors import AuthorizationRequiredError
+
+__all__ = ["AccessGrant", "AuthRequest", "AuthResponse", "Authorization", "Authorizer", "ProtectedServer", "Steps"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuthRequest:
+    """A request for a document or a token. `form` makes it a POST."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    body: bytes | None = field(default=None, repr=False)
+
+    @staticmethod
+    def form(url: str, fields: Mapping[str, str], headers: Mapping[str, str]) -> AuthRequest:
+        """Return a POST with the fields of a form."""
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        return AuthRequest(url, {**kind, **headers}, urlencode(fields).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class AuthResponse:
+    """The status and the whole body of a response. Redirects to other origins never get here."""
+
+    status: int
+    body: bytes = field(repr=False)
+
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[AuthRequest, AuthResponse, T]
+"""A flow: it yields requests, takes their responses, and returns its outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedServer:
+    """An MCP server that needs authorization: its URL, and a function that carries out requests of a flow.
+
+    `fetch` raises `SignInError` if there is no response within bounds of time and bytes.
+    """
+
+    url: str
+    fetch: Callable[[AuthRequest], Awaitable[AuthResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessGrant:
+    """Headers with an access token, and the time (`time.time()`) from which it should be renewed."""
+
+    headers: Mapping[str, str] = field(repr=False)
+    renew_at: float | None = None
+
+
+class Authorization(Protocol):
+    """Gets access tokens for one server."""
+
+    async def authorize(
+        self, rejected: AuthorizationRequiredError | None, *, is_retry: bool = False
+    ) -> AccessGrant | None:
+        """Return an access token, or None if there is none.
+
+        `rejected` is the error of a request that the server rejected. Without it, no person is asked for anything.
+        `is_retry` says that the request had a token which was got after a rejection. Raises `SignInError`.
+        """
+        ...
+
+
+class Authorizer(Protocol):
+    """The option `auth` of a client that signs in. It may serve several servers and event loops."""
+
+    def start(self, server: ProtectedServer) -> Authorization:
+        """Return what gets the tokens for one server."""
+        ...

@@ -1,0 +1,287 @@
+"""The tokens of one server: kept, renewed, and obtained by a flow."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from typedmcp.auth.challenge import Challenge, find_challenge
+from typedmcp.auth.discovery import Discovery, ServerMetadata, discover, discover_server
+from typedmcp.auth.exchange import AccessGrant, ProtectedServer, Steps
+from typedmcp.auth.storage import TokenStorage
+from typedmcp.auth.tokens import ClientCredential, TokenResponse, request_token
+from typedmcp.auth.urls import origin_of, require_safe_server
+from typedmcp.errors import AuthorizationRequiredError, SignInError
+
+__all__ = ["Flow", "Run", "SignInSession", "client_key", "decode_stored"]
+
+_EARLY_SECONDS: Final = 60.0
+"""Seconds before its end at which a token is renewed; at most a tenth of its lifetime."""
+
+_SHORTEST_LIFETIME: Final = 1.0
+_LONGEST_LIFETIME: Final = 1e9
+"""Seconds of a lifetime that is taken to be meant."""
+
+_RETRY_SECONDS: Final = 10.0
+"""Seconds after which an early renewal that failed is tried again."""
+
+_FINISH_SECONDS: Final = 10.0
+"""Seconds that a cancelled request with a refresh token gets to end, since the token may be used only once."""
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+
+
+class Run(Protocol):
+    """Carries out the steps of a flow."""
+
+    async def __call__(self, steps: Steps[T], /) -> T:
+        """Return the outcome of the steps."""
+        ...
+
+
+class Flow(Protocol):
+    """A way to get tokens."""
+
+    needs_person: bool
+    """True if a person takes part. Without one, another token can be got at any time."""
+    issuer: str | None
+    scopes: tuple[str, ...]
+    client_id: str | None
+    storage: TokenStorage
+
+    async def obtain(
+        self, run: Run, found: Discovery, scopes: tuple[str, ...]
+    ) -> tuple[TokenResponse, ClientCredential]:
+        """Get a token. Raises `SignInError`."""
+        ...
+
+
+class StoredGrant(Struct, kw_only=True, omit_defaults=True):
+    """A token and what is needed to renew it, as it is stored."""
+
+    issuer: str
+    resource: str
+    credential: ClientCredential
+    access_token: str
+    refresh_token: str | None = None
+    renew_at: float | None = None
+    scopes: tuple[str, ...] = ()
+    """The scopes that have been requested."""
+    flow: str = "OAuth"
+    """The class of the flow that got the token."""
+
+    def __repr__(self) -> str:
+        return f"StoredGrant(issuer={self.issuer!r}, resource={self.resource!r})"
+
+    def to_access(self) -> AccessGrant:
+        """Return the headers for requests to the server."""
+        return AccessGrant({"authorization": f"Bearer {self.access_token}"}, self.renew_at)
+
+
+class SignInSession:
+    """Implements `Authorization` for one server."""
+
+    def __init__(self, flow: Flow, server: ProtectedServer) -> None:
+        require_safe_server(server.url)
+        self._flow = flow
+        self._server = server
+        self._key = f"token {origin_of(server.url)}{urlsplit(server.url).path}"
+        self._sent: str | None = None
+        """The access token that was returned last."""
+        self._last_step = ""
+
+    async def authorize(
+        self, rejected: AuthorizationRequiredError | None, *, is_retry: bool = False
+    ) -> AccessGrant | None:
+        """Return a token. See `Authorization`."""
+        grant = await self._load()
+        if rejected is None and (grant is None or not _is_due(grant)):
+            return self._use(grant)
+        async with self._flow.storage.lock(self._key):
+            known = await self._load()
+            if known is not None and known.access_token != self._sent and not _is_due(known):
+                return self._use(known)  # another client has renewed it
+            if rejected is None:
+                return self._use(await self._renew_early(known))
+            return self._use(await self._replace(known, rejected, is_retry=is_retry))
+
+    def _use(self, grant: StoredGrant | None) -> AccessGrant | None:
+        self._sent = None if grant is None else grant.access_token
+        return None if grant is None else grant.to_access()
+
+    async def _load(self) -> StoredGrant | None:
+        grant = decode_stored(await self._flow.storage.load(self._key), StoredGrant)
+        if grant is None or grant.flow != type(self._flow).__name__:
+            return None
+        is_other = self._flow.client_id not in (None, grant.credential.client_id)
+        return None if is_other else grant
+
+    async def _save(self, grant: StoredGrant) -> None:
+        grant.flow = type(self._flow).__name__
+        await self._flow.storage.save(self._key, msgspec.json.encode(grant))
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Carry out the steps of a flow."""
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(await self._server.fetch(request))
+        except StopIteration as end:
+            outcome: T = end.value
+            return outcome
+
+    # Renewal
+
+    async def _renew_early(self, grant: StoredGrant | None) -> StoredGrant | None:
+        """Renew a token that is about to expire, if no person has to sign in for that.
+
+        If it fails, the token is used for as long as the server accepts it.
+        """
+        if grant is None or (grant.refresh_token is None and self._flow.needs_person):
+            return grant
+        try:
+            if grant.refresh_token is None:
+                found = await self._discover(None, grant)
+                return await self._obtain(grant, found, None) if found.server.issuer == grant.issuer else grant
+            return await self._refresh(grant, await self.run(discover_server(grant.issuer, self._server.url)))
+        except SignInError:
+            grant.renew_at = time.time() + _RETRY_SECONDS
+            return grant
+
+    async def _discover(self, challenge: Challenge | None, grant: StoredGrant | None) -> Discovery:
+        known = None if grant is None else grant.issuer
+        return await self.run(discover(self._server.url, challenge, self._flow.issuer, known))
+
+    async def _replace(
+        self, grant: StoredGrant | None, rejected: AuthorizationRequiredError, *, is_retry: bool
+    ) -> StoredGrant | None:
+        """Get another token in place of one that the server rejected, or return None if none would be better."""
+        challenge = find_challenge(rejected.challenge)
+        is_known = grant is not None and grant.access_token == self._sent
+        if rejected.status == 403 and not _can_step_up(grant, challenge):
+            return None
+        if rejected.status == 401 and is_retry and self._last_step == "obtain":
+            return None
+        found = await self._discover(challenge, grant)
+        if grant is not None and grant.issuer != found.server.issuer:
+            self._check_moved(grant, found)
+            grant = None
+        may_refresh = rejected.status == 401 and not (is_retry and self._last_step == "refresh")
+        if grant is not None and is_known and may_refresh and grant.refresh_token is not None:
+            renewed = await self._refresh(grant, found.server)
+            if renewed is not None:
+                return renewed
+        return await self._obtain(grant, found, challenge)
+
+    def _check_moved(self, grant: StoredGrant, found: Discovery) -> None:
+        if self._flow.client_id is not None:
+            was, now = grant.issuer, found.server.issuer
+            raise SignInError(f"the authorization server was {was} and is now {now}: register the client there")
+
+    async def _refresh(self, grant: StoredGrant, server: ServerMetadata) -> StoredGrant | None:
+        """Use the refresh token, or return None if it is no longer valid."""
+        assert grant.refresh_token is not None
+        self._last_step = "refresh"
+        fields = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
+
+        async def work() -> StoredGrant:
+            token = await self.run(request_token(server, grant.credential, fields, time.time()))
+            renewed = _to_grant(token, server.issuer, grant.resource, grant.credential, grant.scopes)
+            renewed.refresh_token = renewed.refresh_token or grant.refresh_token
+            await self._save(renewed)
+            return renewed
+
+        try:
+            return await _finish(work())
+        except SignInError as error:
+            if error.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
+                raise
+            if error.code != "invalid_grant":  # the authorization server has forgotten the client
+                await self._flow.storage.save(client_key(server.issuer), None)
+            await self._flow.storage.save(self._key, None)
+            return None
+
+    async def _obtain(self, grant: StoredGrant | None, found: Discovery, challenge: Challenge | None) -> StoredGrant:
+        asked = (challenge.scopes if challenge is not None else ()) or found.scopes
+        if grant is not None and grant.scopes:
+            asked = (*grant.scopes, *(challenge.scopes if challenge is not None else ()))
+        scopes = tuple(dict.fromkeys((*self._flow.scopes, *asked)))
+        token, credential = await self._flow.obtain(self.run, found, scopes)
+        self._last_step = "obtain"
+        obtained = _to_grant(token, found.server.issuer, found.resource, credential, scopes)
+        await self._save(obtained)
+        return obtained
+
+
+def client_key(issuer: str) -> str:
+    """Return the key of the storage for the client's registration at an authorization server."""
+    return f"client {issuer}"
+
+
+def decode_stored(value: bytes | None, kind: type[S]) -> S | None:
+    """Decode what is stored, or return None if it was written by another version, or is damaged."""
+    try:
+        return None if value is None else msgspec.json.decode(value, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _is_due(grant: StoredGrant) -> bool:
+    return grant.renew_at is not None and time.time() >= grant.renew_at
+
+
+def _can_step_up(grant: StoredGrant | None, challenge: Challenge | None) -> bool:
+    """Return whether a challenge asks for scopes that have not been requested yet."""
+    if challenge is None or challenge.parameters.get("error") != "insufficient_scope":
+        return False
+    return not set(challenge.scopes) <= set(() if grant is None else grant.scopes)
+
+
+def _to_grant(
+    token: TokenResponse, issuer: str, resource: str, credential: ClientCredential, scopes: tuple[str, ...]
+) -> StoredGrant:
+    if token.token_type.lower() != "bearer":
+        raise SignInError(f"{issuer}: the token has the type {token.token_type[:50]!r}, expected Bearer")
+    seconds = _read_lifetime(token.expires_in)
+    renew_at = None if seconds is None else time.time() + seconds - min(_EARLY_SECONDS, seconds / 10)
+    return StoredGrant(
+        issuer=issuer,
+        resource=resource,
+        credential=credential,
+        access_token=token.access_token,
+        refresh_token=token.refresh_token,
+        renew_at=renew_at,
+        scopes=scopes,
+    )
+
+
+def _read_lifetime(value: float | str | None) -> float | None:
+    """Return seconds, or None if they are unknown: the server then says when the token has expired."""
+    try:
+        seconds = float(value or 0)
+    except ValueError:
+        return None
+    return seconds if _SHORTEST_LIFETIME <= seconds <= _LONGEST_LIFETIME else None
+
+
+async def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """Await something. If the caller is cancelled, let it end first, for some seconds."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        try:
+            await asyncio.wait([task], timeout=_FINISH_SECONDS)
+        finally:
+            task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # marks it as retrieved
+        raise

@@ -1,0 +1,54 @@
+"""The options of calls: names, types, meanings and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypedDict
+
+from typedmcp import dialect
+from typedmcp.protocol.option_checks import check_seconds, unknown_option
+
+__all__ = ["CallOptions", "OnProgress", "check_call_options", "check_names", "check_times"]
+
+D = dialect.structs
+
+OnProgress: TypeAlias = "Callable[[D.ProgressNotificationParams], object]"
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of every call, in addition to its parameters."""
+
+    timeout: float | None
+    """Seconds that the call may take without a response or progress. None: no limit."""
+    max_time: float | None
+    """Seconds that the call may take in all, with all rounds of input. None: no limit."""
+    on_progress: OnProgress | None
+    """Callback for progress notifications, in order; plain or async."""
+    meta: Mapping[str, Any] | None
+    """Members of `_meta`, such as the trace context."""
+    fresh: bool
+    """Send the request even if a cached result is still valid."""
+    rounds: int | None
+    """Rounds of input requests. Default: `limits.input_rounds`. 0: return an `InputRequiredResult` as it is."""
+
+
+def check_call_options(options: CallOptions) -> None:
+    """Raise `TypeError` for unknown options, such as those of other libraries, and `UsageError` for invalid times."""
+    if options:
+        check_names("a call", options, CallOptions, "; the arguments of a tool are one mapping, {…}")
+        check_times(options, "timeout", "max_time")
+
+
+def check_names(subject: str, options: Mapping[str, Any], known: type, remedy: str = "") -> None:
+    """Raise `TypeError` for an option that is not a key of the TypedDict."""
+    names = known.__annotations__
+    if not names.keys() >= options.keys():
+        unknown = min(options.keys() - names.keys())
+        raise TypeError(unknown_option(unknown, sorted(names), f" of {subject}") + remedy)
+
+
+def check_times(options: Mapping[str, Any], *names: str) -> None:
+    """Raise `UsageError` for a named option that is neither None nor a number of seconds."""
+    for name in names:
+        if options.get(name) is not None:
+            check_seconds(name, options[name])

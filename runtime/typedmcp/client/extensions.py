@@ -1,0 +1,160 @@
+"""The client's side of extensions: settings, callbacks for notifications, and results that need more requests.
+
+https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extension-negotiation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack
+
+import msgspec
+
+from mcpspec.support.methods import Method
+from typedmcp.errors import UsageError
+from typedmcp.protocol.extensions import Extension, check_distinct, check_settings
+
+if TYPE_CHECKING:
+    from typedmcp.client.call_options import CallOptions
+    from typedmcp.client.subscriptions import Subscription
+    from typedmcp.limits import Limits
+    from typedmcp.protocol.diagnostics import Diagnostic
+
+__all__ = [
+    "ClientExtension", "Complete", "ExtendedCall", "ExtensionClient", "OnNotification", "bind_extensions",
+    "client_extension",
+]  # fmt: skip
+
+P = TypeVar("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+OnNotification: TypeAlias = Callable[[P], object]
+"""A callback for notifications, plain or async. It gets the parameters."""
+
+
+class ExtensionClient(Protocol):
+    """The part of a client that extensions use."""
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the client."""
+        ...
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the client is closed."""
+        ...
+
+    async def send(
+        self, method: Method[P, R], params: P | Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> R:
+        """Call a method, as `Client.send` does."""
+        ...
+
+    async def answer(self, method: str, request: Any) -> Any:
+        """Answer an input request with the callbacks of the client. `method` is the call that needs the input.
+
+        Raises `ProtocolError` for a request that the client has not declared.
+        """
+        ...
+
+    def listen(self, members: Mapping[str, Any]) -> Subscription:
+        """Subscribe to members of the filter that an extension adds."""
+        ...
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Pass a diagnostic to `on_diagnostic`."""
+        ...
+
+
+class ExtendedCall(NamedTuple):
+    """A call whose result is one of an extension."""
+
+    client: ExtensionClient
+    method: str
+    params: Any
+    """The parameters, in the dialect."""
+    options: CallOptions
+
+
+Complete: TypeAlias = Callable[[T, ExtendedCall], Awaitable[Any]]
+"""Takes a result of an extension, and returns the result that the caller gets instead."""
+
+
+class ClientExtension:
+    """An extension as a client supports it. `connect` takes it in the list `extensions`.
+
+    `settings` are declared in `capabilities.extensions`.
+
+    ```python
+    search = ClientExtension(SEARCH)
+
+    @search.on(methods.NOTIFICATIONS_ACME_INDEXED)
+    def show(params: structs.IndexedNotificationParams) -> None: ...
+    ```
+    """
+
+    def __init__(self, extension: Extension, settings: Mapping[str, Any] | msgspec.Struct | None = None) -> None:
+        self.extension: Extension = extension
+        self.settings: Mapping[str, Any] = check_settings(extension.identifier, settings)
+        """The settings that the client declares, as plain JSON."""
+        self.callbacks: dict[str, Callable[[Any], object]] = {}
+        """The callbacks for notifications, by method."""
+        self.completions: dict[type, Callable[[Any, ExtendedCall], Awaitable[Any]]] = {}
+        """The functions that turn a result of the extension into that of the call, by its type."""
+
+    def __repr__(self) -> str:
+        return f"<ClientExtension {self.extension.identifier}>"
+
+    def on(self, method: Method[P, None]) -> Callable[[OnNotification[P]], OnNotification[P]]:
+        """Register the callback for a notification of servers: `@extension.on(methods.NOTIFICATIONS_ACME_INDEXED)`.
+
+        Async callbacks are awaited in order. Raises `UsageError` for a record that is none of the extension's, and for
+        a second callback.
+        """
+        self.extension.check_record(method, "server")
+
+        def register(callback: OnNotification[P]) -> OnNotification[P]:
+            if method.name in self.callbacks:
+                raise UsageError(f"{self.extension.identifier}: {method.name} has a callback already")
+            self.callbacks[method.name] = callback
+            return callback
+
+        return register
+
+    def completes(self, kind: type[T]) -> Callable[[Complete[T]], Complete[T]]:
+        """Register the async function that turns a result of the extension into the result of the call.
+
+        Without it the caller gets the result of the extension. Raises `UsageError` for a type that is none of the
+        extension's `results`.
+        """
+        known = {result.kind for result in self.extension.results.values()}
+        if kind not in known:
+            raise UsageError(f"{self.extension.identifier}: {kind.__name__} is none of its results")
+
+        def register(function: Complete[T]) -> Complete[T]:
+            self.completions[kind] = function
+            return function
+
+        return register
+
+    def bind(self, client: ExtensionClient) -> ClientExtension:  # noqa: ARG002  # for extensions with state
+        """Return the extension for one client. One that keeps state for each client returns a new object."""
+        return self
+
+
+def client_extension(given: object) -> ClientExtension:
+    """Return an item of the option `extensions`; an `Extension` is one without settings and callbacks."""
+    if isinstance(given, Extension):
+        return ClientExtension(given)
+    if not isinstance(given, ClientExtension):
+        raise UsageError(f"extensions must be ClientExtension objects, not {given!r}")
+    return given
+
+
+def bind_extensions(given: Iterable[object], client: ExtensionClient) -> Sequence[ClientExtension]:
+    """Return the extensions of a client. Raises `UsageError` for items that are none, or have the same methods."""
+    extensions = [client_extension(each).bind(client) for each in given]
+    check_distinct([each.extension for each in extensions])
+    return extensions

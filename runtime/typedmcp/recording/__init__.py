@@ -1,0 +1,1 @@
+"""Recordings of traffic, one line of JSON for each message without secrets, and their replay."""

@@ -1,0 +1,144 @@
+"""Members that extensions add to the filter of `subscriptions/listen`, and the notifications that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+import msgspec
+
+from mcpspec.support.methods import Method
+from mcpspec.support.objects import is_object
+from mcpspec.support.structs import from_builtins, to_builtins
+from typedmcp.errors import DecodeError, InvalidParamsError
+from typedmcp.protocol.meta import SUBSCRIPTION
+from typedmcp.server.context import Context
+from typedmcp.server.extension_setup import OfferedExtension, require_extension
+
+__all__ = ["ExtensionFilters", "ExtensionListener", "FilterBackend", "WantedMember", "find_filters", "open_filters"]
+
+P = TypeVar("P")
+
+
+class FilterBackend(Protocol):
+    """The part of a dispatcher that the filters of extensions use."""
+
+    def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
+    def is_congested(self, ctx: Context | None) -> bool: ...
+    def drain_later(self, ctx: Context | None) -> None: ...
+
+
+class WantedMember(NamedTuple):
+    """A member of a filter that an extension serves."""
+
+    extension: OfferedExtension
+    name: str
+    value: Any
+
+
+class ExtensionListener:
+    """A `subscriptions/listen` request that gets notifications of an extension."""
+
+    def __init__(self, ctx: Context, backend: FilterBackend) -> None:
+        self.ctx: Context = ctx
+        """The request. Middleware has seen it, and the client has declared the extension."""
+        self._backend = backend
+        self._delayed: dict[object, tuple[str, Any]] = {}
+        self._has_begun = False
+
+    def notify(self, method: Method[P, None], params: P, *, key: object = None) -> None:
+        """Send a notification, with the id of the subscription. Call it in the event loop.
+
+        Until the subscription is acknowledged, and while the client does not read, one notification waits for each key,
+        the newest. Without a key that is the method.
+        """
+        if self.ctx.cancelled:
+            return
+        if not self._has_begun or self._backend.is_congested(self.ctx):
+            self._delayed[method.name if key is None else key] = method.name, params
+            if self._has_begun:
+                self._backend.drain_later(self.ctx)
+        else:
+            self._send(method.name, params)
+
+    def resume(self) -> None:
+        """Send the delayed notifications, if the client reads again."""
+        self._has_begun = True
+        for key, (method, params) in list(self._delayed.items()):
+            if self._backend.is_congested(self.ctx):
+                self._backend.drain_later(self.ctx)
+                return
+            del self._delayed[key]
+            if not self.ctx.cancelled:
+                self._send(method, params)
+
+    def _send(self, method: str, params: Any) -> None:
+        plain: dict[str, Any] = to_builtins(params)
+        meta: dict[str, Any] = {**(plain.get("_meta") or {}), SUBSCRIPTION: self.ctx.id}
+        self._backend.notify(self.ctx, method, cast(Any, {**plain, "_meta": meta}))
+
+
+class ExtensionFilters:
+    """The members that extensions have granted in one subscription."""
+
+    def __init__(self) -> None:
+        self.granted: dict[str, Any] = {}
+        """The granted values, by the name of the member."""
+        self.listeners: list[ExtensionListener] = []
+        self.stack: AsyncExitStack = AsyncExitStack()
+
+    def resume(self) -> None:
+        """Send the delayed notifications of all extensions."""
+        for listener in self.listeners:
+            listener.resume()
+
+
+def find_filters(ctx: Context, extensions: Sequence[OfferedExtension]) -> list[WantedMember]:
+    """Return the members that a `subscriptions/listen` request has for extensions, decoded.
+
+    Raises `MissingCapabilityError` for an extension that the client has not declared, and `InvalidParamsError`.
+    """
+    wanted: Any = _decode_listen(ctx.raw).params.notifications
+    found: list[WantedMember] = []
+    for extension in extensions:
+        for member, (kind, _) in extension.filters.items():
+            if is_object(wanted) and member in wanted:
+                require_extension(extension.extension, ctx)
+                found.append(WantedMember(extension, member, _decode_member(member, wanted[member], kind)))
+    return found
+
+
+def _decode_member(member: str, value: Any, kind: Any) -> Any:
+    path = f"params.notifications.{member}"
+    try:
+        return from_builtins(value, kind)
+    except DecodeError as error:
+        place = f"{path}{'' if error.path.startswith('[') or not error.path else '.'}{error.path}"
+        raise InvalidParamsError(f"{place}: {error.reason}", {"path": place}) from error
+
+
+async def open_filters(wanted: Sequence[WantedMember], ctx: Context, backend: FilterBackend) -> ExtensionFilters:
+    """Begin to serve the members of a filter. The caller closes the stack of what is returned."""
+    made = ExtensionFilters()
+    try:
+        for extension, member, value in wanted:
+            listener = ExtensionListener(ctx, backend)
+            function = extension.filters[member][1]
+            made.granted[member] = await made.stack.enter_async_context(function(value, listener))
+            made.listeners.append(listener)
+    except BaseException:
+        await made.stack.aclose()
+        raise
+    return made
+
+
+class _ListenParams(msgspec.Struct):
+    notifications: Any = None
+
+
+class _ListenRequest(msgspec.Struct):
+    params: _ListenParams
+
+
+_decode_listen = msgspec.json.Decoder(_ListenRequest).decode

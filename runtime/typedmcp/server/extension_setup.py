@@ -1,0 +1,208 @@
+"""The parts that extensions add to a `ServerConfig`: methods, results, names, and declared capabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import wraps
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+
+import msgspec
+
+from mcpspec.support.handlers import MaybeAwaitable
+from typedmcp import dialect
+from typedmcp.errors import MethodNotFoundError, MissingCapabilityError, UsageError
+from typedmcp.protocol.codec import Backend, MethodTable, OwnMethod
+from typedmcp.protocol.extensions import DeclaredExtensions, Extension, ExtensionResult, check_distinct, merged_names
+from typedmcp.server.handlers import runs_in_thread
+
+__all__ = [
+    "ExtensionSetup", "HandleWithin", "OfferedExtension", "RequestFacts", "RunTool", "ToolTask", "declare_extensions",
+    "offered", "require_extension", "set_up",
+]  # fmt: skip
+
+
+class ToolTask(NamedTuple):
+    """The wish of a tool to run apart from the request that calls it."""
+
+    tool: str
+    """The name of the tool, as its server knows it."""
+    is_required: bool
+    """True if the tool does not run within a request."""
+    may_repeat: bool
+    """True if another worker may run the tool again, after the first one has died."""
+
+
+class RunTool(Protocol):
+    """Runs tools with the option `task`, for an extension."""
+
+    def __call__(self, wish: ToolTask, ctx: Any, call: Callable[[Any], MaybeAwaitable[Any]]) -> Awaitable[Any]:
+        """Return the result for the client. `ctx` is the `Context` of the call; `call` calls the tool with another."""
+        ...
+
+
+class OfferedExtension(Protocol):
+    """An extension as a server offers it, such as `ServerExtension`."""
+
+    @property
+    def extension(self) -> Extension: ...
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+    @property
+    def lifespan(self) -> Callable[[Any], AbstractAsyncContextManager[Any]] | None: ...
+    @property
+    def handlers(self) -> Mapping[str, Callable[[Any, Any], Any]]: ...
+    @property
+    def filters(self) -> Mapping[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]]: ...
+    @property
+    def run_tool(self) -> RunTool | None: ...
+
+
+class _BareExtension(NamedTuple):
+    """An extension without settings and handlers."""
+
+    extension: Extension
+    settings: Mapping[str, Any] = {}
+    lifespan: None = None
+    handlers: Mapping[str, Callable[[Any, Any], Any]] = {}
+    filters: Mapping[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]] = {}
+    run_tool: None = None
+
+
+class ExtensionSetup(NamedTuple):
+    """The parts that the extensions of a server add to its configuration."""
+
+    extensions: Sequence[OfferedExtension]
+    functions: Mapping[str, Callable[[Any, Any], Any]]
+    """The functions for their methods, by method."""
+    results: Mapping[tuple[str, str], ExtensionResult]
+    """The results that they add, by method and `resultType`."""
+    methods: Mapping[str, tuple[OwnMethod, ...]]
+    """The methods that clients can call, by revision."""
+    name_params: Mapping[str, str]
+    """The parameters that the header `Mcp-Name` repeats, by method."""
+
+
+HandleWithin: TypeAlias = Callable[[Callable[[Any, Any], Any], Any, Any], Any]
+"""Handles a request with a function, within the middleware of a server."""
+
+
+class RequestFacts(Protocol):
+    """The facts of a request that decide whether its client can use an extension."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def revision(self) -> str: ...
+    @property
+    def client_capabilities(self) -> DeclaredExtensions: ...
+
+
+def offered(given: Iterable[object]) -> list[OfferedExtension]:
+    """Return the items of the option `extensions`; an `Extension` is one without settings and handlers."""
+    made: list[OfferedExtension] = []
+    for each in given:
+        if isinstance(each, Extension):
+            made.append(_BareExtension(each))
+        elif isinstance(getattr(each, "extension", None), Extension) and hasattr(each, "handlers"):
+            made.append(cast(OfferedExtension, each))
+        else:
+            raise UsageError(f"extensions must be ServerExtension objects, not {each!r}")
+    check_distinct([each.extension for each in made])
+    return made
+
+
+def set_up(
+    extensions: Sequence[OfferedExtension],
+    *,
+    revisions: Sequence[str],
+    codec: Backend,
+    table: MethodTable | None,
+    handle: HandleWithin | None,
+) -> ExtensionSetup:
+    """Return what extensions add to a configuration. `handle` runs the middleware of a `Server`.
+
+    Raises `UsageError` for extensions that do not fit to each other, or to the types of the handler.
+    """
+    functions: dict[str, Callable[[Any, Any], Any]] = {}
+    results: dict[tuple[str, str], ExtensionResult] = {}
+    for each in extensions:
+        _check_methods(each.extension, codec, table)
+        functions.update({name: _serve(each, function, handle) for name, function in each.handlers.items()})
+        results.update(each.extension.results)
+    methods = {revision: _methods_on(revision, extensions) for revision in revisions}
+    return ExtensionSetup(extensions, functions, results, methods, merged_names(each.extension for each in extensions))
+
+
+def declare_extensions(
+    capabilities: dialect.structs.ServerCapabilities, extensions: Sequence[OfferedExtension]
+) -> dialect.structs.ServerCapabilities:
+    """Return the capabilities with the extensions. A `Server` has declared them in its own object, which may grow."""
+    declared = {each.extension.identifier: dict(each.settings) for each in extensions}
+    merged = {**(capabilities.extensions or {}), **declared}
+    return (
+        capabilities if capabilities.extensions == merged else msgspec.structs.replace(capabilities, extensions=merged)
+    )
+
+
+def require_extension(extension: Extension, ctx: RequestFacts) -> None:
+    """Raise `MissingCapabilityError` for a client that has not declared an extension.
+
+    On revisions where the extension cannot be used that is `MethodNotFoundError`.
+    """
+    if ctx.revision not in extension.revisions:
+        raise MethodNotFoundError(ctx.method)
+    if not extension.is_declared(ctx.client_capabilities):
+        raise MissingCapabilityError(extension.capabilities)
+
+
+def _methods_on(revision: str, extensions: Sequence[OfferedExtension]) -> tuple[OwnMethod, ...]:
+    return tuple(
+        OwnMethod(record, each.extension.names.get(name))
+        for each in extensions
+        if revision in each.extension.revisions
+        for name, record in each.extension.methods.items()
+        if record.sender != "server" and name in each.handlers
+    )
+
+
+def _check_methods(extension: Extension, codec: Backend, table: MethodTable | None) -> None:
+    """Raise `UsageError` for methods that the option `methods` has, and for models in a server that uses Structs."""
+    taken = [] if table is None else [*extension.methods.keys() & table.METHODS.keys()]
+    if taken:
+        raise UsageError(f"{extension.identifier}: the option `methods` has {min(taken)}, too; leave that option out")
+    has_models = any(not issubclass(record.message, msgspec.Struct) for record in extension.methods.values())
+    if has_models and codec == "msgspec":
+        text = "its methods are on Pydantic models; use `plain.methods` of the package, or codec='pydantic'"
+        raise UsageError(f"{extension.identifier}: {text}")
+
+
+def _serve(
+    extension: OfferedExtension, function: Callable[[Any, Any], Any], handle: HandleWithin | None
+) -> Callable[[Any, Any], Any]:
+    """Return the function for a method of an extension: it rejects clients that have not declared the extension."""
+    inner = _in_thread(function) if runs_in_thread(function) else function
+
+    @wraps(function, updated=())  # without the mark of functions that run in threads
+    def serve(params: Any, ctx: Any) -> Any:
+        try:
+            _require_method(extension.extension, ctx)
+        except (MissingCapabilityError, MethodNotFoundError):
+            if ctx.id is None:  # a notification, which has no response
+                ctx.tolerate(f"{ctx.method} is ignored: the client has not declared {extension.extension.identifier}")
+                return None
+            raise
+        return inner(params, ctx) if handle is None or ctx.id is None else handle(inner, params, ctx)
+
+    return serve
+
+
+def _require_method(extension: Extension, ctx: Any) -> None:
+    """Raise the error for a method whose extension the client has not declared: it is unknown on legacy revisions."""
+    if not ctx.is_modern and not extension.is_declared(ctx.client_capabilities):
+        raise MethodNotFoundError(ctx.method)
+    require_extension(extension, ctx)
+
+
+def _in_thread(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda params, ctx: ctx.in_thread(function, params, ctx)

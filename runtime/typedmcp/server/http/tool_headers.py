@@ -1,0 +1,342 @@
+"""The parameters of tools that headers repeat, to compare the headers of a call with its arguments.
+
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters
+
+A `Server` knows the schemas of its tools. For other handlers, and for tools that only middleware has, the handler's
+list is read as if the client of the call had asked for it. If that fails, the call is rejected: a proxy may have acted
+on headers that were never compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable, Mapping
+from time import monotonic
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from mcpspec.support.objects import is_object
+from mcpspec.support.structs import to_builtins
+from typedmcp import dialect
+from typedmcp.errors import INTERNAL_ERROR, DecodeError, RemoteError
+from typedmcp.protocol import headers as mcp_headers
+from typedmcp.protocol.backends import models, to_struct
+from typedmcp.protocol.codec import codec_for
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.framing import Frame, classify
+from typedmcp.protocol.notifications import Change
+from typedmcp.revisions.features import DIALECT
+from typedmcp.server.config import ServerConfig
+from typedmcp.server.context import Context
+from typedmcp.server.dispatcher import Dispatcher
+from typedmcp.server.http.exchange import StatelessExchange
+from typedmcp.server.http.header_checks import HeaderParams, copy_error
+from typedmcp.server.metadata import RequestMetadata
+from typedmcp.server.principal import Principal
+from typedmcp.transports.concurrency import is_awaitable
+
+__all__ = ["ToolHeaders"]
+
+D = dialect.structs
+
+_MAX_PAGES = 1000
+"""Pages of the handler's list that are read: a list without an end must not hold up requests."""
+_CACHED_LISTS = 256
+"""Lists that are cached: each principal may see different tools."""
+_DEFAULT_TTL = 60.0
+"""Seconds for which a list without a time to live is cached."""
+
+_ListKey: TypeAlias = "tuple[str, frozenset[str]] | None"
+"""The things that a list of tools may depend on: the key of the principal, and the scopes of the token."""
+
+
+_NO_NAME: Final = frozenset[bytes]()
+
+
+class _ToolList(NamedTuple):
+    """The content of one list of tools, as far as it is about headers."""
+
+    expires: float
+    """The time at which it has to be read again."""
+    plain: frozenset[bytes]
+    """The values of `Mcp-Name` of the tools that repeat no parameter."""
+    params: Mapping[str, HeaderParams]
+    """The parameters of the other tools that headers repeat."""
+
+
+class _Reading:
+    """One attempt to read a list, which several requests may wait for."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.error: RemoteError | None = None
+        """The error for the calls that wait for it, if it failed."""
+
+
+class _ListContext(Context):
+    """The context of a list that the server itself reads. Records what makes the list depend on the request."""
+
+    reads: set[str] = msgspec.field(default_factory=set[str])
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "meta":  # a member, not a property
+            self.reads.add(name)
+        return super().__getattribute__(name)
+
+    @property
+    def client_info(self) -> D.Implementation | None:
+        """The name and version that the client claims."""
+        self.reads.add("client_info")
+        return super().client_info
+
+    @property
+    def client_capabilities(self) -> D.ClientCapabilities:
+        """The capabilities that the client has declared."""
+        self.reads.add("client_capabilities")
+        return super().client_capabilities
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of the call."""
+        self.reads.add("headers")
+        return super().headers
+
+
+class _ListSink:
+    """The sink of a list that the server itself reads for a call. Discards messages."""
+
+    stream = None
+
+    def __init__(self, exchange: StatelessExchange) -> None:
+        self.principal = exchange.principal
+        self.expires = exchange.expires
+        self.request_headers = exchange.request_headers
+
+    def send_message(self, ctx: Context, line: bytes) -> bool:  # noqa: ARG002
+        """Discard a message."""
+        return False
+
+    def disconnect(self, retry: float) -> None:
+        """Do nothing: the connection belongs to the call."""
+
+
+class ToolHeaders:
+    """Finds the parameters of the called tools that headers repeat."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self._input_schema_of = config.input_schema_of
+        self._has_list = "list_tools" in config.functions
+        self.has_params: bool = self._input_schema_of is not None or self._has_list
+        """False if the handler has no list of tools, so that no client can know of parameters to repeat."""
+        self._own_plain: set[bytes] = set()
+        """The values of `Mcp-Name` of the server's own tools that repeat no parameter, as far as they were called."""
+        self._own_params: dict[str, HeaderParams] = {}
+        """The parameters of the server's own tools that headers repeat, as far as the tools were called."""
+        self._lists: OrderedDict[_ListKey, _ToolList] = OrderedDict()
+        self._readings: dict[_ListKey, _Reading] = {}
+        self._unsubscribe: Callable[[], None] | None = None
+        self._generation = 0
+        """Grows when the tools change."""
+        self._varies_with: set[str] = set()
+        """The attributes of requests that the list depends on. If there are any, it cannot be cached."""
+
+    def listen(self) -> None:
+        """Forget the tools, and do so again as soon as the handler says that they have changed."""
+        self.stop_listening()
+        self._unsubscribe = self._config.own_changes.listen(self._on_change)
+        self.forget()
+
+    def stop_listening(self) -> None:
+        """Undo `listen`."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _on_change(self, change: Change, uri: str | None) -> None:  # noqa: ARG002
+        if change == "tools":
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget all tools, since some have changed. Any thread may call it."""
+        self._generation += 1
+        self._own_plain = set()
+        self._own_params = {}
+        self._lists.clear()
+
+    def plain_names(self, principal: Principal | None) -> Container[bytes | None]:
+        """Return the values of `Mcp-Name` of the listed tools that are known to repeat no parameter."""
+        if self._input_schema_of is not None:
+            return self._own_plain
+        # As in `_cached`, whose calls would cost 1 % of a request.
+        found = self._lists.get(None if principal is None else _list_key(principal))
+        return _NO_NAME if found is None or found.expires <= monotonic() else found.plain
+
+    async def prepare(self, exchange: StatelessExchange, body: bytes) -> None:
+        """Give an exchange the parameters of the called tool that its headers have to repeat.
+
+        If they cannot be found, the exchange gets the error that rejects the call.
+        """
+        headers = exchange.headers
+        if b"tools/call" not in headers.get(b"mcp-method", b""):
+            exchange.header_params = ()
+            return
+        try:
+            name = mcp_headers.decode_value(mcp_headers.to_text(headers[b"mcp-name"]))
+        except (KeyError, ValueError):  # which is an error of its own
+            return
+        try:
+            exchange.header_params = await self._params_of(name, exchange, body)  # `check_arguments` copies errors
+        except RemoteError as error:
+            exchange.header_params = copy_error(error)
+
+    async def _params_of(self, name: str, exchange: StatelessExchange, body: bytes) -> HeaderParams:
+        """Return the parameters of a tool that headers repeat. Raises `RemoteError` if they cannot be found."""
+        schema = None if self._input_schema_of is None else self._input_schema_of(name)
+        if schema is not None:
+            return self._own_params_of(name, schema, exchange.dispatcher)
+        if not self._has_list:
+            return ()
+        found = await self._find_list(exchange, body)
+        return found.params.get(name, ())
+
+    # The tools of a `Server`
+
+    def _own_params_of(self, name: str, schema: Mapping[str, Any], dispatcher: Dispatcher) -> HeaderParams:
+        params = self._own_params.get(name)
+        if params is None and schema:  # without a schema there is no such tool
+            generation = self._generation
+            params = self._own_params[name] = self._annotated(name, schema, dispatcher)
+            if not params:
+                self._own_plain.update(_plain_headers([name]))
+            if generation != self._generation:  # another thread has changed the tools in the meantime
+                self.forget()
+        return params or ()
+
+    def _annotated(self, name: str, schema: Mapping[str, Any], dispatcher: Dispatcher) -> HeaderParams:
+        """Return the parameters that a schema annotates.
+
+        A schema whose annotations break the rules is reported. Calls of its tool get the returned error: what their
+        headers should repeat is not known.
+        """
+        try:
+            return mcp_headers.header_params(schema)
+        except ValueError as error:
+            text = f"clients will reject the tool {name}, and calls of it are rejected: {error}"
+            dispatcher.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list"))
+            return RemoteError(INTERNAL_ERROR, f"the headers cannot be checked: the tool's schema is wrong: {error}")
+
+    # Lists
+
+    def _cached(self, key: _ListKey) -> _ToolList | None:
+        found = self._lists.get(key)
+        return found if found is not None and found.expires > monotonic() else None
+
+    async def _find_list(self, exchange: StatelessExchange, body: bytes) -> _ToolList:
+        """Return the list for a call, which is read once for all calls that wait for it. Raises `RemoteError`."""
+        key = _list_key(exchange.principal)
+        found = self._cached(key)
+        if found is not None:
+            return found
+        if self._varies_with:
+            return await self._read(exchange, body)
+        reading = self._readings.setdefault(key, _Reading())
+        async with reading.lock:
+            if reading.error is not None:
+                raise copy_error(reading.error)
+            try:
+                return self._cached(key) or await self._read(exchange, body)
+            except RemoteError as error:
+                reading.error = copy_error(error)
+                raise
+            finally:
+                if self._readings.get(key) is reading:  # the next call tries again
+                    del self._readings[key]
+
+    async def _read(self, exchange: StatelessExchange, body: bytes) -> _ToolList:
+        """Read the list, and cache it if it may be. Raises `RemoteError` if it cannot be read."""
+        generation = self._generation
+        try:
+            found = await self._read_pages(exchange, _metadata_of(exchange.dispatcher, body))
+        except (RemoteError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # an exception of the handler must not end the server
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            text = f"a call was rejected, since its headers cannot be checked: the list of tools failed: {error!r}"
+            exchange.dispatcher.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, "tools/list", error=error))
+            raise RemoteError(INTERNAL_ERROR, "the headers cannot be checked: the list of tools failed") from error
+        if generation == self._generation and not self._varies_with:  # otherwise it may be outdated already
+            self._lists[_list_key(exchange.principal)] = found
+            if len(self._lists) > _CACHED_LISTS:
+                self._lists.popitem(last=False)
+        return found
+
+    async def _read_pages(self, exchange: StatelessExchange, metadata: RequestMetadata) -> _ToolList:
+        params: dict[str, HeaderParams] = {}
+        ttl, cursor = _DEFAULT_TTL, None
+        for _ in range(_MAX_PAGES):
+            result = to_struct(await self._read_page(exchange, metadata, cursor))
+            for tool in result.tools:
+                params[tool.name] = self._annotated(tool.name, to_builtins(tool.input_schema), exchange.dispatcher)
+            if isinstance(result.ttl_ms, int) and result.ttl_ms > 0:
+                ttl = result.ttl_ms / 1000
+            cursor = result.next_cursor
+            if not isinstance(cursor, str):
+                break
+        else:
+            raise ValueError(f"the list has more than {_MAX_PAGES} pages")
+        plain = _plain_headers(name for name, annotated in params.items() if not annotated)
+        return _ToolList(monotonic() + ttl, plain, {name: annotated for name, annotated in params.items() if annotated})
+
+    async def _read_page(self, exchange: StatelessExchange, metadata: RequestMetadata, cursor: str | None) -> Any:
+        """Call the handler's `list_tools`, as a request of the client that makes the call would."""
+        plain: dict[str, Any] = {"_meta": metadata.members}
+        if cursor is not None:
+            plain["cursor"] = cursor
+        types = D if self._config.codec == "msgspec" else models()
+        params = types.from_builtins(plain, types.PaginatedRequestParams)
+        method_codec = codec_for(DIALECT, self._config.codec).methods["tools/list"]
+        sink: Any = _ListSink(exchange)
+        ctx = _ListContext(exchange.dispatcher, method_codec, None, metadata, metadata.members.copy(), b"", sink)
+        result = exchange.dispatcher.call_handler(ctx, params)
+        result = await result if is_awaitable(result) else result
+        self._note_dependencies(ctx.reads, exchange.dispatcher)
+        return result
+
+    def _note_dependencies(self, reads: set[str], dispatcher: Dispatcher) -> None:
+        """Stop caching a list that depends on more than the principal, and report it once."""
+        new = reads - self._varies_with
+        if new:
+            self._varies_with |= new
+            self._lists.clear()
+            names = ", ".join(f"ctx.{name}" for name in sorted(new))
+            text = (
+                f"tools/list reads {names}: a list of tools may depend on the principal and its scopes only. "
+                "It is read again for each call, to check the headers of the call"
+            )
+            dispatcher.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list"))
+
+
+def _plain_headers(names: Iterable[str]) -> frozenset[bytes]:
+    """Return the values of `Mcp-Name` for those names that need no Base64."""
+    headers = ((name, name.encode()) for name in names if name.isascii())
+    return frozenset(header for name, header in headers if mcp_headers.is_plain(header, name))
+
+
+def _list_key(principal: Principal | None) -> _ListKey:
+    return None if principal is None else (principal.key, principal.scopes)
+
+
+def _metadata_of(dispatcher: Dispatcher, body: bytes) -> RequestMetadata:
+    """Return the description of the client in a request; an empty one for an invalid request, which is rejected."""
+    frame = classify(body)
+    params: Any = frame.value.get("params") if isinstance(frame, Frame) else None
+    meta: Any = params.get("_meta") if is_object(params) else None
+    try:
+        return dispatcher.metadata.get(msgspec.json.encode(meta))
+    except (DecodeError, RemoteError, ValueError):
+        return RequestMetadata.anonymous(DIALECT)

@@ -1,0 +1,45 @@
+"""Principals: users and programs that access tokens are issued to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+__all__ = ["Principal"]
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """The user or program that an access token was issued to. Handlers read it as `ctx.principal`.
+
+    Two principals are the same if their `issuer` and their `subject` are.
+    """
+
+    subject: str
+    """Identifies the user or program at the issuer."""
+    scopes: frozenset[str] = frozenset()
+    """The scopes of the token, with those that they imply."""
+    expires: float | None = None
+    """The time until which the token is valid, in seconds since 1970; None if it has no end."""
+    issuer: str | None = None
+    """The authorization server that issued the token."""
+    client_id: str | None = None
+    """The OAuth client that the token was issued to."""
+    claims: Mapping[str, Any] = {}
+    """All members of the token or of its introspection, as the authorization server wrote them."""
+
+    @property
+    def key(self) -> str:
+        """A text that identifies the principal: sessions, signed states and budgets belong to it."""
+        if self.issuer is None and " " not in self.subject:
+            return self.subject
+        return f"{self.issuer or ''} {self.subject}"  # an issuer is a URL, so the first space ends it
+
+    def missing_scopes(self, scopes: Iterable[str]) -> list[str]:
+        """Return those of these scopes that the token lacks."""
+        return [scope for scope in scopes if scope not in self.scopes]
+
+    def __repr__(self) -> str:
+        """Leave out the claims, which may be personal."""
+        return f"Principal({self.subject!r}, issuer={self.issuer!r}, scopes={sorted(self.scopes)!r})"

@@ -1,0 +1,127 @@
+"""The findings of `Server.check`."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.paths import ROOT
+from typedmcp import Server
+
+OBJECT = {"type": "object"}
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if "Server(" in path.read_text(encoding="utf-8"))
+
+
+def check_tool(name: str = "add", schema: dict[str, Any] | None = None, description: str = "Add.") -> set[str]:
+    """Return the findings about a tool as `severity rule hosts`."""
+    server = Server()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some names are warned of when they are registered
+        server.add_tool(take_anything, name=name, input_schema=schema, description=description)
+    return {f"{each.severity} {each.rule} {' '.join(each.hosts)}".strip() for each in server.check()}
+
+
+def take_anything(**rest: Any) -> str:
+    return str(rest)
+
+
+def described(schema: Any) -> dict[str, Any]:
+    return {**OBJECT, "properties": {"a": {"description": "A value.", **schema}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("add", set[str]()),
+        ("a" * 64, set[str]()),
+        ("größe", {"error name"}),
+        ("a" * 129, {"error name"}),
+        ("a" * 65, {"error host-name openai anthropic gemini"}),
+        ("files.read", {"warning host-name openai anthropic gemini"}),
+        ("1st", {"warning host-name openai anthropic gemini"}),
+    ],
+)
+def test_names_that_the_specification_or_hosts_refuse_are_found(name: str, expected: set[str]) -> None:
+    assert check_tool(name) == expected
+
+
+CASES: list[tuple[Any, set[str]]] = [
+    (described({"type": "array", "items": {}}), set()),
+    (described({"type": "array"}), {"error host-schema openai anthropic gemini"}),
+    (described({"type": ["array", "null"]}), {"error host-schema openai anthropic gemini"}),
+    (described({"anyOf": [True]}), {"error host-schema openai anthropic gemini"}),
+    (described({"type": "array", "items": False}), {"error host-schema openai anthropic gemini"}),
+    ({**OBJECT, "anyOf": [{"required": ["a"]}]}, {"error host-schema openai anthropic"}),
+    ({**OBJECT, "properties": {"a b": {"description": "A value."}}}, {"warning host-schema anthropic"}),
+    ({**described({"$ref": "#/$defs/A"}), "$defs": {"A": {"type": "string"}}}, {"warning host-schema gemini"}),
+    ({**OBJECT, "properties": {"a": {"type": "string"}}}, {"warning description"}),
+]
+
+
+@pytest.mark.parametrize(("schema", "expected"), CASES)
+def test_schemas_that_hosts_refuse_are_found(schema: Any, expected: set[str]) -> None:
+    pytest.importorskip("jsonschema_rs")
+    assert check_tool(schema=schema) == expected
+
+
+def test_names_that_become_equal_are_found() -> None:
+    server = Server()
+    for name in ("files.read", "files_read"):
+        server.add_tool(lambda: "", name=name, description="Read.")
+    (collision,) = [each for each in server.check() if each.rule == "name-collision"]
+    assert str(collision) == (
+        "tool files_read: error: in the APIs of hosts it has the name of files.read [name-collision]"
+    )
+
+
+def test_missing_descriptions_of_everything_are_found() -> None:
+    server = Server()
+    server.add_tool(undescribed)
+    server.add_prompt(undescribed)
+    server.add_resource(undescribed, "data://{a}")
+    assert [(each.item, each.rule) for each in server.check()] == [
+        ("tool undescribed", "description"), ("tool undescribed", "description"),
+        ("prompt undescribed", "description"), ("prompt undescribed", "description"),
+        ("resource data://{a}", "description"),
+    ]  # fmt: skip
+
+
+def undescribed(a: str) -> str:
+    return a
+
+
+def test_mounted_servers_are_checked_under_their_outer_names() -> None:
+    inner, outer = Server("inner"), Server("outer")
+    inner.add_tool(lambda: "", name="a" * 60, description="A tool.")
+    outer.mount(inner, "outer")
+    assert [each.rule for each in outer.check()] == ["host-name"]
+
+
+def test_an_illegal_header_is_found_in_a_schema_that_was_changed_later() -> None:
+    server = Server()
+    server.add_tool(undescribed, description="A tool.")
+    defaults: Any = server.__server_config__()
+    schema = defaults["input_schema_of"]("undescribed")
+    schema["properties"]["a"]["x-mcp-header"] = "a b"
+    assert "header" in {each.rule for each in server.check()}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_have_no_errors(path: Path) -> None:
+    if path.stem in ("langchain_adapter", "official_session"):
+        pytest.skip("it needs packages that are not installed")
+    spec = importlib.util.spec_from_file_location(f"checked_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    servers = [value for value in vars(module).values() if isinstance(value, Server)]
+    assert [str(each) for server in servers for each in server.check() if each.severity == "error"] == []
+
+
+def test_most_examples_have_a_server_to_check() -> None:
+    assert len(EXAMPLES) >= 10

@@ -1,0 +1,256 @@
+"""Reports and logs about functions that failed: the function, its place, the cause and what to change."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, field_serializer
+
+import typedmcp
+from typedmcp import Context, Diagnostic, Server, ServerConfig
+
+HERE = re.escape(__file__)
+
+
+async def helper() -> int:
+    return 1
+
+
+def fail(a: int) -> int:
+    raise LookupError(f"no {a}")
+
+
+async def forgot() -> Any:
+    return helper()
+
+
+async def forgot_inside() -> Any:
+    return {"found": [1, helper()]}
+
+
+@dataclass
+class Found:
+    number: Any
+
+
+async def forgot_in_a_record() -> Any:
+    return Found(helper())
+
+
+async def forgot_the_context(ctx: Context) -> Any:
+    return ctx.elicit("Who?", bool)
+
+
+async def forgot_a_task() -> Any:
+    return [asyncio.get_running_loop().create_future()]
+
+
+async def used_a_coroutine() -> Any:
+    return helper().bit_length()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+async def indexed_a_coroutine() -> Any:
+    return helper()[0]  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+
+
+def wrong_text() -> int:
+    return "three"  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+def wrong_member() -> dict[str, int]:
+    return {"a": "x"}  # type: ignore[dict-item]  # pyright: ignore[reportReturnType]
+
+
+def nothing() -> dict[str, int]:
+    return None  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+def without_json() -> Any:
+    return {"users": [{"id": object()}]}
+
+
+def wholly_without_json() -> Any:
+    return object()
+
+
+FAILURES: dict[str, tuple[Callable[..., Any], str]] = {
+    "a coroutine": (forgot, r"returned the coroutine of helper\(\), which was not awaited; did you forget `await`\?"),
+    "a coroutine in a dict": (
+        forgot_inside,
+        r'returned the coroutine of helper\(\) at \["found"\]\[1\], which was not awaited; did you forget `await`\?',
+    ),
+    "a coroutine in a record": (forgot_in_a_record, r"the coroutine of helper\(\) at \.number, which was not awaited"),
+    "a question to the client": (forgot_the_context, r"returned the coroutine of Context\.elicit\(\), which was not"),
+    "a future": (forgot_a_task, r"returned (Future|_asyncio\.Future) at \[0\], which was not awaited"),
+    "a text for a number": (
+        wrong_text,
+        r'returned str "three": expected integer, got string; change the value or the return annotation, int$',
+    ),
+    "a wrong member": (
+        wrong_member,
+        r"returned dict: a: expected integer, got string; change the value or the return anno",
+    ),
+    "nothing": (nothing, "returned null: expected object, got null; change the value"),
+    "an object in it": (
+        without_json,
+        r'returned dict with object at \["users"\]\[0\]\["id"\]: TypeError: object has no JSON form; return text, ',
+    ),
+    "an object": (wholly_without_json, "returned object: TypeError: object has no JSON form; return text, content, JS"),
+}
+"""Functions whose result cannot be sent, with what the report says after the name and the place."""
+
+
+async def _reports(function: Callable[..., Any], **options: Any) -> tuple[list[Diagnostic], str]:
+    """Return the reports about a call of a tool, and the text of the result."""
+    server, reports = Server(**options), list[Diagnostic]()
+    server.add_tool(function, name="it")
+    async with typedmcp.connect(ServerConfig(server, on_diagnostic=reports.append)) as client:
+        return reports, typedmcp.text_of(await client.call_tool("it"))
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_the_report_of_an_unusable_result_names_the_function_its_line_the_value_and_the_remedy(name: str) -> None:
+    function, says = FAILURES[name]
+    (report,), text = asyncio.run(_reports(function))
+    line = function.__code__.co_firstlineno
+    place = rf"^tool 'it' failed: {function.__name__}\(\) at {HERE}:{line} "
+    assert re.search(place + ".*" + says, report.text)
+    assert text in ("it failed", "it failed: its result does not fit its schema")
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'helper' was never awaited")
+@pytest.mark.parametrize("function", [used_a_coroutine, indexed_a_coroutine])
+def test_a_coroutine_that_is_used_as_its_result_brings_the_question_for_await(function: Callable[..., Any]) -> None:
+    (report,), _ = asyncio.run(_reports(function))
+    assert report.text.endswith("; did you forget `await`?")
+    del report
+    gc.collect()  # Python warns about the coroutine now, and not in another test
+
+
+def test_debug_sends_the_same_text_to_the_client() -> None:
+    (report,), text = asyncio.run(_reports(wrong_text, debug=True))
+    assert report.text.endswith(text.partition("its schema: ")[2])
+    assert "wrong_text() at" in text
+
+
+# Tracebacks
+
+
+def plain_tool() -> int:
+    return fail(1)
+
+
+async def async_tool() -> int:
+    return fail(1)
+
+
+def generator_tool() -> Iterator[int]:
+    yield fail(1)
+
+
+def chained_tool() -> int:
+    try:
+        return fail(1)
+    except LookupError as error:
+        raise ValueError("worse") from error
+
+
+async def tool_in_a_thread(ctx: Context) -> int:
+    return await ctx.in_thread(fail, 1)
+
+
+def _logged(caplog: pytest.LogCaptureFixture, use: Callable[[typedmcp.Client], Any], server: Server) -> str:
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            with suppress(typedmcp.RemoteError):
+                await use(client)
+
+    asyncio.run(main())
+    formatter = logging.Formatter()
+    return "\n".join(formatter.format(record) for record in caplog.records)
+
+
+def _call_it(client: typedmcp.Client) -> Any:
+    return client.call_tool("it")
+
+
+def _files(log: str) -> list[str]:
+    return re.findall(r'File "(.+?)", line', log)
+
+
+@pytest.mark.parametrize("function", [plain_tool, async_tool, generator_tool, chained_tool])
+@pytest.mark.parametrize("in_thread", [True, False])
+def test_the_traceback_of_a_failing_tool_begins_in_its_file(
+    function: Callable[..., Any], in_thread: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server()
+    server.add_tool(function, name="it", thread=in_thread)
+    log = _logged(caplog, _call_it, server)
+    assert _files(log) == [__file__] * len(_files(log)) != []
+    assert f"in {function.__name__}" in log
+    assert "LookupError: no 1" in log
+
+
+def test_frames_of_the_library_that_the_function_called_come_after_it(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    server.add_tool(tool_in_a_thread, name="it")
+    files = _files(_logged(caplog, _call_it, server))
+    assert files[0] == files[-1] == __file__
+    assert any("typedmcp" in file for file in files[1:-1])
+
+
+def test_tracebacks_of_resources_and_prompts_begin_in_their_file(caplog: pytest.LogCaptureFixture) -> None:
+    for use in ("resource", "prompt"):
+        server = Server()
+        server.add_resource(plain_tool, "data://it")
+        server.add_prompt(plain_tool, name="it")
+        uses: dict[str, Callable[[typedmcp.Client], Any]] = {
+            "resource": lambda client: client.read_resource("data://it"),
+            "prompt": lambda client: client.get_prompt("it"),
+        }
+        caplog.clear()
+        assert set(_files(_logged(caplog, uses[use], server))) == {__file__}
+
+
+def test_the_level_debug_of_the_logger_shows_the_whole_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    server.add_tool(plain_tool, name="it")
+    with caplog.at_level(logging.DEBUG, logger="typedmcp"):
+        log = _logged(caplog, _call_it, server)
+    assert _files(log)[0].endswith("tools.py")
+
+
+def test_an_unusable_result_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    server.add_tool(wrong_text, name="it")
+    log = _logged(caplog, _call_it, server)
+    assert len(log.splitlines()) == 1
+    assert "wrong_text() at" in log
+
+
+class Broken(BaseModel):
+    x: int = 1
+
+    @field_serializer("x")
+    def serialize(self, x: int) -> int:
+        raise ValueError("cannot serialize")
+
+
+def returns_broken() -> Broken:
+    return Broken()
+
+
+def test_the_traceback_of_a_serializer_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    server.add_tool(returns_broken, name="it")
+    log = _logged(caplog, _call_it, server)
+    assert "in serialize" in log
+    assert "cannot serialize" in log

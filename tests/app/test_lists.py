@@ -1,0 +1,140 @@
+"""Lists of a server: capabilities, order, caching, and independence of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.server.scripted import Json, run, served
+from typedmcp import Server
+
+
+def same(x: str) -> str:
+    return x
+
+
+def suggest(ref: Any, argument: Any) -> list[str]:
+    return []
+
+
+def library(**options: Any) -> Server:
+    """Return a server with several items of each kind."""
+    server = Server(**options)
+    for name in ("c", "a", "B", "b"):
+        server.add_tool(lambda: "", name=name)
+        server.add_prompt(lambda: "", name=name)
+        server.add_resource(lambda: "", f"data://{name}")
+        server.add_resource(same, f"data://{name}/{{x}}")
+    return server
+
+
+LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+CACHED: list[tuple[str, Json]] = [
+    ("server/discover", {}),
+    *((method, {}) for method in LISTS),
+    ("resources/read", {"uri": "data://a"}),
+]
+
+
+ITEMS: dict[str, Callable[[Server], Any]] = {
+    "tools": lambda server: server.add_tool(lambda: "", name="a"),
+    "resources": lambda server: server.add_resource(lambda: "", "data://a"),
+    "prompts": lambda server: server.add_prompt(lambda: "", name="a"),
+    "completions": lambda server: server.completion(suggest),
+}
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_a_server_declares_what_it_has(kind: str) -> None:
+    async def main() -> None:
+        server = Server()
+        ITEMS[kind](server)
+        async with served(server) as client:
+            declared = (await client.result("server/discover"))["capabilities"]
+            assert {*declared} & {*ITEMS} == {kind}
+
+    run(main)
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_a_list_is_the_same_on_every_connection_and_after_every_request(method: str) -> None:
+    async def main() -> None:
+        server = library()
+        lists: list[Any] = []
+        for _ in range(2):
+            async with served(server) as client:
+                for _ in range(2):
+                    lists.append((await client.result(method))[LISTS[method]])
+                    await client.call("a")
+        assert len(lists[0]) == 4
+        assert lists == [lists[0]] * 4
+
+    run(main)
+
+
+CHANGES: dict[str, Callable[[Server], Any]] = {
+    "tools": lambda server: server.add_tool(lambda: "", name="late"),
+    "resources": lambda server: server.add_resource(lambda: "", "data://late"),
+    "prompts": lambda server: server.add_prompt(lambda: "", name="late"),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_changed_list_is_announced(kind: str) -> None:
+    async def main() -> None:
+        server = library()
+        async with served(server) as client:
+            wanted = {f"{each}ListChanged": True for each in CHANGES}
+            client.start("subscriptions/listen", {"notifications": wanted})
+            assert (await client.receive())["params"]["notifications"] == wanted
+            CHANGES[kind](server)
+            assert (await client.receive())["method"] == f"notifications/{kind}/list_changed"
+            assert len((await client.result(f"{kind}/list"))[kind]) == 5
+
+    run(main)
+
+
+def test_the_case_of_names_matters() -> None:
+    async def main() -> None:
+        async with typedmcp.connect(library()) as client:
+            await client.call_tool("B")
+            with pytest.raises(typedmcp.InvalidParamsError, match="unknown tool"):
+                await client.call_tool("A")
+
+    run(main)
+
+
+@pytest.mark.parametrize(("method", "params"), CACHED)
+def test_a_result_that_can_be_cached_says_for_how_long_and_for_whom(method: str, params: Json) -> None:
+    async def main() -> None:
+        async with served(library(ttl=1.5)) as client:
+            result = await client.result(method, params)
+            assert type(result["ttlMs"]) is int
+            assert result["ttlMs"] >= 0
+            assert result["cacheScope"] in ("public", "private")
+
+    run(main)
+
+
+@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize("public", [True, False])
+def test_all_pages_of_a_list_have_the_same_scope(method: str, public: bool) -> None:
+    async def main() -> None:
+        async with served(library(page=1, public=public)) as client:
+            scopes: list[str] = []
+            cursor: Json = {}
+            while len(scopes) < 4:
+                page = await client.result(method, cursor)
+                scopes.append(page["cacheScope"])
+                cursor = {"cursor": page["nextCursor"]} if "nextCursor" in page else {}
+            assert scopes == ["public" if public else "private"] * 4
+
+    run(main)

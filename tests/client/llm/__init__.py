@@ -1,0 +1,1 @@
+"""Tools for the APIs of language models."""

@@ -1,0 +1,126 @@
+"""Lists of several pages: cursors are opaque, and a rejected one makes all cached pages stale."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.client.test_misbehaviour import Script, played
+from tests.server.scripted import Json, run
+from typedmcp.limits import Limits
+
+
+def page(*names: str, cursor: str | None = None, ttl: int = 0) -> Json:
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    more = {} if cursor is None else {"nextCursor": cursor}
+    return {"resultType": "complete", "tools": tools, "ttlMs": ttl, "cacheScope": "private", **more}
+
+
+REJECTED: Json = {"code": -32602, "message": "unknown cursor"}
+
+
+async def listed(client: Any) -> list[str]:
+    return [tool.name async for tool in client.tools()]
+
+
+async def answer(script: Script, *answers: Json) -> list[Any]:
+    """Answer requests in order: with a result, or an error. Return their cursors."""
+    cursors: list[Any] = []
+    for each in answers:
+        request = await script.receive()
+        cursors.append(request["params"].get("cursor"))
+        script.send(id=request["id"], **({"error": each} if "code" in each else {"result": each}))
+    return cursors
+
+
+@pytest.mark.parametrize("cursor", ["again", ""])
+def test_a_cursor_may_repeat(cursor: str) -> None:
+    async def main() -> None:
+        async with played() as (client, script):
+            listing = asyncio.create_task(listed(client))
+            pages = [page("a", cursor=cursor), page("b", cursor=cursor), page("c", cursor=cursor), page("d")]
+            assert await answer(script, *pages) == [None, cursor, cursor, cursor]
+            assert await listing == ["a", "b", "c", "d"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("ttl", [0, 60_000])
+def test_a_list_without_an_end_ends_at_the_limit_of_pages(ttl: int) -> None:
+    async def main() -> None:
+        async with played(limits=Limits(list_pages=5)) as (client, script):
+            serving = asyncio.create_task(answer(script, *[page("a", cursor="again", ttl=ttl)] * 9))
+            with pytest.raises(typedmcp.ProtocolError, match="more than 5 pages of tools"):
+                await listed(client)
+            serving.cancel()
+            await asyncio.wait([serving])
+
+    run(main)
+
+
+def test_other_tasks_run_while_an_endless_list_is_read_from_the_cache() -> None:
+    async def main() -> None:
+        async with played(limits=Limits(list_pages=50)) as (client, script):
+            serving = asyncio.create_task(answer(script, *[page("a", cursor="again", ttl=60_000)] * 2))
+            turns = 0
+
+            async def count() -> None:
+                nonlocal turns
+                while True:
+                    await asyncio.sleep(0)
+                    turns += 1
+
+            counting = asyncio.create_task(count())
+            with pytest.raises(typedmcp.ProtocolError, match="more than 50 pages"):
+                await listed(client)
+            assert turns >= 49
+            counting.cancel()
+            await asyncio.wait([counting])
+            await serving
+
+    run(main)
+
+
+def test_a_rejected_cursor_drops_all_pages_and_the_list_begins_again() -> None:
+    async def main() -> None:
+        async with played() as (client, script):
+            first = asyncio.create_task(client.list_tools())
+            await answer(script, page("a", "b", cursor="old", ttl=60_000))
+            await first
+            listing = asyncio.create_task(listed(client))
+            assert await answer(script, REJECTED, page("b", "c", cursor="new"), page("d")) == ["old", None, "new"]
+            assert await listing == ["a", "b", "c", "d"]  # "b" once
+
+    run(main)
+
+
+def test_a_list_begins_again_only_once() -> None:
+    async def main() -> None:
+        async with played() as (client, script):
+            listing = asyncio.create_task(listed(client))
+            await answer(script, page("a", cursor="1"), REJECTED, page("a", cursor="2"), REJECTED)
+            with pytest.raises(typedmcp.InvalidParamsError, match="unknown cursor"):
+                await listing
+
+    run(main)
+
+
+def test_a_single_page_with_a_rejected_cursor_drops_the_others() -> None:
+    async def main() -> None:
+        async with played() as (client, script):
+            for cursor, reply in ((None, page("a", cursor="1", ttl=60_000)), ("1", page("b", ttl=60_000))):
+                listing = asyncio.create_task(client.list_tools(cursor))
+                await answer(script, reply)
+                await listing
+            failing = asyncio.create_task(client.list_tools("2"))
+            await answer(script, REJECTED)
+            with pytest.raises(typedmcp.InvalidParamsError):
+                await failing
+            again = asyncio.create_task(client.list_tools())
+            assert await answer(script, page("c")) == [None]
+            assert [tool.name for tool in (await again).tools] == ["c"]
+
+    run(main)

@@ -1,0 +1,33 @@
+"""The tables of `docs/arguments.md` are what the libraries do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.arguments import ENVIRONMENTS, PAGE, cases, our_outcomes, outcomes_of, render, to_cell
+from tests.docs.markdown import replace_block, tables
+from tests.interop import install
+
+
+def _column(number: int) -> list[str]:
+    return [row[number] for _, (heads, *rows) in tables(PAGE) if heads[0] == "parameters" for row in rows]
+
+
+def test_there_are_at_least_sixty_cases_and_none_twice() -> None:
+    calls = [(case.takes, case.sends) for case in cases()]
+    assert len({*calls}) == len(calls) >= 60
+    assert f"{len(calls)} sets of arguments" in PAGE.read_text(encoding="utf-8")
+
+
+def test_our_column_is_what_our_server_does() -> None:
+    assert _column(5) == [*map(to_cell, our_outcomes())]
+
+
+@pytest.mark.long
+def test_the_whole_table_is_what_the_libraries_do() -> None:
+    for environment in ENVIRONMENTS.values():
+        if not (install.INTEROP / environment / ".installed").exists():
+            pytest.skip("the libraries of others are not installed: run tests/interop/install.py")
+    page = PAGE.read_text(encoding="utf-8")
+    made = render([*map(outcomes_of, ENVIRONMENTS), our_outcomes()])
+    assert replace_block(page, "arguments", made) == page

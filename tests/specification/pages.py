@@ -1,0 +1,107 @@
+"""The pages about conformance: `docs/conformance.md` and one for each revision, made from the tables.
+
+`python -m tests.specification.pages` writes them; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from tests.paths import ROOT
+from tests.specification.tables import PageTable, Requirement, load
+
+__all__ = ["render"]
+
+SUMMARY = ROOT / "docs" / "conformance.md"
+FOLDER = ROOT / "docs" / "conformance"
+
+_MADE = "<!-- Made from tests/specification by `python -m tests.specification.pages`: change the tables instead. -->"
+_KINDS = {
+    "tests": "shown by tests",
+    "application": "the application's",
+    "not applicable": "not applicable",
+    "not yet": "not yet",
+}
+
+_INTRODUCTION = """# Conformance
+
+The specification binds with words like MUST and SHOULD. Each such sentence has a row here. The row says in our words
+what holds, with the specification's own word as its level, whom it binds, and which tests show that typedmcp does it.
+Where no test can show it, the row says why:
+
+| a row has | meaning |
+|---|---|
+| tests | they fail if typedmcp does not do it; `make test` and `make test-all` run them |
+| the application's | it binds what is built with typedmcp, such as a user interface or the contents of a log message |
+| not applicable | it binds neither a library nor what uses it, or a feature that typedmcp does not have on purpose |
+| not yet | typedmcp should do it, and does not |
+
+"""
+
+_LAST = """
+The rows are data in `tests/specification`: one table for each page of a revision. A test checks that every test they
+name exists. With the environment variable `MCP_SPECIFICATION`, which names the folder `docs/specification` of
+upstream's repository, it also checks that no section is left out.
+
+This is our own list. The [official conformance suite](https://github.com/modelcontextprotocol/conformance) is something
+else: programs of upstream that talk to our server and to our client. `make conformance` runs it, and
+`tests/conformance/expected.toml` has the outcome of each scenario.
+"""
+
+
+def render(tables: dict[str, list[PageTable]]) -> dict[Path, str]:
+    """Render all pages: path → text."""
+    made = {FOLDER / f"{revision}.md": _revision_page(revision, pages) for revision, pages in tables.items()}
+    return {SUMMARY: _summary(tables), **made}
+
+
+def _summary(tables: dict[str, list[PageTable]]) -> str:
+    rows = [
+        [f"[{revision}](conformance/{revision}.md)", *_counts(row for page in pages for row in page.requirement)]
+        for revision, pages in tables.items()
+    ]
+    return f"{_INTRODUCTION}{_table(['revision', 'requirements', *_KINDS.values()], rows)}{_LAST}"
+
+
+def _revision_page(revision: str, pages: list[PageTable]) -> str:
+    head = (
+        f"# Requirements of {revision}\n\n{_MADE}\n\n"
+        f"The requirements of the revision {revision}, by page. [Conformance](../conformance.md) explains the rows.\n\n"
+    )
+    rows = [[f"[{page.page}](#{page.page.replace('/', '')})", *_counts(page.requirement)] for page in pages]
+    parts = "".join(f"\n## {page.page}\n{''.join(_sections(revision, page))}" for page in pages)
+    return f"{head}{_table(['page', 'requirements', *_KINDS.values()], rows)}{parts}"
+
+
+def _counts(rows: Iterable[Requirement]) -> list[str]:
+    """Count rows: all, and those of each kind."""
+    counts: Counter[str] = Counter(row.responsible or "tests" for row in rows)
+    return [f"{number:,}" for number in (counts.total(), *(counts[kind] for kind in _KINDS))]
+
+
+def _sections(revision: str, page: PageTable) -> Iterator[str]:
+    for section, rows in groupby(page.requirement, lambda row: row.section):
+        title = f"`#{section}`" if section else "Introduction"
+        cells = [[row.text, row.level, row.side, _evidence(row)] for row in rows]
+        table = _table(["requirement", "level", "side", "shown by"], cells)
+        yield f"\n[{title}]({page.link(revision, section)})\n\n{table}"
+
+
+def _evidence(row: Requirement) -> str:
+    if row.responsible:
+        return f"{_KINDS[row.responsible]}: {row.why}"
+    return "<br>".join(f"`{name}`" for name in row.tests)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" if line[0] != "---" else f"|{'|'.join(line)}|\n" for line in lines)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for page, text in render(load()).items():
+        page.write_text(text, encoding="utf-8")

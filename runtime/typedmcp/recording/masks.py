@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from mcpspec.support.objects import is_array, is_object
+from typedmcp.recording.repeated import RepeatedTexts
 
 __all__ = ["MASK", "SECRET_NAMES", "SecretMasker", "matches_masked"]
 
@@ -32,18 +33,13 @@ _PAIR_IN_TEXT: Final = re.compile(r"(?<![\w-])([\w-]{1,64})=([^&\s\"']+)")
 _SCHEMA_MEMBERS: Final = frozenset({"properties", "$defs", "definitions", "patternProperties"})
 """The members of a JSON Schema whose members are schemas: their names are names of secrets, not their values."""
 
-_SHORTEST_REPEATED: Final = 8
-"""Characters from which on a masked text is masked wherever it appears again. Shorter ones would be found by chance."""
-_MAX_REPEATED: Final = 1000
-"""Masked texts that are looked for in later messages."""
-
 
 class SecretMasker:
     """Masks the secrets in the messages of one connection. `names` are members to mask beside `SECRET_NAMES`."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = {_normalise(name) for name in (*SECRET_NAMES, *names)}
-        self._seen: dict[str, None] = {}
+        self._repeated = RepeatedTexts()
         """Masked texts: a tool may return what it was given, in text that has no members."""
 
     def mask(self, message: object) -> Any:
@@ -68,8 +64,8 @@ class SecretMasker:
             return {name: self._hide(child) for name, child in value.items()}
         if is_array(value):
             return [self._hide(child) for child in value]
-        if isinstance(value, str) and len(value) >= _SHORTEST_REPEATED and len(self._seen) < _MAX_REPEATED:
-            self._seen[value] = None
+        if isinstance(value, str):
+            self._repeated.add(value)
         return value if value is None or isinstance(value, bool) else MASK
 
     def _mask_text(self, text: str) -> str:
@@ -90,16 +86,13 @@ class SecretMasker:
         return f"{name}={self._hide(value)}" if _normalise(name) in self._names else found[0]
 
     def _mask_repeated(self, value: Any) -> Any:
-        if not self._seen:
+        if not self._repeated:
             return value
         if is_object(value):
             return {name: self._mask_repeated(child) for name, child in value.items()}
         if is_array(value):
             return [self._mask_repeated(child) for child in value]
-        if isinstance(value, str):
-            for secret in self._seen:
-                value = value.replace(secret, MASK)
-        return value
+        return self._repeated.replace(value, MASK) if isinstance(value, str) else value
 
 
 def _normalise(name: str) -> str:

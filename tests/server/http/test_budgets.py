@@ -24,6 +24,7 @@ from tests.server.http.asgi_driver import (
     verify,
 )
 from typedmcp import Limits, MemoryStore
+from typedmcp.server.http.messages import cache_short_values
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -475,6 +476,18 @@ async def test_posts_to_a_stream_that_is_not_read_wait_before_they_are_queued() 
         ids = [(await stream.next_message())["id"] for _ in range(answered)]
         assert len(ids) == len({*ids}) == answered
         assert {(await each.reply()).status for each in waiting} == {202}
+
+
+# Header values
+
+
+@pytest.mark.parametrize(("length", "checks"), [(1, 1), (256, 1), (257, 3), (60_000, 3)])
+def test_results_of_checks_are_cached_for_short_header_values_only(length: int, checks: int) -> None:
+    checked: list[bytes] = []
+    check = cache_short_values(lambda value: not checked.append(value))
+    value = b"v" * length
+    assert [check(value) for _ in range(3)] == [True] * 3
+    assert checked == [value] * checks
 
 
 # Turns

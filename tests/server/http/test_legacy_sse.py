@@ -382,6 +382,26 @@ async def test_a_post_that_waits_counts_with_its_headers_until_its_client_leaves
 
 
 @in_loop
+async def test_dropped_messages_of_other_workers_are_reported_once_until_the_queue_has_been_read() -> None:
+    limits = typedmcp.Limits(http_stream_buffer_bytes=2000, sse_queue_bytes=50_000)
+    async with serving_sse_client(limits=limits) as (served, client):
+        id = parse_qs(urlsplit(client.endpoint).query)["session_id"][0]
+        deliver = served.app.state.message_handlers["message posted"]
+        large = message(
+            id=1, method="tools/call", params={"name": "echo", "arguments": {"text": "x" * 60_000}}
+        ).decode()
+        for reports in (1, 2):
+            client.stream.hold()
+            await fill(client)
+            for _ in range(20):
+                deliver(id, large, None, None)
+            assert served.kinds == ["limit reached"] * reports
+            client.stream.release()
+            await client.stream.until(lambda: served.app.limits_in_use()["call_bytes"] == 0)
+            await run_loop()
+
+
+@in_loop
 async def test_another_principal_does_not_wait_for_a_stream_to_which_it_cannot_post() -> None:
     auth = Auth(verify, resource="https://mcp.test/mcp", issuers=["https://issuer.test"])
     limits = typedmcp.Limits(http_stream_buffer_bytes=2000, sse_queue_bytes=50_000)

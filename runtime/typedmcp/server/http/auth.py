@@ -21,7 +21,7 @@ import msgspec
 
 from typedmcp.errors import UsageError
 from typedmcp.protocol.option_checks import check_list
-from typedmcp.server.http.messages import Headers, HTTPException
+from typedmcp.server.http.messages import Headers, HTTPException, cache_short_values
 from typedmcp.server.principal import Principal
 from typedmcp.transports.concurrency import is_awaitable
 
@@ -34,8 +34,8 @@ _WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _UNQUOTABLE = re.compile(r'[^\x20-\x7e]|["\\]')
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 """Bearer tokens (RFC 6750)."""
-_CHECKED_VALUES = 256
-"""Values of `Host` and of `Origin` whose check is cached, and sets of scopes."""
+_EXPANDED_SCOPES = 256
+"""Sets of scopes whose implied scopes are cached."""
 _OFFLINE_ACCESS = "offline_access"
 _MAX_DESCRIPTION = 300
 """Characters of a description in a challenge."""
@@ -52,8 +52,8 @@ class AllowedHosts:
         self._hosts = _lowered("hosts", hosts)
         self.origins: set[str] = {origin.rstrip("/") for origin in _lowered("origins", origins)}
         """The origins beside those of the hosts, in lower case."""
-        self._allows_host = lru_cache(_CHECKED_VALUES)(self._check_host)
-        self._allows_origin = lru_cache(_CHECKED_VALUES)(self._check_origin)
+        self._allows_host = cache_short_values(self._check_host)
+        self._allows_origin = cache_short_values(self._check_origin)
 
     def check(self, headers: Headers) -> None:
         """Raise `HTTPException` for a request to a host, or from a page of an origin, that is not accepted."""
@@ -238,7 +238,7 @@ class ScopeHierarchy:
         self._implied: Callable[[str], Iterable[str]] = (
             implies if callable(implies) else lambda scope: implies.get(scope, ())
         )
-        self._expand = lru_cache(_CHECKED_VALUES)(self._close)
+        self._expand = lru_cache(_EXPANDED_SCOPES)(self._close)
 
     def expand(self, principal: Principal) -> Principal:
         """Return the principal with the scopes that its own ones imply."""

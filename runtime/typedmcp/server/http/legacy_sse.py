@@ -81,6 +81,8 @@ class _SseTransport:
         self._bodies: list[bytes] = []
         self._size = 0
         self._has_ended = False
+        self.has_reported_drop: bool = False
+        """True once a dropped message has been reported, until the queue has been read."""
         self._readable = asyncio.Event()
         self._has_room = asyncio.Event()
         self._has_room.set()
@@ -114,6 +116,7 @@ class _SseTransport:
         data = b"".join(self._bodies)
         self._bodies.clear()
         self._size = 0
+        self.has_reported_drop = False
         self._has_room.set()
         if not self._has_ended:
             self._readable.clear()
@@ -270,8 +273,10 @@ class LegacySse:
         """Handle a message that was posted on another worker, which cannot wait for room."""
         transport, _ = self._open.get(id, (None, None))
         if transport is not None and transport.is_overfull:
-            text = "sse_queue_bytes: a message that was posted on another worker is dropped, since the queue is full"
-            self._state.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, text))
+            if not transport.has_reported_drop:
+                transport.has_reported_drop = True
+                text = "sse_queue_bytes: messages posted on another worker are dropped, since the queue is full"
+                self._state.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, text))
         else:
             self._deliver(id, body.encode(), principal, expires)
 

@@ -20,8 +20,8 @@ from typedmcp.protocol.meta import VERSION
 __all__ = [
     "JSON_HEADER", "LARGE_BODY_BYTES", "NOT_A_SESSION", "PIECE_BYTES", "RETRY_LATER", "TOO_MANY_STREAMS",
     "AsgiMessage", "ClientDisconnect", "HTTPException", "Headers", "RawHeaders", "Receive", "Scope", "Send", "accepts",
-    "check_accept", "check_length", "check_mirrors", "has_version", "headers_as_text", "join_headers", "path_of",
-    "read_json_body", "read_rest", "respond", "respond_unavailable", "too_many_bytes",
+    "cache_short_values", "check_accept", "check_length", "check_mirrors", "has_version", "headers_as_text",
+    "join_headers", "path_of", "read_json_body", "read_rest", "respond", "respond_unavailable", "too_many_bytes",
 ]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -46,6 +46,8 @@ _SINGLE = frozenset(
 _MIRRORS = (b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-param-")
 """The beginnings of headers that must not be repeated either, since they repeat a value of the body."""
 _MAX_LENGTH_DIGITS = 18
+_CACHED_VALUES = 256
+_CACHED_VALUE_BYTES = 256
 
 
 class ClientDisconnect(Exception):  # noqa: N818  # control flow, named as in Starlette
@@ -129,7 +131,16 @@ async def read_json_body(headers: Headers, receive: Receive, limit: int, hold: H
     return await read_rest(await receive(), receive, limit, hold)
 
 
-@lru_cache(256)
+def cache_short_values(check: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
+    """Return a check of header values whose results are cached: of 256 values, each of 256 bytes at most.
+
+    Longer values are checked each time, so that clients cannot fill the cache with as much as their headers may have.
+    """
+    cached = lru_cache(_CACHED_VALUES)(check)
+    return lambda value: (cached if len(value) <= _CACHED_VALUE_BYTES else check)(value)
+
+
+@cache_short_values
 def _is_json(content_type: bytes) -> bool:
     return content_type.partition(b";")[0].strip().lower() == b"application/json"
 

@@ -183,7 +183,9 @@ def test_a_blocking_method_has_the_documentation_of_the_async_method(kind: type,
 @pytest.mark.parametrize(("kind", "original"), PAIRS)
 def test_every_method_of_the_async_client_has_a_blocking_one(kind: type, original: type) -> None:
     public = {name for name in vars(original) if not name.startswith("_")}
-    assert public == {name for of, _, name in BLOCKING if of is kind} | (public & {"server", "revision"})
+    assert public == {name for of, _, name in BLOCKING if of is kind} | (
+        public & {"server", "revision", "is_connected"}
+    )
 
 
 def test_a_blocking_group_calls_its_servers_and_has_the_failures() -> None:

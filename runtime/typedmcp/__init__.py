@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.client.config import ServerEntry, load_config
     from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.group import ClientGroup, connect_all
+    from typedmcp.client.pool import ClientPool
     from typedmcp.client.text import text_of
     from typedmcp.errors import (
         AuthorizationRequiredError,
@@ -69,6 +70,7 @@ _MODULES = {
     "client.config": ["ServerEntry", "load_config"],
     "client.extensions": ["ClientExtension"],
     "client.group": ["ClientGroup", "connect_all"],
+    "client.pool": ["ClientPool"],
     "client.text": ["text_of"],
     "errors": [
         "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
@@ -104,16 +106,16 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
-    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ConnectOptions", "ConnectionLostError",
-    "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited", "Error", "Extension", "File",
-    "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError", "InsufficientScopeError",
-    "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore", "MethodNotFoundError",
-    "Middleware", "MissingCapabilityError", "Principal", "ProtocolError", "Recorder", "RedisStore", "RemoteError",
-    "RequestTimeoutError", "ResourceNotFoundError", "Server", "ServerBusyError", "ServerConfig", "ServerEntry",
-    "ServerExtension", "ServerOptions", "SignInError", "StateSigner", "StaticTokens", "StdioServerParameters",
-    "Store", "Subscription", "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage",
-    "__version__", "asgi", "connect", "connect_all", "in_thread", "load_config", "memory_pair", "serve",
-    "serve_async", "sync", "text_of", "with_defaults",
+    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ConnectOptions",
+    "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited", "Error",
+    "Extension", "File", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
+    "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
+    "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError", "Recorder",
+    "RedisStore", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server", "ServerBusyError",
+    "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "SignInError", "StateSigner", "StaticTokens",
+    "StdioServerParameters", "Store", "Subscription", "ToolError", "Transport", "UnsupportedVersionError",
+    "UsageError", "UserMessage", "__version__", "asgi", "connect", "connect_all", "in_thread", "load_config",
+    "memory_pair", "serve", "serve_async", "sync", "text_of", "with_defaults",
 ]  # fmt: skip
 
 __version__ = "0.1.0"

@@ -327,6 +327,11 @@ class SyncClient(_BlockingClient[Client]):
         """The negotiated protocol revision, as in `Client.revision`."""
         return self.async_client.revision
 
+    @property
+    def is_connected(self) -> bool:
+        """True while the client has a session that calls can use, as in `Client.is_connected`."""
+        return self.async_client.is_connected
+
     # Overloads do not pass through `_blocking`.
 
     @overload

@@ -209,6 +209,15 @@ class Client:
         """The negotiated protocol revision, such as `2025-11-25`. Raises `UsageError` before `open`."""
         return self._connection.server.revision
 
+    @property
+    def is_connected(self) -> bool:
+        """True while the client has a session that calls can use.
+
+        Over HTTP that says nothing about the server, which may have gone without a word; `ping` asks it.
+        """
+        session = self._connection.session
+        return session is not None and not session.has_ended and not self._connection.is_closed
+
     # Calls
 
     @overload

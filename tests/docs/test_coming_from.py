@@ -26,6 +26,8 @@ from tests import acme
 from tests.docs.markdown import prose, tables
 from tests.docs.peers import run
 from tests.paths import ROOT
+from tests.server.http import asgi_driver
+from tests.server.http.asgi_driver import serving
 from typedmcp import Client, Context, RemoteError, Server, ToolError, auth, connect, text_of
 from typedmcp.app import CallNext
 from typedmcp.dialect import structs
@@ -490,6 +492,17 @@ async def _(code: str) -> None:
     server = await served(code.replace("5", "0.01"), "async def f():\n    import asyncio\n    await asyncio.sleep(9)")
     assert (await called(server)).is_error is True
     assert (await called(await served(code))).is_error is not True
+
+
+@row("authorization of a tool")
+async def _(code: str) -> None:
+    server = await served(code)
+    for token, status in (("ada:x", 200), ("ada", 403)):
+        async with serving(server, auth=typedmcp.Auth(asgi_driver.verify)) as application:
+            application.bearer = token
+            listed = (await application.ask("tools/list").reply()).json["result"]["tools"]
+            assert [tool["name"] for tool in listed] == ["f"] * (status == 200)
+            assert (await application.call("f").reply()).status == status
 
 
 # Resources

@@ -34,6 +34,8 @@ class MountedItem(NamedTuple, Generic[OwnerT]):
     """Its name, or URI, in that server."""
     spec: Any
     """The item in lists, under its name in the outer server."""
+    scopes: tuple[str, ...]
+    """The scopes that it needs."""
 
 
 class Mount(NamedTuple, Generic[OwnerT]):
@@ -58,6 +60,8 @@ class Catalog(Generic[OwnerT]):
         self._parents: WeakSet[Catalog[OwnerT]] = WeakSet()
         self._items: dict[Feature, dict[str, Any]] = {}
         """All items of a feature, with mounted ones, until something changes."""
+        self._needs_scopes: dict[Feature, bool] = {}
+        """Whether one of them needs scopes, until something changes."""
 
     def items(self, feature: Feature) -> dict[str, Any]:
         """Return the items of a feature by name or URI; the items of mounted servers are `MountedItem`s."""
@@ -68,12 +72,21 @@ class Catalog(Generic[OwnerT]):
             for server, catalog, prefix in self.mounts:
                 for name, item in catalog.items(feature).items():
                     spec = _with_prefix(item.spec, prefix, feature)
-                    items.setdefault(_prefix_name(name, prefix, feature), MountedItem(server, name, spec))
+                    items.setdefault(_prefix_name(name, prefix, feature), MountedItem(server, name, spec, item.scopes))
         return items
+
+    def needs_scopes(self, feature: Feature) -> bool:
+        """Return whether an item of a feature needs scopes, so that its list depends on the token."""
+        items = self.items(feature)
+        needs = self._needs_scopes.get(feature)
+        if needs is None:
+            needs = self._needs_scopes[feature] = any(item.scopes for item in items.values())
+        return needs
 
     def publish_change(self, feature: Feature) -> None:
         """Declare the capability for a feature, and publish that its list has changed."""
         self._items.pop(feature, None)
+        self._needs_scopes.pop(feature, None)
         if feature == "tools":
             self.capabilities.tools = D.ServerCapabilitiesTools(list_changed=True)
             self.changes.tools_changed()
@@ -120,11 +133,24 @@ class Catalog(Generic[OwnerT]):
             yield mount.server
             yield from mount.catalog.mounted_servers()
 
+    def find_resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:
+        """Return the resource of this server with a URI, and the values of its variables, or None.
+
+        A resource without variables takes precedence over templates.
+        """
+        exact = self.resources.get(uri)
+        if exact is not None and exact.template is None:
+            return exact, {}
+        for resource in self.resources.values():
+            if (values := resource.match(uri)) is not None:
+                return resource, values
+        return None
+
     def has_resource(self, uri: str) -> bool:
         """Return whether a URI can be read, here or in a mounted server."""
         return (
             uri in self.resources
-            or any(resource.match(uri) is not None for resource in self.resources.values())
+            or self.find_resource(uri) is not None
             or any(
                 (inner := remove_prefix(uri, mount.prefix)) is not None and mount.catalog.has_resource(inner)
                 for mount in self.mounts

@@ -47,6 +47,8 @@ class _CommonOptions(TypedDict, total=False):
     """Icons: `Icon`s, dicts, or addresses."""
     meta: Mapping[str, Any] | None
     """The member `_meta`."""
+    scopes: Sequence[str]
+    """The scopes that the access token must have. Without them, it is not listed, and a request for it gets 403."""
     thread: bool
     """Run a function that is not async in a thread, where it may block; True by default."""
     replace: bool

@@ -15,6 +15,7 @@ from typedmcp.app.signatures import Parameter, Signature, name_of
 from typedmcp.errors import InvalidParamsError
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.server.input_requests import is_input_required
+from typedmcp.server.principal import check_scopes
 
 if TYPE_CHECKING:
     from typedmcp.server.context import Context
@@ -31,6 +32,8 @@ class Prompt:
         self.name: str = options.get("name") or name_of(function)
         what = f"prompt {self.name!r}"
         self.signature: Signature = Signature(function, what)
+        self.scopes: tuple[str, ...] = check_scopes(f"{what}: scopes", options.get("scopes", ()))
+        """The scopes that getting the prompt needs."""
         self._thread = options.get("thread", True)
         description = options.get("description")
         metadata = convert_metadata(
@@ -47,7 +50,12 @@ class Prompt:
             self.spec.arguments = arguments
 
     async def get(self, arguments: Mapping[str, str], ctx: Context) -> D.GetPromptResult | D.InputRequiredResult:
-        """Return the prompt's messages. Raises `InvalidParamsError` for arguments that do not fit."""
+        """Return the prompt's messages.
+
+        Raises `InsufficientScopeError` if the access token lacks scopes, and `InvalidParamsError` for arguments that do
+        not fit.
+        """
+        ctx.require_scopes(*self.scopes)
         try:
             bound = self.signature.bind_texts(arguments)
         except ArgumentError as error:

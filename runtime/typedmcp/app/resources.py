@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from mcpspec.support.objects import is_array
 from typedmcp import dialect
 from typedmcp.app.arguments import ArgumentError
@@ -17,6 +19,7 @@ from typedmcp.app.signatures import Signature, name_of
 from typedmcp.app.templates import UriTemplate
 from typedmcp.errors import InvalidParamsError, ResourceNotFoundError, UsageError
 from typedmcp.server.input_requests import is_input_required
+from typedmcp.server.principal import check_scopes
 
 if TYPE_CHECKING:
     from typedmcp.server.context import Context
@@ -45,6 +48,8 @@ class Resource:
         what = f"resource {uri!r}"
         self.uri: str = uri
         self.name: str = options.get("name") or name_of(function)
+        self.scopes: tuple[str, ...] = check_scopes(f"{what}: scopes", options.get("scopes", ()))
+        """The scopes that reading needs."""
         self.mime_type: str | None = options.get("mime_type")
         self.signature: Signature = Signature(function, what)
         self.template: UriTemplate | None = UriTemplate(uri) if "{" in uri or "}" in uri else None
@@ -96,20 +101,24 @@ class Resource:
     ) -> D.ReadResourceResult | D.InputRequiredResult:
         """Read the resource.
 
-        Raises `InvalidParamsError` for values that do not fit the function's types, and `ResourceNotFoundError` if the
-        file that the function returned does not exist.
+        Raises `InsufficientScopeError` if the access token lacks scopes, `InvalidParamsError` for values that do not
+        fit the function's types, and `ResourceNotFoundError` if the file that the function returned does not exist.
         """
+        ctx.require_scopes(*self.scopes)
         try:
             bound = self.signature.bind_texts(values)
         except ArgumentError as error:
             raise InvalidParamsError(f"{uri}: {error}") from error
         value = await call_function(self.signature, bound, ctx, thread=self._thread)
         try:
-            return _to_result(value, uri, self.mime_type)
+            made = _to_result(value, uri, self.mime_type)
         except (TypeError, ValueError) as error:
             from typedmcp.app.failures import unsendable  # nothing has failed before
 
             raise unsendable(self.signature.function, value, error) from None
+        if self.scopes and isinstance(made, D.ReadResourceResult):
+            return replace(made, cache_scope="private")  # a shared cache would give it to clients without the scopes
+        return made
 
 
 def _is_safe_path(value: str) -> bool:

@@ -391,7 +391,7 @@ class Server:
         return self._handle(self._list_tools, params, ctx)
 
     def _list_tools(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListToolsResult:
-        return self._list_result(D.ListToolsResult, "tools", self._specs("tools"), params, ctx)
+        return self._list_result(D.ListToolsResult, "tools", self._specs("tools", ctx), params, ctx)
 
     def call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> MaybeAwaitable[ToolResult]:
         """Handle `tools/call`."""
@@ -420,7 +420,7 @@ class Server:
         return self._handle(self._list_resources, params, ctx)
 
     def _list_resources(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListResourcesResult:
-        specs = [(uri, spec) for uri, spec in self._specs("resources") if isinstance(spec, D.Resource)]
+        specs = [(uri, spec) for uri, spec in self._specs("resources", ctx) if isinstance(spec, D.Resource)]
         return self._list_result(D.ListResourcesResult, "resources", specs, params, ctx)
 
     def list_resource_templates(
@@ -430,7 +430,7 @@ class Server:
         return self._handle(self._list_resource_templates, params, ctx)
 
     def _list_resource_templates(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListResourceTemplatesResult:
-        specs = [(uri, spec) for uri, spec in self._specs("resources") if isinstance(spec, D.ResourceTemplate)]
+        specs = [(uri, spec) for uri, spec in self._specs("resources", ctx) if isinstance(spec, D.ResourceTemplate)]
         return self._list_result(D.ListResourceTemplatesResult, "resource_templates", specs, params, ctx)
 
     def read_resource(self, params: D.ReadResourceRequestParams, ctx: Context) -> MaybeAwaitable[ReadResult]:
@@ -442,15 +442,12 @@ class Server:
         return await self._read_mounted(params, ctx) if result is None else result
 
     async def _read_own(self, uri: str, ctx: Context) -> ReadResult | None:
-        """Read a resource of this server: an exact URI takes precedence over templates. None if no resource matches."""
-        resources = self._catalog.resources
-        exact = resources.get(uri)
-        if exact is not None and exact.template is None:
-            return await self._await_item(exact.read(uri, {}, ctx), ctx, f"resource {uri!r}")
-        for resource in resources.values():
-            if (values := resource.match(uri)) is not None:
-                return await self._await_item(resource.read(uri, values, ctx), ctx, f"resource {uri!r}")
-        return None
+        """Read a resource of this server. None if no resource matches."""
+        found = self._catalog.find_resource(uri)
+        if found is None:
+            return None
+        resource, values = found
+        return await self._await_item(resource.read(uri, values, ctx), ctx, f"resource {uri!r}")
 
     async def _read_mounted(self, params: D.ReadResourceRequestParams, ctx: Context) -> ReadResult:
         for server, catalog, prefix in self._catalog.mounts:
@@ -478,9 +475,9 @@ class Server:
     async def _authorize_subscriptions(
         self, params: D.SubscriptionsListenRequestParams, ctx: Context
     ) -> D.SubscriptionFilter:
-        """Return the wanted subscriptions, without resources that a mounted server could publish and does not grant."""
+        """Return the wanted subscriptions that the scopes of the token and the mounted servers grant."""
         wanted, owner = params.notifications, ctx.owner
-        granted = [*(wanted.resource_subscriptions or ())]
+        granted = [uri for uri in wanted.resource_subscriptions or () if self._may_subscribe(uri, ctx)]
         for server, _, prefix in self._catalog.mounts:
             inner = {uri: name for uri in granted if (name := remove_prefix(uri, prefix)) is not None}
             if not inner:
@@ -496,12 +493,24 @@ class Server:
             granted = [uri for uri in granted if uri not in inner or inner[uri] in allowed]
         return msgspec.structs.replace(wanted, resource_subscriptions=granted)
 
+    def _may_subscribe(self, uri: str, ctx: Context) -> bool:
+        """Return whether the token has the scopes of a resource of this server.
+
+        `resources/subscribe` is about one resource, so that its client can be told which scopes are missing.
+        """
+        found = self._catalog.find_resource(uri) if self._catalog.needs_scopes("resources") else None
+        if found is None or ctx.has_scopes(*found[0].scopes):
+            return True
+        if ctx.method == "resources/subscribe":
+            ctx.require_scopes(*found[0].scopes)
+        return False
+
     def list_prompts(self, params: D.PaginatedRequestParams, ctx: Context) -> MaybeAwaitable[D.ListPromptsResult]:
         """Handle `prompts/list`."""
         return self._handle(self._list_prompts, params, ctx)
 
     def _list_prompts(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListPromptsResult:
-        return self._list_result(D.ListPromptsResult, "prompts", self._specs("prompts"), params, ctx)
+        return self._list_result(D.ListPromptsResult, "prompts", self._specs("prompts", ctx), params, ctx)
 
     def get_prompt(self, params: D.GetPromptRequestParams, ctx: Context) -> MaybeAwaitable[PromptResult]:
         """Handle `prompts/get`."""
@@ -531,6 +540,8 @@ class Server:
             return await await_if_needed(item.server.complete(msgspec.structs.replace(params, ref=ref), ctx))
         if item is None and not self._completions.has_function_for(name):
             raise InvalidParamsError(f"unknown {'prompt' if is_prompt else 'resource'}: {name}")
+        if item is not None:
+            ctx.require_scopes(*item.scopes)
         choices: dict[str, list[str]] = {} if item is None else item.signature.choices()
         suggested = await self._completions.suggest(name, params, ctx, choices)
         return to_complete_result(suggested, params.argument.value)
@@ -559,8 +570,12 @@ class Server:
 
     # Lists
 
-    def _specs(self, feature: Feature) -> list[tuple[str, Any]]:
-        return [(name, item.spec) for name, item in self._catalog.items(feature).items()]
+    def _specs(self, feature: Feature, ctx: Context | None = None) -> list[tuple[str, Any]]:
+        """Return the items of a feature in lists: all, or those whose scopes the token of a request has."""
+        items = self._catalog.items(feature).items()
+        if ctx is None or not self._catalog.needs_scopes(feature):
+            return [(name, item.spec) for name, item in items]
+        return [(name, item.spec) for name, item in items if ctx.has_scopes(*item.scopes)]
 
     def _list_result(
         self,
@@ -573,7 +588,9 @@ class Server:
         if params.cursor == "":
             ctx.tolerate("params.cursor: empty, but the first page has no cursor")
         page, next_cursor = paginate(specs, params.cursor or None, self._page_size)
-        made: Any = kind(ttl_ms=int(self._ttl * 1000), cache_scope=self._cache_scope, **{member: page})
+        feature: Feature = "tools" if member == "tools" else "prompts" if member == "prompts" else "resources"
+        cache_scope = "private" if self._catalog.needs_scopes(feature) else self._cache_scope
+        made: Any = kind(ttl_ms=int(self._ttl * 1000), cache_scope=cache_scope, **{member: page})
         if next_cursor is not None:
             made.next_cursor = next_cursor
         return cast(T, made)

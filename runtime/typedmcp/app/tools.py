@@ -33,6 +33,7 @@ from typedmcp.jsonschema.adapt import has_keyword
 from typedmcp.jsonschema.custom_types import type_name
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.protocol.nulls import from_null, to_null
+from typedmcp.server.principal import check_scopes
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class Tool:
             raise UsageError(f"{what}: timeout must be a positive number of seconds, not {timeout!r}")
         check_errors(what, errors)
         self._visible_errors: tuple[type[Exception], ...] = (ToolError, *server_errors, *errors)
+        self.scopes: tuple[str, ...] = check_scopes(f"{what}: scopes", options.get("scopes", ()))
+        """The scopes that a call needs."""
         self._timeout, self._debug = timeout, debug
         chosen = options.get("strict")
         self._is_strict = server_strict if chosen is None else chosen
@@ -156,7 +159,12 @@ class Tool:
         return made
 
     def call(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:
-        """Call the function: return a result, or an awaitable for one."""
+        """Call the function: return a result, or an awaitable for one.
+
+        Raises `InsufficientScopeError` if the access token lacks scopes of the tool.
+        """
+        if self.scopes:
+            ctx.require_scopes(*self.scopes)
         return self._call_fast(arguments, ctx) if self._is_fast else self._call_slow(arguments, ctx)
 
     async def _call_fast(self, arguments: object, ctx: Context) -> ToolResult:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
-__all__ = ["Principal"]
+from typedmcp.errors import UsageError
+
+__all__ = ["Principal", "check_scopes"]
+
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+"""https://www.rfc-editor.org/rfc/rfc6749#section-3.3"""
+
+
+def check_scopes(name: str, scopes: Sequence[str]) -> tuple[str, ...]:
+    """Return the scopes that requests need. Raises `UsageError` for a value that is no list of them."""
+    if isinstance(scopes, str):
+        raise UsageError(f"{name} must be a list, such as {scopes.split()!r}, not a string")
+    for scope in scopes:
+        if not isinstance(scope, str) or not _SCOPE.fullmatch(scope):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"{name}: {scope!r} is not a scope; expected a text without spaces, such as 'files:write'")
+        if scope == "offline_access":
+            raise UsageError(
+                f"{name}: offline_access is between clients and authorization servers; no request needs it"
+            )
+    return tuple(dict.fromkeys(scopes))
 
 
 class Principal(msgspec.Struct, frozen=True):

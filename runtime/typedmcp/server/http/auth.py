@@ -22,7 +22,7 @@ import msgspec
 from typedmcp.errors import UsageError
 from typedmcp.protocol.option_checks import check_list
 from typedmcp.server.http.messages import Headers, HTTPException, cache_short_values
-from typedmcp.server.principal import Principal
+from typedmcp.server.principal import Principal, check_scopes
 from typedmcp.transports.concurrency import is_awaitable
 
 __all__ = ["LOOPBACK", "AllowedHosts", "Auth", "StaticTokens", "Verifier"]
@@ -131,7 +131,7 @@ class Auth:
         if not verifiers or not all(map(callable, verifiers)):
             raise UsageError(f"verify must be a function that returns the principal of a token, not {verify!r}")
         self._verifiers = verifiers
-        self._scopes = _checked_scopes(scopes)
+        self._scopes = check_scopes("scopes", scopes)
         self._hierarchy = None if implies is None else ScopeHierarchy(implies)
         self._origin: str | None = None
         self._path = ""
@@ -216,15 +216,6 @@ class Auth:
         if root and f"{self._path}/".startswith(f"{root}/"):
             return f"{self._origin}{root}{_WELL_KNOWN}"
         return f"{self._origin}{_WELL_KNOWN}{self._path}"
-
-
-def _checked_scopes(scopes: Sequence[str]) -> list[str]:
-    """Return the scopes that requests need. Raises `UsageError` for a value that is no list of them."""
-    if isinstance(scopes, str):
-        raise UsageError(f"scopes must be a list, such as {scopes.split()!r}, not a string")
-    if _OFFLINE_ACCESS in scopes:
-        raise UsageError("scopes: offline_access is between clients and authorization servers; no request needs it")
-    return list(scopes)
 
 
 class ScopeHierarchy:

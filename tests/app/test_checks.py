@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
+from msgspec import Meta
 
 from tests.paths import ROOT
 from typedmcp import Server
+from typedmcp.jsonschema.validate import is_available
 
 OBJECT = {"type": "object"}
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if "Server(" in path.read_text(encoding="utf-8"))
@@ -47,6 +49,31 @@ def described(schema: Any) -> dict[str, Any]:
 )
 def test_names_that_the_specification_or_hosts_refuse_are_found(name: str, expected: set[str]) -> None:
     assert check_tool(name) == expected
+
+
+@pytest.mark.skipif(not is_available(), reason="the extra jsonschema is not installed")
+@pytest.mark.parametrize(
+    ("kind", "default", "expected"),
+    [
+        (int, 1, None),
+        (int | None, None, None),
+        (list[int], [], None),
+        (int, "a", 'the default of n: "a" is not of type "integer"'),
+        (int, None, 'the default of n: null is not of type "integer"; write T | None where None is meant'),
+        (Literal["a", "b"], "c", "the default of n: "),
+        (Annotated[int, Meta(ge=1)], 0, "the default of n: 0 is less than the minimum of 1"),
+    ],
+)
+def test_defaults_that_their_own_schema_rejects_are_found(kind: Any, default: Any, expected: str | None) -> None:
+    def count(n: Any = default) -> str:
+        return str(n)
+
+    count.__annotations__["n"] = kind
+    server = Server()
+    server.add_tool(count, description="Count.")
+    found = [each for each in server.check() if each.rule == "default"]
+    assert [each.severity for each in found] == ["warning"] * (expected is not None)
+    assert all(each.text.startswith(str(expected)) for each in found)
 
 
 CASES: list[tuple[Any, set[str]]] = [

@@ -116,6 +116,14 @@ def test_a_file_may_have_comments_trailing_commas_and_a_byte_order_mark(tmp_path
     assert found["b"].target == StdioServerParameters("x", ["//", "\\", '"//', ",]"])
 
 
+@pytest.mark.parametrize("text", ['{"mcpServers": {,}}', '{"mcpServers": {"a": {"command": "x", "args": ["y",,]}}}'])
+def test_a_comma_without_a_value_before_it_is_an_error(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(text)
+    with pytest.raises(typedmcp.UsageError, match="JSON"):
+        typedmcp.load_config(file)
+
+
 def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     made = entry(command="~/bin/server", args=["~/data", "a~", "--at=~"], cwd="~")

@@ -10,13 +10,14 @@ from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.app.tools import is_recommended_name
 from typedmcp.jsonschema.hosts import MAX_NAME, find_refusals, replace_forbidden
+from typedmcp.jsonschema.validate import SchemaRejectedError, compile_schema, is_available
 from typedmcp.protocol.headers import header_params
 
 __all__ = ["Finding", "Rule", "check_items"]
 
 D = dialect.structs
 
-Rule: TypeAlias = Literal["name", "host-name", "name-collision", "host-schema", "header", "description"]
+Rule: TypeAlias = Literal["name", "host-name", "name-collision", "host-schema", "header", "default", "description"]
 """The rule that is broken; `docs/cli.md` describes them."""
 
 
@@ -44,6 +45,7 @@ def check_items(tools: Sequence[D.Tool], prompts: Sequence[D.Prompt], resources:
     for tool in tools:
         yield from _check_tool_name(tool.name)
         yield from _check_schema(tool)
+        yield from _check_defaults(tool)
         yield from _check_descriptions(f"tool {tool.name}", tool.description, _undescribed(tool.input_schema))
     yield from _check_collisions([tool.name for tool in tools])
     for prompt in prompts:
@@ -86,6 +88,25 @@ def _check_schema(tool: D.Tool) -> Iterator[Finding]:
         is_common = len(refusal.hosts) > 1  # hosts of one API alone often convert
         severity: Literal["error", "warning"] = "error" if is_common else "warning"
         yield Finding("host-schema", severity, item, f"input schema: {place}{refusal.text}", refusal.hosts)
+
+
+def _check_defaults(tool: D.Tool) -> Iterator[Finding]:
+    """Yield the defaults that models would read in the schema, and that it would reject as arguments."""
+    properties = tool.input_schema.get("properties")
+    if not is_object(properties) or not is_available():
+        return
+    definitions = {"$defs": tool.input_schema.get("$defs", {})}
+    for name, inner in properties.items():
+        if not is_object(inner) or "default" not in inner:
+            continue
+        place = f"the default of {name}"
+        try:
+            error = compile_schema({**definitions, **inner}, is_trusted=True).find_error(inner["default"], place)
+        except SchemaRejectedError as rejected:
+            error = f"{place} cannot be checked: {rejected}"
+        if error is not None:
+            hint = "; write T | None where None is meant" if inner["default"] is None else ""
+            yield Finding("default", "warning", f"tool {tool.name}", error + hint)
 
 
 def _undescribed(schema: Any) -> list[str]:

@@ -59,7 +59,8 @@ _ADDRESS = re.compile(r"[A-Za-z]+:")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}?")
 _NAME = re.compile(r"(?:env:)?(?P<name>[^\s{}:$]+)(?::-(?P<default>[^{}]*))?\Z")
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[\]}])')
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*"|[\[{,:]\s*,)|,(?=\s*[\]}])')
+"""Strings and commas without a value before them, which stay, or a comma after the last value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def _read(path: str | os.PathLike[str]) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{os.fspath(path)}: {error}") from error
+        raise UsageError(f"{os.fspath(path)}: not valid JSON: {error}") from error
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -24,8 +24,8 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 CORE = {
     "": "dialect errors limits protocol revisions server transports",
     "dialect": "handlers methods structs",
-    "protocol": "backends budgets codec diagnostics framing integers meta notifications nulls option_checks pending "
-    "repairs text",
+    "protocol": "backends budgets codec diagnostics framing integers meta notifications nulls observers "
+    "option_checks pending repairs text",
     "revisions": "capabilities features input_requests notifications rules",
     "server": "attempts batches changes config connection context dispatcher handlers handshake input_requests "
     "lifespan metadata principal run state_token subscriptions",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ from typedmcp.errors import (
 )
 from typedmcp.protocol.form_answers import find_answer_fault
 from typedmcp.protocol.input_checks import find_request_fault
+from typedmcp.protocol.observers import Instrumentation
 from typedmcp.revisions.capabilities import client_capabilities, missing_capabilities
 from typedmcp.revisions.features import methods_of, structs_of
 from typedmcp.revisions.input_requests import downgrade_result, upgrade_request
@@ -90,6 +92,8 @@ class Callbacks:
     """Capabilities in addition to those of the callbacks, such as `{"sampling": {"tools": {}}}`."""
     extensions: Sequence[ClientExtension] = ()
     """The extensions that the client supports."""
+    telemetry: Instrumentation | None = None
+    """Observes the answers to input requests, if the client has telemetry."""
 
     def capabilities(self, revision: str) -> Any:
         """Return the capabilities to declare, in the types of a revision."""
@@ -148,8 +152,13 @@ class Callbacks:
             return self.elicit_url if isinstance(request.params, D.ElicitRequestURLParams) else self.elicit
         return self.roots if isinstance(request, D.ListRootsRequest) else self.sample
 
-    async def answer(self, request: Any) -> Any:
-        """Return the result for one input request that is not refused, in the dialect."""
+    async def answer(self, request: Any, revision: str) -> Any:
+        """Return the result for one input request of a modern server that is not refused, in the dialect."""
+        if self.telemetry is None:
+            return await self._answer(request)
+        return await self.telemetry.observe_answer(request.method, None, revision, partial(self._answer, request))
+
+    async def _answer(self, request: Any) -> Any:
         callback = self._callback_for(request)
         if isinstance(request, D.ListRootsRequest):
             roots = await _await(callback()) if callable(callback) else callback
@@ -166,6 +175,12 @@ class Callbacks:
 
         Raises `RemoteError` for the error to respond with.
         """
+        if self.telemetry is None:
+            return await self._answer_legacy(method, params, revision)
+        answer = partial(self._answer_legacy, method, params, revision)
+        return await self.telemetry.observe_answer(method, params, revision, answer)
+
+    async def _answer_legacy(self, method: str, params: bytes, revision: str) -> Any:
         if method == "ping":
             return {}
         if method not in methods_of(revision).SERVER_REQUESTS or method not in dialect.methods.INPUT_REQUESTS:
@@ -176,7 +191,7 @@ class Callbacks:
             raise to_invalid_params(error) from error
         if (refusal := self.find_refusal(request, revision)) is not None:
             raise refusal
-        return downgrade_result(method, await self.answer(request), revision)
+        return downgrade_result(method, await self._answer(request), revision)
 
 
 def _find_scheme_fault(request: Any) -> str | None:

@@ -265,7 +265,7 @@ class CallRunner:
         """Answer an input request with a callback. Raises `ProtocolError` for one that the client has not declared."""
         refusal = self._callbacks.find_refusal(request, self._connection.server.revision)
         if refusal is None:
-            return await self._callbacks.answer(request)
+            return await self._callbacks.answer(request, self._connection.server.revision)
         if refusal.code == METHOD_NOT_FOUND:
             text = f"{method}: the server requested {request.method}, which the client has not declared"
             raise ProtocolError(text) from refusal
@@ -290,7 +290,7 @@ class CallRunner:
             request = D.ElicitRequest(params=params)
             if self._callbacks.find_refusal(request, self._connection.server.revision) is not None:
                 raise error
-            answer = await self._callbacks.answer(request)
+            answer = await self._callbacks.answer(request, self._connection.server.revision)
             if answer.action != "accept":
                 raise error
 

@@ -28,6 +28,7 @@ from typedmcp.jsonschema.validate import is_available
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import Change, LogLevel
+from typedmcp.protocol.observers import default_instrumentation
 from typedmcp.revisions.features import DIALECT, FEATURES, SUPPORTED
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Client:
             options.get("roots"),
             _capabilities_of(options),
             self._bind_extensions(options.get("extensions", ())),
+            options.get("telemetry", default_instrumentation()),
         )
         self._callbacks = callbacks
         identity = ClientIdentity(

@@ -119,6 +119,7 @@ class ConnectionManager:
         self._name_params = identity.callbacks.name_params
         self._can_restart = options.get("restart")
         self._on_frame = _frame_callback(options, self.limits)
+        self._telemetry = identity.callbacks.telemetry
         if self._can_restart and not can_reopen(target):
             raise UsageError("restart: a transport cannot be opened again; restart needs a command or an address")
         self._endpoint = _open_endpoint(target, options, self.limits)
@@ -313,6 +314,8 @@ class ConnectionManager:
         self, session: ClientSession, last_revision: str | None
     ) -> tuple[ClientSession, ServerDescription]:
         self._incoming.session, self._incoming.revision = session, None
+        if self._telemetry is not None:
+            session.observe(self._telemetry.observe_session(session))
         try:
             server = await negotiate(session, self._identity, last_revision, self.timeout or 60.0, self._probe)
             if self.is_closed:

@@ -14,6 +14,7 @@ from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import LEVELS, LogLevel
+from typedmcp.protocol.observers import Instrumentation, check_telemetry
 from typedmcp.protocol.option_checks import check_flag, check_limits, check_list
 from typedmcp.recording.frames import OnFrame
 from typedmcp.revisions.features import SUPPORTED
@@ -66,6 +67,11 @@ class ConnectOptions(TypedDict, total=False):
     """
     record: RecordTarget | None
     """A file to which all messages are recorded, without secrets, or a `Recorder`. The file is replaced."""
+    telemetry: Instrumentation | None
+    """The telemetry of requests, such as `typedmcp.telemetry.Telemetry()`. None for none.
+
+    Default: that of `typedmcp.telemetry.instrument()`, if it was called.
+    """
     timeout: float | None
     """Seconds that a call may take without a response or progress. Default: 60. None: no limit."""
     max_time: float | None
@@ -127,6 +133,7 @@ def check_connect_options(options: ConnectOptions) -> None:
     check_limits(options.get("limits", DEFAULT_LIMITS))
     check_times(options, "timeout", "max_time", "probe")
     check_flag("strict", options.get("strict", False))
+    check_telemetry(options.get("telemetry"))
     for name in ("sample", "elicit", "elicit_url", "on_log", "on_diagnostic", "on_frame"):
         callback = options.get(name)
         if callback is not None and not callable(callback):

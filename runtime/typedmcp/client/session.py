@@ -30,6 +30,7 @@ from typedmcp.protocol.framing import (
     classify_value,
     find_response_id,
 )
+from typedmcp.protocol.observers import ClientObserver
 from typedmcp.protocol.pending import Call, PendingRequests
 
 __all__ = ["ClientSession", "PendingCall", "RepeatableError", "SessionListener", "SessionLostError"]
@@ -139,6 +140,15 @@ class ClientSession(ABC):
             raise self.end_error().attach_call(method, "none")
         pending = PendingCall(self._loop.create_future(), on_progress)
         return self.requests.add_call(method, pending, self._loop.time(), timeout=timeout, latest=latest)
+
+    def observe(self, observer: ClientObserver) -> None:
+        """Pass requests, notifications and messages of the server through an observer.
+
+        It replaces the methods of this session alone, so that sessions without an observer have no code for it.
+        """
+        self.exchange = observer.around_exchange(self.exchange)  # type: ignore[assignment, method-assign]
+        self.notify = observer.around_notify(self.notify)  # type: ignore[assignment, method-assign]
+        self._listener = observer.around_listener(self._listener)
 
     @property
     def is_signing_in(self) -> bool:

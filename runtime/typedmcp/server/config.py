@@ -19,6 +19,7 @@ from typedmcp.protocol.budgets import Budgets
 from typedmcp.protocol.codec import Backend, MethodTable, OwnMethod
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import SERVER_INFO
+from typedmcp.protocol.observers import Instrumentation, check_telemetry, default_instrumentation
 from typedmcp.protocol.option_checks import (
     check_extensions,
     check_flag,
@@ -100,6 +101,9 @@ class ServerOptions(TypedDict, total=False):
     """Reject messages that break the specification harmlessly. By default they are understood and reported."""
     record: RecordTarget | None
     """A file to which all messages are recorded, without secrets, or a `Recorder`. The file is replaced."""
+    telemetry: Instrumentation | None
+    """The telemetry of requests, such as `typedmcp.telemetry.Telemetry()`; by default that of
+    `typedmcp.telemetry.instrument()`, if it was called. None for none."""
 
 
 class ServerDefaults(TypedDict, total=False):
@@ -188,6 +192,8 @@ class ServerConfig:
         self.strict: bool = options.get("strict", False)
         self.recorder: Recorder | None = _open_recorder(options)
         """Records the messages of all connections."""
+        self.telemetry: Instrumentation | None = options.get("telemetry", default_instrumentation())
+        """Observes the requests of all connections, if there is one."""
         self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
         """The members that every modern result has in its `_meta`."""
         self.encoded_result_meta: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
@@ -287,6 +293,7 @@ def _check_options(handler: object, options: ServerOptions) -> None:
     check_limits(options.get("limits", DEFAULT_LIMITS))
     check_flag("strict", options.get("strict", False))
     _check_signer(options.get("state_signer"))
+    check_telemetry(options.get("telemetry"))
     if isinstance(handler, type):
         raise UsageError(f"{handler.__name__} is a class; pass an instance: {handler.__name__}()")
 

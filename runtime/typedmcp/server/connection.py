@@ -112,6 +112,8 @@ class ServerConnection(Dispatcher):
                 grace = 0 if self._has_client_left else self.config.connection_grace
                 await asyncio.wait(set(self.tasks), timeout=grace)
         finally:
+            if self.observer is not None:
+                self.observer.on_end()
             await self._end()
 
     async def _begin(self) -> bool:

@@ -58,6 +58,7 @@ from typedmcp.protocol.integers import restore_integers
 from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.nulls import nulls_diagnostic
+from typedmcp.protocol.observers import ServerObserver
 from typedmcp.protocol.pending import PendingRequests
 from typedmcp.protocol.repairs import Repair
 from typedmcp.revisions.features import DIALECT, FEATURES, Features
@@ -135,6 +136,11 @@ class Dispatcher:
         self._functions = {
             **self._built_in_functions(), **config.empty_lists, **config.functions, "cancelled": self._on_cancelled,
         }  # fmt: skip
+        self.observer: ServerObserver | None = None
+        """Observes the requests, if the server has telemetry."""
+        if config.telemetry is not None:
+            self.observer = observer = config.telemetry.observe_server(self)
+            self._functions = {name: observer.wrap(function) for name, function in self._functions.items()}
         self._threaded = {name for name, function in config.functions.items() if runs_in_thread(function)}
         self._fast_functions = {
             name: function
@@ -332,6 +338,8 @@ class Dispatcher:
         """
         if self.is_closed:
             return False
+        if self.observer is not None:
+            message = self.observer.on_send(ctx, message)
         line = bytearray()
         encode_into(message, line)
         return self.send_message(ctx, bytes(line))
@@ -578,6 +586,8 @@ class Dispatcher:
         return True
 
     def _reject_frame(self, frame: Frame, error: RemoteError, sink: ResponseSink | None) -> None:
+        if self.observer is not None:
+            self.observer.on_rejected(frame, error)
         if frame.id is not None:
             self._send_error(frame.id, error.code, error.message, error.data, sink=sink)
             return
@@ -747,6 +757,8 @@ class Dispatcher:
             metadata = self.handshake.handle_notification(frame)
             if metadata is not None:
                 self.open_session(metadata)
+                if self.observer is not None:
+                    self.observer.on_handshake(frame, metadata.revision)
                 return None
             text = f"{frame.method} before the session is open"
             self.report(Diagnostic(DiagnosticKind.UNEXPECTED_MESSAGE, text, frame.method))
@@ -761,7 +773,10 @@ class Dispatcher:
         line = bytearray()
         encode_into(Response("2.0", frame.id, result), line)
         self.send_response(sink, bytes(line))
-        self.report_dropped(dropped, str(frame.method), getattr(result, "protocol_version", ""))
+        revision: str = getattr(result, "protocol_version", "")
+        if self.observer is not None:
+            self.observer.on_handshake(frame, revision)
+        self.report_dropped(dropped, str(frame.method), revision)
         return None
 
     def _open_early(self, metadata: RequestMetadata, frame: Frame) -> None:
@@ -879,6 +894,8 @@ class Dispatcher:
         if ctx.id is None or not self.unregister(ctx):
             return
         code = error.wire_code(ctx.revision)
+        if self.observer is not None:
+            self.observer.on_error(ctx, code, error.message)
         self._send_error(ctx.id, code, error.message, error.data, sink=ctx.sink, is_expected=True)
         ctx.is_answered = True
         if is_reserved_code(error.code, ctx.revision):
@@ -888,6 +905,8 @@ class Dispatcher:
     def _send_internal_error(self, ctx: Context, error: BaseException) -> None:
         """Send an internal error, and report its cause."""
         text = f"internal error in {ctx.method}"
+        if self.observer is not None:
+            self.observer.on_error(ctx, INTERNAL_ERROR, text)
         ctx.is_answered = True
         if ctx.id is not None:
             self._send_error(ctx.id, INTERNAL_ERROR, text, sink=ctx.sink, is_expected=True)

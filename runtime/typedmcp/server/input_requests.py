@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -34,6 +35,7 @@ from typedmcp.protocol.backends import to_model, to_struct
 from typedmcp.protocol.codec import Notification
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
+from typedmcp.protocol.observers import ServerObserver
 from typedmcp.protocol.pending import Call, PendingRequests
 from typedmcp.revisions.capabilities import has_sampling_context, missing_capabilities
 from typedmcp.revisions.features import structs_of
@@ -72,6 +74,8 @@ class InputRequestBackend(Protocol):
     def can_ask(self) -> bool: ...
     @property
     def pending(self) -> PendingRequests: ...
+    @property
+    def observer(self) -> ServerObserver | None: ...
     def outgoing_request_id(self, number: int) -> RequestId: ...
     def send(self, ctx: Context | None, message: msgspec.Struct) -> bool: ...
     def call_handler(self, ctx: Context, *args: Any) -> Any: ...
@@ -246,11 +250,13 @@ class InputRequests:
 
     async def _call_client(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Send requests to the client, all at once, and wait for the results."""
+        observer = self._backend.observer
+        call = self._call_once if observer is None else partial(observer.ask, self._call_once)
         if len(requests) == 1:
-            return {key: await self._call_once(ctx, request) for key, request in requests.items()}
+            return {key: await call(ctx, request) for key, request in requests.items()}
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = {key: group.create_task(self._call_once(ctx, request)) for key, request in requests.items()}
+                tasks = {key: group.create_task(call(ctx, request)) for key, request in requests.items()}
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return {key: task.result() for key, task in tasks.items()}

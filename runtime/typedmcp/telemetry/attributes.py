@@ -1,0 +1,78 @@
+"""The attributes of spans and metrics. Values that peers choose are bounded in length and in number.
+
+https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from typedmcp.protocol.text import visible
+from typedmcp.transports.redaction import redact_url
+
+__all__ = [
+    "ERROR_TYPE", "HTTP", "JSONRPC_ID", "METHOD", "OPERATION", "OTHER", "PIPE", "PROMPT_NAME", "PROTOCOL_VERSION",
+    "RESOURCE_URI", "SERVER_ADDRESS", "SERVER_PORT", "SESSION_ID", "STATUS_CODE", "TARGETS", "TOOL_ARGUMENTS",
+    "TOOL_NAME", "TOOL_RESULT", "KnownNames", "bounded", "bounded_json", "bounded_uri",
+]  # fmt: skip
+
+METHOD: Final = "mcp.method.name"
+PROTOCOL_VERSION: Final = "mcp.protocol.version"
+SESSION_ID: Final = "mcp.session.id"
+RESOURCE_URI: Final = "mcp.resource.uri"
+JSONRPC_ID: Final = "jsonrpc.request.id"
+ERROR_TYPE: Final = "error.type"
+STATUS_CODE: Final = "rpc.response.status_code"
+OPERATION: Final = "gen_ai.operation.name"
+TOOL_NAME: Final = "gen_ai.tool.name"
+PROMPT_NAME: Final = "gen_ai.prompt.name"
+TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+TOOL_RESULT: Final = "gen_ai.tool.call.result"
+SERVER_ADDRESS: Final = "server.address"
+SERVER_PORT: Final = "server.port"
+
+PIPE: Final = {"network.transport": "pipe"}
+HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
+
+OTHER: Final = "_OTHER"
+"""Stands for a method that the protocol does not have."""
+
+TARGETS: Final = {"tools/call": TOOL_NAME, "prompts/get": PROMPT_NAME}
+"""The attribute with the name of what is called, by method."""
+
+_MAX_TEXT: Final = 256
+_MAX_CONTENT: Final = 8192
+_MAX_NAMES: Final = 1000
+
+
+def bounded(value: object) -> str:
+    """Return a value of a peer as text of one line and at most 256 characters."""
+    return visible(str(value), _MAX_TEXT)
+
+
+def bounded_uri(uri: str) -> str:
+    """Return a URI without user, password, query and fragment, of at most 256 characters."""
+    return bounded(redact_url(uri[: 4 * _MAX_TEXT]))
+
+
+def bounded_json(value: Any) -> str:
+    """Return a value as JSON of at most 8,192 characters."""
+    return visible(msgspec.json.encode(value).decode(errors="replace"), _MAX_CONTENT)
+
+
+class KnownNames:
+    """Names of tools and prompts that exist: at most 1,000, so that no peer can add more."""
+
+    def __init__(self) -> None:
+        self._names: set[tuple[str, str]] = set()
+
+    def has(self, method: str, name: str) -> bool:
+        """Return whether a name is known for a method."""
+        return (method, name) in self._names
+
+    def add(self, method: str, name: str) -> None:
+        """Add a name, unless there are too many, or it is too long."""
+        if len(name) <= _MAX_TEXT and len(self._names) < _MAX_NAMES:
+            self._names.add((method, name))

@@ -213,6 +213,11 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
     The client or the server closes the connection. In a client, the call raises `SignInError`. A server that cannot
     verify a token responds with 503.
     """
+    page_bytes: int = 4 * _MIB
+    """Bytes of the HTML of a page that a host loads (`typedmcp.apps`).
+
+    `load_page` raises `ProtocolError`.
+    """
     http_response_head_bytes: int = 128 * _KIB
     """Bytes of the head of one HTTP response, and of its trailers.
 

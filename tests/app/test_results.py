@@ -134,12 +134,18 @@ ENCODED: dict[str, tuple[Any, Any, Any]] = {
 """Return annotations, each with a return value and the JSON for it."""
 
 
-def call_tool(hint: Any, value: Any, **options: Any) -> tuple[structs.Tool, structs.CallToolResult]:
+def call_tool(
+    hint: Any, value: Any, *, is_async: bool = False, **options: Any
+) -> tuple[structs.Tool, structs.CallToolResult]:
     """Return a tool with a return annotation, and its result for a value."""
 
-    def function() -> Any:
+    def plain() -> Any:
         return value
 
+    async def waiting() -> Any:
+        return value
+
+    function: Any = waiting if is_async else plain
     function.__annotations__["return"] = hint
     server = Server()
     server.add_tool(function, name="it", **options)
@@ -255,3 +261,42 @@ def test_the_return_annotation_decides_about_the_schema(
 def test_a_none_result_is_null_in_structured_content() -> None:
     _, result = call_tool(None, None, structured=True)
     assert result.structured_content == {"result": None}
+
+
+class Forecast(msgspec.Struct):
+    rain: int
+
+
+WITH_TEXT: dict[str, tuple[Any, Any, Any]] = {
+    "a Struct": (Forecast, Forecast(3), {"rain": 3}),
+    "a mapping": (dict[str, int], {"rain": 3}, {"rain": 3}),
+    "a list": (list[int], [3], {"result": [3]}),
+    "a text": (str, "3", None),
+}
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize("name", WITH_TEXT)
+def test_the_option_text_makes_the_text_of_a_result(name: str, is_async: bool) -> None:
+    hint, value, structured = WITH_TEXT[name]
+    described: list[Any] = []
+
+    def describe(returned: Any) -> str:
+        described.append(returned)
+        return "3 mm"
+
+    _, result = call_tool(hint, value, is_async=is_async, text=describe)
+    assert (texts(result), result.structured_content, described) == (["3 mm"], structured, [value])
+
+
+def test_the_option_text_leaves_results_and_errors_alone() -> None:
+    def describe(returned: Any) -> str:
+        raise typedmcp.ToolError("the text cannot be made")
+
+    whole = structs.CallToolResult(content=[structs.TextContent(text="whole")])
+    _, result = call_tool(structs.CallToolResult, whole, text=describe)
+    assert texts(result) == ["whole"]
+    _, result = call_tool(int, 1, text=describe)
+    assert (texts(result), result.is_error) == (["the text cannot be made"], True)
+    with pytest.raises(typedmcp.UsageError, match="text must be a function that returns the text of a result, not 'a'"):
+        call_tool(int, 1, text="a")

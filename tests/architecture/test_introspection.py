@@ -18,6 +18,7 @@ from typedmcp.server.http.asgi import AsgiOptions
 MODULES = (
     "typedmcp",
     "typedmcp.app",
+    "typedmcp.apps",
     "typedmcp.client",
     "typedmcp.dialect.handlers",
     "typedmcp.dialect.models",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, assert_never
 from weakref import WeakSet, ref
 
 import msgspec
 
+from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.app.prompts import Prompt
 from typedmcp.app.resources import Resource
@@ -183,7 +184,20 @@ def _with_prefix(spec: Any, prefix: str, feature: Feature) -> Any:
     member = "uri" if isinstance(spec, D.Resource) else "uri_template"
     if feature != "resources":
         member = "name"
-    return msgspec.structs.replace(spec, **{member: _prefix_name(getattr(spec, member), prefix, feature)})
+    changes: dict[str, Any] = {member: _prefix_name(getattr(spec, member), prefix, feature)}
+    if feature == "tools" and spec.meta and prefix:
+        changes["meta"] = _prefix_page(spec.meta, prefix)
+    return msgspec.structs.replace(spec, **changes)
+
+
+def _prefix_page(meta: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
+    """Return the `_meta` of a tool whose page, if it has one, is a resource of a mounted server.
+
+    https://modelcontextprotocol.io/extensions/apps/overview
+    """
+    page: Any = meta.get("ui")
+    uri: Any = page.get("resourceUri") if is_object(page) else None
+    return {**meta, "ui": {**page, "resourceUri": add_prefix(uri, prefix)}} if isinstance(uri, str) else meta
 
 
 def add_prefix(uri: str, prefix: str) -> str:

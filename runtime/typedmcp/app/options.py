@@ -70,6 +70,8 @@ class ToolOptions(_CommonOptions, total=False):
     """Keep `$ref`s to all definitions of the schemas. By default only recursive and large types are references."""
     strict: bool | None
     """Repair no arguments: `"3"` is not an integer. By default the server's `strict` decides."""
+    text: Callable[[Any], str] | None
+    """Makes the text of a result from the return value, in place of its JSON. The structured content stays."""
     timeout: float | None
     """Seconds that a call may take; no limit by default. A thread is not stopped."""
     errors: tuple[type[Exception], ...]

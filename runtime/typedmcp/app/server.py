@@ -46,7 +46,7 @@ from typedmcp.server.run import serve
 if TYPE_CHECKING:
     from typedmcp.app.checks import Finding
     from typedmcp.protocol.extensions import Extension
-    from typedmcp.server.extension_setup import OfferedExtension
+    from typedmcp.server.extension_setup import AdaptTool, OfferedExtension
     from typedmcp.server.http.asgi import AsgiOptions
 else:
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
@@ -132,6 +132,7 @@ class Server:
         """The capabilities that the server declares."""
         self.extensions: tuple[OfferedExtension, ...] = ()
         """The extensions that the server offers."""
+        self._adapters: list[AdaptTool] = []
         if extensions:
             self._declare_extensions(extensions)
         self.debug = debug
@@ -149,6 +150,7 @@ class Server:
         from typedmcp.server.extension_setup import declare_extensions, offered  # few servers have extensions
 
         self.extensions = tuple(offered(given))
+        self._adapters = [each.adapt_tool for each in self.extensions if each.adapt_tool is not None]
         self.capabilities.extensions = declare_extensions(self.capabilities, self.extensions).extensions
 
     @property
@@ -391,7 +393,15 @@ class Server:
         return self._handle(self._list_tools, params, ctx)
 
     def _list_tools(self, params: D.PaginatedRequestParams, ctx: Context) -> D.ListToolsResult:
-        return self._list_result(D.ListToolsResult, "tools", self._specs("tools", ctx), params, ctx)
+        specs = self._specs("tools", ctx)
+        if not self._adapters:
+            return self._list_result(D.ListToolsResult, "tools", specs, params, ctx)
+        for adapt in self._adapters:
+            adapted = [(name, adapt(spec, ctx)) for name, spec in specs]
+            specs = [(name, spec) for name, spec in adapted if spec is not None]
+        made = self._list_result(D.ListToolsResult, "tools", specs, params, ctx)
+        made.cache_scope = "private"  # the list depends on the capabilities of the client
+        return made
 
     def call_tool(self, params: D.CallToolRequestParams, ctx: Context) -> MaybeAwaitable[ToolResult]:
         """Handle `tools/call`."""

@@ -95,6 +95,9 @@ class Tool:
         self.scopes: tuple[str, ...] = check_scopes(f"{what}: scopes", options.get("scopes", ()))
         """The scopes that a call needs."""
         self._timeout, self._debug = timeout, debug
+        self._text = options.get("text")
+        if self._text is not None and not callable(self._text):
+            raise UsageError(f"{what}: text must be a function that returns the text of a result, not {self._text!r}")
         chosen = options.get("strict")
         self._is_strict = server_strict if chosen is None else chosen
         self.signature: Signature = Signature(function, what)
@@ -145,7 +148,7 @@ class Tool:
         self._spread = function if signature.is_simple and signature.context is None else None
         """The function, if it takes the members of the Struct and nothing else."""
         has_schema = self.output.schema is not None or self._output_validator is not None
-        self._returns_text = not has_schema and not self.output.is_nothing
+        self._returns_text = not has_schema and not self.output.is_nothing and self._text is None
 
     @cached_property
     def spec(self) -> D.Tool:
@@ -243,6 +246,9 @@ class Tool:
     def _to_result(self, value: object, ctx: Context) -> ToolResult:
         try:
             made = self.output.to_result(value, self.name)
+            is_result = type(value).__name__ == "CallToolResult"  # a Struct, an exact type, or a model
+            if self._text is not None and isinstance(made, _Result) and not is_result:
+                made.content = [D.TextContent(text=str(self._text(value)))]
             if self._output_validator is not None and isinstance(made, _Result) and made.is_error is not True:
                 self._check_output(self._output_validator, made, value)
         except Exception as error:

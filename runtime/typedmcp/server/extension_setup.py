@@ -17,8 +17,8 @@ from typedmcp.protocol.extensions import DeclaredExtensions, Extension, Extensio
 from typedmcp.server.handlers import runs_in_thread
 
 __all__ = [
-    "ExtensionSetup", "HandleWithin", "OfferedExtension", "RequestFacts", "RunTool", "ToolTask", "declare_extensions",
-    "offered", "require_extension", "set_up",
+    "AdaptTool", "ExtensionSetup", "HandleWithin", "OfferedExtension", "RequestFacts", "RunTool", "ToolTask",
+    "declare_extensions", "offered", "require_extension", "set_up",
 ]  # fmt: skip
 
 
@@ -41,6 +41,10 @@ class RunTool(Protocol):
         ...
 
 
+AdaptTool: TypeAlias = Callable[[Any, Any], Any]
+"""Takes a tool and the `Context` of `tools/list`. Returns the tool as this client gets it, or None to leave it out."""
+
+
 class OfferedExtension(Protocol):
     """An extension as a server offers it, such as `ServerExtension`."""
 
@@ -56,6 +60,8 @@ class OfferedExtension(Protocol):
     def filters(self) -> Mapping[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]]: ...
     @property
     def run_tool(self) -> RunTool | None: ...
+    @property
+    def adapt_tool(self) -> AdaptTool | None: ...
 
 
 class _BareExtension(NamedTuple):
@@ -67,6 +73,7 @@ class _BareExtension(NamedTuple):
     handlers: Mapping[str, Callable[[Any, Any], Any]] = {}
     filters: Mapping[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]] = {}
     run_tool: None = None
+    adapt_tool: None = None
 
 
 class ExtensionSetup(NamedTuple):

@@ -20,10 +20,10 @@ from typedmcp.protocol.extensions import Extension, check_settings
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.extension_filters import ExtensionListener
-from typedmcp.server.extension_setup import RunTool, ToolTask, require_extension
+from typedmcp.server.extension_setup import AdaptTool, RunTool, ToolTask, require_extension
 
 __all__ = [
-    "ExtensionHandler", "ExtensionListener", "OpenFilter", "RunTool", "ServerExtension", "ToolTask",
+    "AdaptTool", "ExtensionHandler", "ExtensionListener", "OpenFilter", "RunTool", "ServerExtension", "ToolTask",
 ]  # fmt: skip
 
 P = TypeVar("P")
@@ -54,6 +54,8 @@ class ServerExtension:
 
     run_tool: RunTool | None = None
     """Runs the tools that have the option `task`, if the extension can."""
+    adapt_tool: AdaptTool | None = None
+    """Adapts the tools of a `Server` to the client that lists them, if the extension has to."""
 
     def __init__(
         self,

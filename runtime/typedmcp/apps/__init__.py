@@ -1,0 +1,57 @@
+"""MCP Apps: tools with a page, which a host shows in a sandboxed frame. For servers and for hosts.
+
+The extension `io.modelcontextprotocol/ui` (SEP-1865). A name is imported when it is first used, so that a server does
+not load what hosts need.
+https://modelcontextprotocol.io/extensions/apps/overview
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
+    from typedmcp.apps.host import AppsClient, HostedPage, load_page
+    from typedmcp.apps.metadata import (
+        APPS,
+        PAGE_MIME_TYPE,
+        Audience,
+        PageCsp,
+        PageMeta,
+        PagePermissions,
+        ToolPage,
+        is_for_model,
+        is_for_page,
+        page_uri,
+        supports_pages,
+    )
+    from typedmcp.apps.server import AppPage, AppsServer
+
+_MODULES = {
+    "host": ["AppsClient", "HostedPage", "load_page"],
+    "metadata": [
+        "APPS", "PAGE_MIME_TYPE", "Audience", "PageCsp", "PageMeta", "PagePermissions", "ToolPage", "is_for_model",
+        "is_for_page", "page_uri", "supports_pages",
+    ],
+    "server": ["AppPage", "AppsServer"],
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "APPS", "PAGE_MIME_TYPE", "AppPage", "AppsClient", "AppsServer", "Audience", "HostedPage", "PageCsp", "PageMeta",
+    "PagePermissions", "ToolPage", "is_for_model", "is_for_page", "load_page", "page_uri", "supports_pages",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

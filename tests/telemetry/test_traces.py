@@ -317,3 +317,22 @@ def test_without_spans_of_notifications_their_trace_context_is_that_of_the_reque
     assert exported.spans("notifications/progress") == []
     received = exported.spans("tools/call count")[1]
     assert seen[0].meta["traceparent"].split("-")[2] == f"{span_id(received):016x}"
+
+
+def test_the_blocking_client_and_groups_continue_the_trace_of_their_caller() -> None:
+    exported = Exported()
+    server = typedmcp.Server("plain")
+
+    @server.tool
+    def work() -> str:
+        return "done"
+
+    tracer = exported.provider.get_tracer("app")
+    with typedmcp.sync.connect(server, telemetry=exported.telemetry) as client, tracer.start_as_current_span("app"):
+        client.call_tool("work")
+    (app,), (sent,) = exported.spans("app"), exported.spans("tools/call work")
+    assert sent.parent is not None
+    assert sent.parent.span_id == span_id(app)
+    with typedmcp.sync.connect_all({"a": server, "b": server}, telemetry=exported.telemetry) as group:
+        group.call_tool("a_work")
+    assert len(exported.spans("tools/call work")) == 2

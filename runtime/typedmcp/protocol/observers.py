@@ -56,7 +56,7 @@ class ServerObserver(Protocol):
         ...
 
     def on_end(self) -> None:
-        """Observe the end of a connection or session."""
+        """Observe the end of a connection, or of a session over HTTP."""
         ...
 
 

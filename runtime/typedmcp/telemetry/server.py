@@ -112,6 +112,8 @@ class DispatcherObserver:
                 details[TOOL_ARGUMENTS] = bounded_json(params.arguments)
         elif is_known and isinstance(uri := getattr(params, "uri", None), str):
             details[RESOURCE_URI] = bounded_uri(uri)
+        if self._revision is None and self._dispatcher.is_local:  # a connection without a handshake
+            self._revision = ctx.revision
         operation = self._start_span(method, ctx.meta, ctx.revision, details)
         if name is not None:
             operation.name_target(name)
@@ -257,7 +259,9 @@ class DispatcherObserver:
             operation.finish()
 
     def on_end(self) -> None:
-        """Measure the duration of a connection or session."""
+        """Measure the duration of a connection, or of a session that has begun in this process."""
+        if self._revision is None:
+            return
         self._telemetry.server_session_duration.record(perf_counter() - self._began, self._measured(self._revision))
 
 

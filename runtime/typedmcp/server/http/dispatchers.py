@@ -519,6 +519,8 @@ class SessionDispatcher(HttpDispatcher):
     def close(self) -> None:
         """Cancel all requests and end the standalone stream, since the session has ended."""
         self.is_closed = True
+        if self.observer is not None:
+            self.observer.on_end()
         for id in list(self.in_flight):
             super().cancel(id)
         if self.standalone is not None:

@@ -1,0 +1,94 @@
+"""Durations of operations and sessions, with the recommended buckets and few attributes."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+import pytest
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
+from opentelemetry.sdk.metrics import MeterProvider
+from prometheus_client import CollectorRegistry, generate_latest
+
+import typedmcp
+from tests.spoken import MODERN_REVISION
+from tests.telemetry.exported import Exported
+from typedmcp.telemetry import Telemetry
+
+BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+
+server = typedmcp.Server("measured")
+
+
+@server.tool
+async def work() -> str:
+    return "done"
+
+
+@server.tool
+async def fail() -> str:
+    raise typedmcp.ToolError("a reason")
+
+
+def config(telemetry: Telemetry) -> typedmcp.ServerConfig:
+    return typedmcp.ServerConfig(server, telemetry=telemetry)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN_REVISION])
+def test_operations_and_sessions_are_measured_on_both_sides(revision: str) -> None:
+    exported = Exported()
+
+    async def main() -> None:
+        telemetry = exported.telemetry
+        async with typedmcp.connect(config(telemetry), telemetry=telemetry, revisions=[revision]) as client:
+            for name in ("work", "work", "fail"):
+                await client.call_tool(name)
+
+    asyncio.run(main())
+    for side in ("client", "server"):
+        points = exported.points(f"mcp.{side}.operation.duration")
+        calls = [(kind, point) for kind, point in points if kind["mcp.method.name"] == "tools/call"]
+        common = {
+            "mcp.method.name": "tools/call",
+            "mcp.protocol.version": revision,
+            "gen_ai.operation.name": "execute_tool",
+        }
+        assert [(kind, point.count) for kind, point in calls] == [
+            ({**common, "gen_ai.tool.name": "work"}, 2),
+            ({**common, "gen_ai.tool.name": "fail", "error.type": "tool_error"}, 1),
+        ]
+        assert calls[0][1].explicit_bounds == BUCKETS
+        ((kind, point),) = exported.points(f"mcp.{side}.session.duration")
+        assert (kind, point.count, point.explicit_bounds) == ({"mcp.protocol.version": revision}, 1, BUCKETS)
+
+
+def test_names_that_peers_make_up_add_no_series() -> None:
+    exported = Exported()
+
+    async def main() -> None:
+        async with typedmcp.connect(config(exported.telemetry)) as client:
+            for _ in range(20):
+                for call in (client.call_tool(secrets.token_hex()), client.send(f"made/up/{secrets.token_hex()}")):
+                    with pytest.raises(typedmcp.RemoteError):
+                        await call
+
+    asyncio.run(main())
+    kinds = [(kind["mcp.method.name"], kind.get("gen_ai.tool.name")) for kind, _ in exported.points(
+        "mcp.server.operation.duration")]  # fmt: skip
+    assert sorted(kinds, key=str) == [("_OTHER", None), ("server/discover", None), ("tools/call", None)]
+
+
+def test_prometheus_reads_them_from_its_own_exporter() -> None:
+    registry = CollectorRegistry()
+    reader = PrometheusMetricReader(registry=registry)
+    telemetry = Telemetry(meter_provider=MeterProvider([reader]))
+
+    async def main() -> None:
+        async with typedmcp.connect(config(telemetry)) as client:
+            await client.call_tool("work")
+
+    asyncio.run(main())
+    lines = generate_latest(registry).decode().splitlines()
+    counts = [line for line in lines if line.startswith("mcp_server_operation_duration_seconds_count")]
+    assert any('gen_ai_tool_name="work"' in line and line.endswith(" 1.0") for line in counts)
+    assert any('le="0.01"' in line for line in lines)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         UnsupportedVersionError,
         UsageError,
     )
+    from typedmcp.gateway import Gateway
     from typedmcp.jsonschema.forms import Elicited
     from typedmcp.limits import Limits
     from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -79,6 +80,7 @@ _MODULES = {
         "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "ToolError",
         "UnsupportedVersionError", "UsageError",
     ],
+    "gateway": ["Gateway"],
     "jsonschema.forms": ["Elicited"],
     "limits": ["Limits"],
     "protocol.diagnostics": ["Diagnostic", "DiagnosticKind"],
@@ -108,7 +110,7 @@ __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
     "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ConnectOptions",
     "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited", "Error",
-    "Extension", "File", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
+    "Extension", "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
     "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError", "Recorder",
     "RedisStore", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server", "ServerBusyError",

@@ -48,7 +48,7 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.option_checks import check_integer
 from typedmcp.revisions.features import DIALECT, FEATURES
 
-__all__ = ["CallRunner", "Finish"]
+__all__ = ["CallRunner", "Finish", "UrlElicitation", "UrlElicitations"]
 
 D = dialect.structs
 
@@ -278,7 +278,7 @@ class CallRunner:
         `InputUnavailableError` for too many URLs.
         """
         try:
-            elicitations = from_builtins(error.data, _UrlElicitations).elicitations
+            elicitations = from_builtins(error.data, UrlElicitations).elicitations
         except DecodeError:
             raise error from None
         limit = self._connection.limits.input_requests
@@ -419,15 +419,17 @@ def _pauses() -> Iterator[float]:
         pause = min(2 * pause, _MAX_PAUSE)
 
 
-class _UrlElicitation(msgspec.Struct):
+class UrlElicitation(msgspec.Struct):
+    """A URL to open, in an error of 2025-11-25."""
+
     message: str
     url: str
 
 
-class _UrlElicitations(msgspec.Struct):
+class UrlElicitations(msgspec.Struct):
     """The `data` of a `URL_ELICITATION_REQUIRED` error (2025-11-25)."""
 
-    elicitations: list[_UrlElicitation]
+    elicitations: list[UrlElicitation]
 
 
 def _to_protocol_error(error: DecodeError) -> ProtocolError:

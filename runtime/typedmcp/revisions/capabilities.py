@@ -11,8 +11,8 @@ from typedmcp.errors import DecodeError
 from typedmcp.revisions.features import methods_of, structs_of
 
 __all__ = [
-    "capability_of", "client_capabilities", "extensions_of", "has_sampling_context", "missing_capabilities",
-    "undeclared_methods", "upgrade_capabilities",
+    "capability_of", "client_capabilities", "extensions_of", "has_sampling_context", "known_capabilities",
+    "missing_capabilities", "undeclared_methods", "upgrade_capabilities",
 ]  # fmt: skip
 
 _CAPABILITIES: Final = {
@@ -52,6 +52,16 @@ def has_sampling_context(revision: str) -> bool:
     """Return whether a client declares on a revision that it heeds `includeContext`, with `sampling.context`."""
     sampling: Any = getattr(structs_of(revision), "ClientCapabilitiesSampling", None)
     return sampling is not None and "context" in sampling.__struct_fields__
+
+
+def known_capabilities(declared: dict[str, Any], revision: str) -> dict[str, Any]:
+    """Return the capabilities of a client, as plain JSON, without modes of elicitation that the revision lacks.
+
+    A client declares what it can do on the newest revision, before the server chooses an older one.
+    """
+    if "elicitation" not in declared or hasattr(structs_of(revision), "ElicitRequestURLParams"):
+        return declared
+    return {**declared, "elicitation": {}}
 
 
 def missing_capabilities(request: Any, declared: Mapping[str, Any]) -> dict[str, Any]:

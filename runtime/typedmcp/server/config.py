@@ -118,6 +118,8 @@ class ServerDefaults(TypedDict, total=False):
     extensions: Sequence[Extension | OfferedExtension]
     handle: Callable[..., Any]
     call_tool: Callable[..., Any]
+    bind: Callable[[ServerConfig], object]
+    """Called with the configuration, for handlers that change it while they are served."""
 
 
 def _log_diagnostic(diagnostic: Diagnostic) -> None:
@@ -199,6 +201,8 @@ class ServerConfig:
         self.encoded_result_meta: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
         self.meta_copiers: dict[type, Callable[[Any, Any], Any]] = {}
         """For each class of results seen so far, a function that copies a result with another `_meta`."""
+        if (bind := defaults.get("bind")) is not None:
+            bind(self)
 
     def _add_extensions(self, given: Sequence[object], defaults: ServerDefaults) -> None:
         from typedmcp.server.extension_setup import declare_extensions, offered, set_up  # few servers have extensions

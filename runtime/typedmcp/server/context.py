@@ -196,6 +196,11 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         """The user or program that the access token was issued to. None without authorization."""
         return self._backend.principal if self.sink is None else self.sink.principal
 
+    @property
+    def connection(self) -> object:
+        """The object that serves the connection or session. Clients over HTTP without a session share one."""
+        return self._backend
+
     def has_scopes(self, *scopes: str) -> bool:
         """Return whether the access token of the request has all these scopes.
 

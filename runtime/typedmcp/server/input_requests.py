@@ -37,7 +37,7 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
 from typedmcp.protocol.observers import ServerObserver
 from typedmcp.protocol.pending import Call, PendingRequests
-from typedmcp.revisions.capabilities import has_sampling_context, missing_capabilities
+from typedmcp.revisions.capabilities import has_sampling_context, known_capabilities, missing_capabilities
 from typedmcp.revisions.features import structs_of
 from typedmcp.revisions.input_requests import downgrade_request, upgrade_result
 from typedmcp.revisions.rules import downgrade
@@ -168,7 +168,7 @@ class InputRequests:
         limit = self._backend.config.limits.input_requests
         if len(requests) > limit:
             raise UsageError(f"{len(requests)} input requests in one round; the limit is {limit} (input_requests)")
-        declared = to_builtins(ctx.client_capabilities)
+        declared = known_capabilities(to_builtins(ctx.client_capabilities), ctx.revision)
         for key, request in requests.items():
             if missing := missing_capabilities(request, declared):
                 raise MissingCapabilityError(missing)

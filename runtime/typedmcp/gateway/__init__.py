@@ -1,0 +1,9 @@
+"""Gateways: servers of any revision and transport, offered to clients of any other."""
+
+from __future__ import annotations
+
+from typedmcp.gateway.audit import AuditRecord
+from typedmcp.gateway.gateway import Gateway
+from typedmcp.gateway.options import GatewayOptions
+
+__all__ = ["AuditRecord", "Gateway", "GatewayOptions"]

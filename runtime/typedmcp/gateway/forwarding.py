@@ -1,0 +1,147 @@
+"""Forwarding of one request to one server, and of what the server asks meanwhile."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from typedmcp import dialect
+from typedmcp.client.calls import UrlElicitations
+from typedmcp.errors import (
+    INTERNAL_ERROR,
+    URL_ELICITATION_REQUIRED,
+    AuthorizationRequiredError,
+    ConnectionLostError,
+    Error,
+    ProtocolError,
+    RemoteError,
+    RequestTimeoutError,
+    SignInError,
+    UnsupportedVersionError,
+)
+from typedmcp.gateway.callers import GatewayCaller
+from typedmcp.gateway.questions import ForwardedCall, ParkedCalls
+from typedmcp.gateway.servers import GatewayServer, Leases, input_capabilities, send
+from typedmcp.protocol.codec import MethodCodec, fallback_codec
+from typedmcp.server.context import Context
+
+__all__ = ["Forwarder", "plain_codec"]
+
+D = dialect.structs
+
+_STATE: Final = "server:"
+"""The beginning of a state that a server gave, as the gateway passes it on."""
+_URLS: Final = "urls"
+"""The state of a call that is repeated after URLs were opened."""
+
+
+@cache
+def plain_codec(method: str) -> MethodCodec:
+    """Return the codec for results in plain JSON, which are sent as they are."""
+    codec = fallback_codec(method, is_request=True)
+    codec.downgrades[dict] = None
+    return codec
+
+
+class Forwarder:
+    """Forwards requests, and keeps the calls that wait for answers of their clients."""
+
+    def __init__(self, leases: Leases, parked: ParkedCalls, answer_seconds: float) -> None:
+        self._leases = leases
+        self._parked = parked
+        self._answer_seconds = answer_seconds
+
+    async def forward(self, server: GatewayServer, params: Any, ctx: Context, caller: GatewayCaller) -> Any:
+        """Return the result of a request at a server: typed, in plain JSON, or an `InputRequiredResult`.
+
+        Raises `RemoteError` for the error response of the server, and if it cannot be reached.
+        """
+        state: str | None = getattr(params, "request_state", None)
+        answers: dict[str, Any] = getattr(params, "input_responses", None) or {}
+        if (parked := self._parked.take(state, caller.key)) is not None:
+            parked.resume(ctx, answers)
+            return await self._step(parked)
+        if state == _URLS and any(answer.action != "accept" for answer in answers.values()):
+            raise RemoteError(INTERNAL_ERROR, "the server needs a URL to be opened, which was not accepted")
+        capabilities = input_capabilities(ctx)
+        can_ask = ctx.method_codec.accepts_input and bool(capabilities)
+        call = ForwardedCall(ctx, caller.key, can_ask=can_ask)
+        own = state.removeprefix(_STATE) if state is not None and state.startswith(_STATE) else None
+        making = self._send(server, params, call, caller, capabilities, own)
+        if not can_ask or server.is_stateless:
+            return _with_state(await making)
+        call.start(making)
+        return await self._step(call)
+
+    async def _step(self, call: ForwardedCall) -> Any:
+        """Wait for the result or for questions, and keep the call for their answers."""
+        result = await call.step()
+        if call.is_done:
+            return _with_state(result)
+        self._parked.park(call)
+        return result
+
+    async def _send(
+        self,
+        server: GatewayServer,
+        params: Any,
+        call: ForwardedCall,
+        caller: GatewayCaller,
+        capabilities: dict[str, Any],
+        state: str | None,
+    ) -> Any:
+        ctx = call.ctx
+        record = dialect.methods.CLIENT_REQUESTS[ctx.method]
+        seconds = self._answer_seconds if call.can_ask else None
+        try:
+            async with self._leases.lease(server, caller, capabilities, call) as leased:
+                return await send(leased, record, params, call, state, seconds)
+        except UnsupportedVersionError as error:
+            raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
+        except RemoteError as error:
+            if error.code == URL_ELICITATION_REQUIRED and ctx.is_modern:
+                return _url_requests(error)
+            raise
+        except Error as error:
+            raise _unavailable(server, ctx, error, _reason(error)) from error
+
+
+def _with_state(result: Any) -> Any:
+    """Mark the state of a server in an `InputRequiredResult`."""
+    if isinstance(result, D.InputRequiredResult) and result.request_state not in (None, _URLS):
+        return msgspec.structs.replace(result, request_state=_STATE + result.request_state)
+    return result
+
+
+def _url_requests(error: RemoteError) -> Any:
+    """Return the URLs in an error of 2025-11-25 as input requests. The call is repeated after them."""
+    try:
+        urls = msgspec.convert(error.data, UrlElicitations).elicitations
+    except msgspec.ValidationError:
+        raise error from None
+    requests: dict[str, Any] = {
+        f"elicitation/create#{number}": D.ElicitRequest(params=D.ElicitRequestURLParams(message=e.message, url=e.url))
+        for number, e in enumerate(urls, 1)
+    }
+    return D.InputRequiredResult(result_type="input_required", input_requests=requests, request_state=_URLS)
+
+
+def _reason(error: Error) -> str:
+    """Return what a client may know of a failure. The operator gets the error itself."""
+    if isinstance(error, RequestTimeoutError):
+        return f"gave no answer within {error.seconds:g} s"
+    if isinstance(error, AuthorizationRequiredError | SignInError):
+        return "does not accept the gateway's credentials"
+    if isinstance(error, ConnectionLostError):
+        return "cannot be reached, or the connection was lost before its answer"
+    if isinstance(error, ProtocolError):
+        return "sent an answer that is not valid"
+    return "cannot be called"
+
+
+def _unavailable(server: GatewayServer, ctx: Context, error: Error, reason: str) -> RemoteError:
+    server.error = error if isinstance(error, ConnectionLostError) else server.error
+    ctx.report(f"server {server.name!r}: {error}", error)
+    return RemoteError(INTERNAL_ERROR, f"the server {server.name!r} {reason}")

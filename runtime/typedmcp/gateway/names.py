@@ -1,0 +1,45 @@
+"""The names of tools and prompts behind a gateway: prefixes, filters and other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
+
+__all__ = ["Kind", "NameRules"]
+
+Kind: TypeAlias = Literal["tools", "prompts", "resources"]
+
+
+@dataclass(frozen=True)
+class NameRules:
+    """The names of one server at the gateway. The URIs of resources never change."""
+
+    prefix: str = ""
+    include: Sequence[str] = ("*",)
+    """The own names that appear, as patterns with `*` and `?`."""
+    exclude: Sequence[str] = ()
+    rename: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Other names, by the server's own ones. They get no prefix."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_own", {name: own for own, name in self.rename.items()})
+
+    def expose(self, own: str) -> str | None:
+        """Return the name of something at the gateway; None if it does not appear."""
+        if not any(fnmatchcase(own, pattern) for pattern in self.include):
+            return None
+        if any(fnmatchcase(own, pattern) for pattern in self.exclude):
+            return None
+        return self.rename.get(own) or self.prefix + own
+
+    def resolve(self, name: str) -> str | None:
+        """Return the server's own name of something; None if it can be none of this server."""
+        renamed: Mapping[str, str] = self.__dict__["_own"]
+        own = renamed.get(name)
+        if own is None:
+            if not name.startswith(self.prefix):
+                return None
+            own = name[len(self.prefix) :]
+        return own if self.expose(own) == name else None

@@ -1,0 +1,63 @@
+"""The options of a gateway: names, types, meanings and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
+
+from typedmcp.client.call_options import check_names
+from typedmcp.client.options import ConnectOptions
+from typedmcp.gateway.audit import OnCall
+from typedmcp.gateway.names import Kind, NameRules
+from typedmcp.server.principal import Principal
+
+if TYPE_CHECKING:
+    from typedmcp.client.http.endpoint import Credentials
+else:
+    Credentials = ForwardRef("Credentials", module="typedmcp.client.http.endpoint")  # for `inspect.signature`
+
+__all__ = ["CredentialsOf", "GatewayOptions", "Policy", "check_options"]
+
+CredentialsOf: TypeAlias = Callable[["Principal | None", str], "Credentials | None"]
+"""Returns the credentials for a principal at the server with a name: a value for the option `auth` of `connect`."""
+
+Policy: TypeAlias = Callable[["Principal | None", str, Kind, str], bool]
+"""Returns whether a principal may see and use something: its server, its kind, and its own name or URI there."""
+
+
+class GatewayOptions(TypedDict, total=False):
+    """The options of `Gateway`."""
+
+    name: str
+    """The name of the gateway for clients; by default "typedmcp-gateway"."""
+    version: str
+    """The version of the gateway for clients; by default "0"."""
+    instructions: str | None
+    """Instructions for the client's model; by default those of the servers, one after the other."""
+    separator: str
+    """The text between the name of a server and that of a tool or prompt; by default "_". Only for several servers."""
+    rules: Mapping[str, NameRules]
+    """Prefix, filters and other names, by the name of the server."""
+    credentials: CredentialsOf | None
+    """The credentials of each principal at each URL. By default all principals share those of `connect`."""
+    policy: Policy | None
+    """Decides which tools, prompts and resources a principal may see and use; by default all."""
+    on_call: OnCall | None
+    """Called with an `AuditRecord` at the end of each call."""
+    audit_arguments: bool
+    """True puts the arguments of calls, which may be secret, into audit records; False by default."""
+    connect: ConnectOptions
+    """The options of `connect` for all servers; those for URLs apply to URLs."""
+    max_connections: int
+    """Connections and processes at a time; by default 100. Idle ones are closed if there are more."""
+    max_parked: int
+    """Calls at a time that wait for answers of clients; by default 1000. A further one ends with error -32603."""
+    answer_seconds: float
+    """Seconds that a client may take to answer a question of a legacy server; by default 600."""
+    idle_seconds: float
+    """Seconds after which an unused connection is closed, and with it the session of a client; by default 300."""
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise `TypeError` for an option that a gateway does not have."""
+    check_names("Gateway", options, GatewayOptions)

@@ -1,0 +1,219 @@
+"""Calls whose server asks something meanwhile.
+
+A legacy server asks with requests of its own, while its call is open. The gateway keeps that call, and gives its client
+the questions as the input requests of a result; the client repeats its request with the answers, and the call goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcpspec.support.structs import to_builtins
+from typedmcp import dialect
+from typedmcp.errors import INTERNAL_ERROR, InputUnavailableError, InvalidParamsError, RemoteError
+from typedmcp.server.context import Context
+
+__all__ = ["ForwardedCall", "ParkedCalls", "ServerQuestions"]
+
+D = dialect.structs
+
+_POLL_SECONDS: Final = 1.0
+"""Seconds between two looks at whether the client of a parked call has gone."""
+_PREFIX: Final = "parked:"
+
+
+@dataclass(eq=False)
+class _Question:
+    request: Any
+    answer: asyncio.Future[Any]
+
+
+class ForwardedCall:
+    """A call at a server, which may outlive the request of the client that it was made for."""
+
+    def __init__(self, ctx: Context, caller: str, *, can_ask: bool) -> None:
+        self.ctx: Context = ctx
+        """The request that the client waits for at the moment."""
+        self.caller = caller
+        self.can_ask = can_ask
+        """True if the client can be asked something during the call."""
+        self.id: str = secrets.token_urlsafe(16)
+        self._questions: dict[str, _Question] = {}
+        self._count = 0
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[Any] | None = None
+
+    def start(self, sending: Coroutine[Any, Any, Any]) -> None:
+        """Make the call, in a task of its own."""
+        self._task = asyncio.get_running_loop().create_task(sending)
+        self._task.add_done_callback(lambda _: self._changed.set())
+
+    def on_progress(self, params: Any) -> Any:
+        """Pass progress on to the client."""
+        return self.ctx.progress(params.progress, params.total, params.message)
+
+    async def ask(self, request: Any) -> Any:
+        """Return the client's answer to a question of the server."""
+        self._count += 1
+        key = f"{request.method}#{self._count}"
+        question = self._questions[key] = _Question(request, asyncio.get_running_loop().create_future())
+        self._changed.set()
+        try:
+            return await question.answer
+        finally:
+            self._questions.pop(key, None)
+
+    async def step(self) -> Any:
+        """Return the result of the call, or an `InputRequiredResult` with the questions that are open.
+
+        If it is cancelled, the call is, too.
+        """
+        assert self._task is not None
+        try:
+            while not self._task.done():
+                if self._questions:
+                    requests = {key: question.request for key, question in self._questions.items()}
+                    return D.InputRequiredResult(
+                        result_type="input_required", input_requests=requests, request_state=_PREFIX + self.id
+                    )
+                self._changed.clear()
+                await self._changed.wait()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        return self._task.result()
+
+    def resume(self, ctx: Context, answers: Mapping[str, Any]) -> None:
+        """Continue with the answers that a repeated request has. Questions without an answer are asked again."""
+        self.ctx = ctx
+        for key, answer in answers.items():
+            question = self._questions.pop(key, None)
+            if question is not None and not question.answer.done():
+                kind: Any = dialect.methods.INPUT_REQUESTS[question.request.method].result
+                question.answer.set_result(D.from_builtins(to_builtins(answer), kind))
+
+    def cancel(self) -> None:
+        """Cancel the call at the server."""
+        if self._task is not None:
+            self._task.cancel()
+
+    @property
+    def is_done(self) -> bool:
+        """True once the call has ended."""
+        return self._task is None or self._task.done()
+
+
+class ParkedCalls:
+    """The calls that wait for answers. Each is given up after some seconds, or when its client cancels."""
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._calls: dict[str, ForwardedCall] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def park(self, call: ForwardedCall) -> None:
+        """Keep a call until its client returns. Raises `RemoteError` if there are too many."""
+        if len(self._calls) >= self._limit:
+            call.cancel()
+            text = f"{self._limit} calls of the gateway wait for answers of clients (max_parked): try again later"
+            raise RemoteError(INTERNAL_ERROR, text)
+        self._calls[call.id] = call
+        loop = asyncio.get_running_loop()
+        self._watch(call, call.ctx, loop, loop.time() + self._seconds)
+
+    def _watch(self, call: ForwardedCall, ctx: Context, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        if self._calls.get(call.id) is not call or call.ctx is not ctx:
+            return
+        if call.is_done or ctx.cancelled or loop.time() >= deadline:
+            del self._calls[call.id]
+            call.cancel()
+            return
+        seconds = min(_POLL_SECONDS, max(0.0, deadline - loop.time()))
+        loop.call_later(seconds, self._watch, call, ctx, loop, deadline)
+
+    def take(self, state: object, caller: str) -> ForwardedCall | None:
+        """Return the call that a state of a repeated request names; None for the state of something else.
+
+        Raises `InvalidParamsError` for a call that was given up, or that is another client's.
+        """
+        if not isinstance(state, str) or not state.startswith(_PREFIX):
+            return None
+        call = self._calls.get(state.removeprefix(_PREFIX))
+        if call is None or call.caller != caller:
+            text = "requestState: the call has ended at the server; call again without it"
+            raise InvalidParamsError(text, {"path": "params.requestState"})
+        del self._calls[call.id]
+        return call
+
+    def close(self) -> None:
+        """Cancel all calls."""
+        for call in self._calls.values():
+            call.cancel()
+        self._calls.clear()
+
+
+class ServerQuestions:
+    """The callbacks of one client of a server: they pass questions and log messages to the open calls."""
+
+    def __init__(self, wait_seconds: float, report: Callable[[str], None]) -> None:
+        self._calls: dict[ForwardedCall, None] = {}
+        self._wait_seconds = wait_seconds
+        self._report = report
+        self._has_call = asyncio.Event()
+        self.level: str | None = None
+        """The log level that was set last, on legacy servers."""
+
+    def add(self, call: ForwardedCall) -> None:
+        """Begin to pass questions to a call."""
+        self._calls[call] = None
+        if call.can_ask:
+            self._has_call.set()
+
+    def remove(self, call: ForwardedCall) -> None:
+        """End that."""
+        self._calls.pop(call, None)
+        if self._newest() is None:
+            self._has_call.clear()
+
+    def _newest(self) -> ForwardedCall | None:
+        """Return the newest call whose client can be asked."""
+        return next((call for call in reversed(self._calls) if call.can_ask), None)
+
+    async def _ask(self, request: Any) -> Any:
+        """Ask the client of the newest call. A server that asks outside of a call gets its answer in the next one."""
+        if (call := self._newest()) is None:
+            try:
+                async with asyncio.timeout(self._wait_seconds):
+                    await self._has_call.wait()
+            except TimeoutError:
+                pass
+            if (call := self._newest()) is None:
+                text = f"{request.method} outside of a call: the gateway could not ask a client"
+                self._report(text)
+                raise InputUnavailableError(text)
+        return await call.ask(request)
+
+    async def sample(self, params: Any) -> Any:
+        """Ask the client's model."""
+        return await self._ask(D.CreateMessageRequest(params=params))
+
+    async def elicit(self, params: Any) -> Any:
+        """Ask the person at the client to fill in a form, or to open a URL."""
+        return await self._ask(D.ElicitRequest(params=params))
+
+    async def roots(self) -> Any:
+        """Ask the client for its roots."""
+        return (await self._ask(D.ListRootsRequest())).roots
+
+    def on_log(self, params: Any) -> Any:
+        """Pass a log message to the client of the newest call."""
+        if not self._calls:
+            return None
+        return next(reversed(self._calls)).ctx.log(params.level, params.data, params.logger)

@@ -1,0 +1,40 @@
+"""Clients of every revision use servers of every revision through a gateway, in one process."""
+
+from __future__ import annotations
+
+import pytest
+
+import typedmcp
+from tests.gateway.cases import CASES, connect_options, run_case
+from tests.gateway.everyday_server import make_server
+from tests.helpers import run
+from tests.spoken import SUPPORTED
+from typedmcp.revisions.features import structs_of
+
+
+def unsaid(name: str, client: str, server: str) -> str | None:
+    """Return a part of the error for what one of two revisions cannot say, or None if both can."""
+    first, second = structs_of(client), structs_of(server)
+    if name == "elicitation (form)" and not (hasattr(first, "ElicitRequest") and hasattr(second, "ElicitRequest")):
+        return "elicitation"
+    if name == "elicitation (URL)" and not all(hasattr(each, "ElicitRequestURLParams") for each in (first, second)):
+        return "elicitation.url"
+    return None
+
+
+@pytest.mark.parametrize("server", SUPPORTED)
+@pytest.mark.parametrize("client", SUPPORTED)
+def test_everything_passes_between_a_client_and_a_server_of_any_revisions(client: str, server: str) -> None:
+    async def main() -> dict[str, str | None]:
+        gateway = typedmcp.Gateway(typedmcp.ServerConfig(make_server(), revisions=[server]))
+        async with typedmcp.connect(gateway, **connect_options(client)) as caller:
+            assert caller.server.instructions == "Add numbers, and ask people."
+            return {name: await run_case(case, caller) for name, case in CASES.items()}
+
+    for name, result in run(main()).items():
+        expected = unsaid(name, client, server)
+        if expected is None:
+            assert result is None, name
+        else:
+            assert result is not None, name
+            assert expected in result

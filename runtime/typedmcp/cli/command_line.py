@@ -125,6 +125,19 @@ Examples:
   typedmcp record --out session.jsonl -- npx some-server
   typedmcp record server.py --out session.jsonl --mask email""",
     ),
+    "replay": CommandHelp(
+        "FILE [TARGET]",
+        "Answer a client from a recording, or compare a server with it.",
+        """Without TARGET, this is a server over standard input and output (or HTTP) that
+answers as in the recording, on any revision. With TARGET, the requests of the
+recording are sent to that server; a response that differs is printed with its
+place, and the exit status is 1.
+
+Examples:
+  typedmcp replay session.jsonl
+  typedmcp replay session.jsonl --revision 2025-06-18 --transport http
+  typedmcp replay session.jsonl --ignore timestamp -- npx some-server""",
+    ),
     "validate": CommandHelp(
         "FILE --revision REVISION",
         "Check recorded traffic against a revision of the protocol.",

@@ -1,0 +1,1 @@
+"""Fixtures for the tests of others. Nothing of the runtime imports this room."""

@@ -133,7 +133,7 @@ class ProtectedScript(Script):
         if token not in self.server.tokens:
             wire.reply(401, b"who?", www_authenticate=self.challenge.format(url=self.url))
             return
-        needed = self.needs.get(request.json["params"].get("name", ""), "")
+        needed = self.needs.get(request.json.get("params", {}).get("name", ""), "")
         if not set(needed.split()) <= set(self.server.tokens[token].split()):
             wire.reply(403, b"no", www_authenticate=f'Bearer error="insufficient_scope", scope="{needed}"')
             return

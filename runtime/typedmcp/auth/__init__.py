@@ -10,6 +10,7 @@ from typedmcp.auth.exchange import (
     AuthRequest,
     AuthResponse,
     ProtectedServer,
+    RequestSigner,
 )
 from typedmcp.auth.flows import Assertion, ClientCredentials, EnterpriseManaged, JwtBearer, OAuth
 from typedmcp.auth.sign_in import BrowserSignIn, ConsoleSignIn, Redirect, SignIn
@@ -19,5 +20,6 @@ from typedmcp.auth.tokens import ClientCredential
 __all__ = [
     "AccessGrant", "Assertion", "AuthRequest", "AuthResponse", "Authorization", "Authorizer", "BrowserSignIn",
     "ClientCredential", "ClientCredentials", "ConsoleSignIn", "EnterpriseManaged", "FileStorage", "JwtBearer",
-    "KeyringStorage", "MemoryStorage", "OAuth", "ProtectedServer", "Redirect", "SignIn", "TokenStorage",
+    "KeyringStorage", "MemoryStorage", "OAuth", "ProtectedServer", "Redirect", "RequestSigner", "SignIn",
+    "TokenStorage",
 ]  # fmt: skip

@@ -32,10 +32,23 @@ class Challenge:
         """The scopes that the request needs."""
         return tuple(self.parameters.get("scope", "").split())
 
+    @property
+    def is_about_proof(self) -> bool:
+        """True if the server rejects the proof of a request, and not its token."""
+        return self.parameters.get("error") in ("invalid_dpop_proof", "use_dpop_nonce")
+
 
 def find_challenge(header: str) -> Challenge | None:
-    """Return the challenge for bearer tokens, or None if the header has none or is not valid."""
-    return next((one for one in parse_challenges(header) if one.scheme == "bearer"), None)
+    """Return the challenge for access tokens, or None if the header has none or is not valid.
+
+    A server that takes bearer tokens and tokens that are bound to a key (DPoP) sends two challenges. The result has the
+    parameters of both, and the scheme `bearer`; the scheme `dpop` says that the server takes bound tokens only.
+    """
+    found = {one.scheme: one for one in reversed(parse_challenges(header))}
+    bearer, bound = found.get("bearer"), found.get("dpop")
+    if bearer is None or bound is None:
+        return bearer or bound
+    return Challenge("bearer", {**bound.parameters, **bearer.parameters})
 
 
 def parse_challenges(header: str) -> list[Challenge]:

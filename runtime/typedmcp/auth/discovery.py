@@ -29,6 +29,8 @@ class ResourceMetadata(Struct):
     resource: str
     authorization_servers: list[str] = []
     scopes_supported: list[str] | None = None
+    dpop_signing_alg_values_supported: list[str] | None = None
+    dpop_bound_access_tokens_required: bool = False
 
 
 class ServerMetadata(Struct):
@@ -46,6 +48,7 @@ class ServerMetadata(Struct):
     token_endpoint_auth_methods_supported: list[str] | None = None
     authorization_response_iss_parameter_supported: bool = False
     client_id_metadata_document_supported: bool = False
+    dpop_signing_alg_values_supported: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ class Discovery:
     scopes: tuple[str, ...]
     """All scopes that the server names as supported."""
     server: ServerMetadata
+    dpop_algorithms: tuple[str, ...] | None = None
+    """The algorithms of proofs (DPoP) that the server takes, empty if it names none. None: it takes no proofs."""
+    requires_dpop: bool = False
+    """True if the server takes no bearer tokens."""
 
 
 D = TypeVar("D", bound=Struct)
@@ -72,7 +79,7 @@ def discover(
     resource = yield from _discover_resource(server, challenge)
     if resource is None:  # up to 2025-03-26 the server is its own authorization server
         found = yield from discover_server(issuer or origin_of(server), server)
-        return Discovery(_canonical(server), (), found)
+        return Discovery(_canonical(server), (), found, *_find_dpop(challenge, None))
     _check_resource(resource.resource, server)
     if not resource.authorization_servers:
         raise SignInError("the metadata of the server name no authorization server")
@@ -81,7 +88,23 @@ def discover(
         raise SignInError(f"the server trusts other authorization servers than {issuer}: {others}")
     is_named = known is not None and known in resource.authorization_servers
     found = yield from discover_server(issuer or (is_named and known) or resource.authorization_servers[0], server)
-    return Discovery(resource.resource, tuple(resource.scopes_supported or ()), found)
+    scopes = tuple(resource.scopes_supported or ())
+    return Discovery(resource.resource, scopes, found, *_find_dpop(challenge, resource))
+
+
+def _find_dpop(challenge: Challenge | None, resource: ResourceMetadata | None) -> tuple[tuple[str, ...] | None, bool]:
+    """Return the algorithms of proofs that the server takes, if it takes any, and whether it takes nothing else.
+
+    https://www.rfc-editor.org/rfc/rfc9728#section-2
+    """
+    requires = challenge is not None and challenge.scheme == "dpop"
+    named = challenge.parameters.get("algs") if challenge is not None else None
+    algorithms = None if named is None and not requires else tuple((named or "").split())
+    if resource is not None:
+        requires = requires or resource.dpop_bound_access_tokens_required
+        if resource.dpop_signing_alg_values_supported is not None:
+            algorithms = tuple(resource.dpop_signing_alg_values_supported)
+    return (() if algorithms is None and requires else algorithms), requires
 
 
 def _canonical(server: str) -> str:

@@ -12,7 +12,10 @@ from urllib.parse import urlencode
 
 from typedmcp.errors import AuthorizationRequiredError
 
-__all__ = ["AccessGrant", "AuthRequest", "AuthResponse", "Authorization", "Authorizer", "ProtectedServer", "Steps"]
+__all__ = [
+    "AccessGrant", "AuthRequest", "AuthResponse", "Authorization", "Authorizer", "ProtectedServer", "RequestSigner",
+    "Steps",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class AuthResponse:
 
     status: int
     body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """The headers, with names in lower case."""
 
 
 T = TypeVar("T")
@@ -55,12 +60,35 @@ class ProtectedServer:
     fetch: Callable[[AuthRequest], Awaitable[AuthResponse]]
 
 
+class RequestSigner(Protocol):
+    """Signs each request with the key that an access token is bound to.
+
+    https://www.rfc-editor.org/rfc/rfc9449#section-7
+    """
+
+    def sign(self, method: str, url: str) -> str:
+        """Return the value of the header `DPoP` for one request."""
+        ...
+
+    def nonce_of(self, url: str) -> str | None:
+        """Return the nonce of the server that the next signature has."""
+        ...
+
+    def keep_nonce(self, url: str, nonce: str | None) -> None:
+        """Keep the nonce that a response has, for the next signature."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AccessGrant:
-    """Headers with an access token, and the time (`time.time()`) from which it should be renewed."""
+    """Headers with an access token, and the time (`time.time()`) from which it should be renewed.
+
+    `signer` is for tokens that are bound to a key.
+    """
 
     headers: Mapping[str, str] = field(repr=False)
     renew_at: float | None = None
+    signer: RequestSigner | None = None
 
 
 class Authorization(Protocol):

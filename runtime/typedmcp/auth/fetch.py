@@ -51,9 +51,10 @@ class FetchClient:
         try:
             async with asyncio.timeout(self._timeout):
                 for _ in range(self._limits.http_redirects):
-                    status, location, body = await self._send(url, request)
+                    found = await self._send(url, request)
+                    status, location = found.status, found.headers.get("location", "")
                     if status not in _REDIRECTS:
-                        return AuthResponse(status, body)
+                        return found
                     if not self._follows_redirects:
                         raise SignInError(f"{shown} redirects, with status {status}, which is not followed")
                     url = _follow(url, location, is_post=request.body is not None)
@@ -63,7 +64,7 @@ class FetchClient:
             raise SignInError(f"{shown}: {visible(str(error), 300)}") from None
         raise SignInError(f"{shown} redirects more than {self._limits.http_redirects} times")
 
-    async def _send(self, url: str, request: AuthRequest) -> tuple[int, str, bytes]:
+    async def _send(self, url: str, request: AuthRequest) -> AuthResponse:
         address, parts = parse_url(url)
         pool = ConnectionPool(
             address, self._get_tls_context, self._select_proxy(address), self._limits.http_response_head_bytes
@@ -83,7 +84,7 @@ class FetchClient:
         try:
             response = await pool.send(head + (request.body or b""))
             body = await response.read_all(self._limits.oauth_document_bytes)
-            return response.status, response.headers.get("location", ""), body
+            return AuthResponse(response.status, body, response.headers)
         finally:
             pool.close()
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from typedmcp.auth.discovery import Discovery, ServerMetadata
+from typedmcp.auth.dpop import DpopKey
 from typedmcp.auth.exchange import ProtectedServer
 from typedmcp.auth.registration import register
 from typedmcp.auth.session import Run, SignInSession, client_key, decode_stored
@@ -22,7 +23,7 @@ from typedmcp.auth.storage import MemoryStorage, TokenStorage
 from typedmcp.auth.tokens import ClientCredential, TokenResponse, request_token
 from typedmcp.auth.urls import require_safe_server
 from typedmcp.errors import SignInError, UsageError
-from typedmcp.protocol.option_checks import check_list
+from typedmcp.protocol.option_checks import check_flag, check_list
 from typedmcp.protocol.text import visible
 from typedmcp.transports.concurrency import is_awaitable
 
@@ -44,19 +45,27 @@ class _BaseFlow:
     needs_person: bool = False
 
     def __init__(
-        self, client_id: str | None, issuer: str | None, scopes: Sequence[str], storage: TokenStorage | None
+        self,
+        client_id: str | None,
+        issuer: str | None,
+        scopes: Sequence[str],
+        storage: TokenStorage | None,
+        dpop: bool | None,
     ) -> None:
         check_list("scopes", scopes)
+        if dpop is not None:
+            check_flag("dpop", dpop)
         self.client_id: str | None = client_id
         self.issuer: str | None = issuer
         self.scopes: tuple[str, ...] = tuple(scopes)
         self.storage: TokenStorage = MemoryStorage() if storage is None else storage
+        self.dpop: bool | None = dpop
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(client_id={self.client_id!r}, issuer={self.issuer!r})"
 
     async def obtain(
-        self, run: Run, found: Discovery, scopes: tuple[str, ...]
+        self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
     ) -> tuple[TokenResponse, ClientCredential]:
         """Get a token."""
         raise NotImplementedError
@@ -72,7 +81,8 @@ class OAuth(_BaseFlow):
     The client identifies itself with `client_id`, else with `client_metadata_url` if the authorization server supports
     that, else it registers under `client_name`, else `ask_client` gets the issuer and returns a `ClientCredential`.
     `issuer` is the only authorization server to accept. `sign_in` is `BrowserSignIn()` or `ConsoleSignIn()`. `storage`
-    keeps tokens and registrations; by default they are kept in memory.
+    keeps tokens and registrations; by default they are kept in memory. `dpop` binds tokens to a key, by default if both
+    servers support it; True makes everything else an error, False never does so.
     """
 
     needs_person: bool = True
@@ -88,9 +98,10 @@ class OAuth(_BaseFlow):
         scopes: Sequence[str] = (),
         sign_in: SignIn | None = None,
         storage: TokenStorage | None = None,
+        dpop: bool | None = None,
         ask_client: Callable[[str], ClientCredential | Awaitable[ClientCredential]] | None = None,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage)
+        super().__init__(client_id, issuer, scopes, storage, dpop)
         if client_metadata_url is not None:
             parts = urlsplit(client_metadata_url)
             if parts.scheme != "https" or parts.path in ("", "/"):
@@ -102,7 +113,7 @@ class OAuth(_BaseFlow):
         self._ask_client = ask_client
 
     async def obtain(
-        self, run: Run, found: Discovery, scopes: tuple[str, ...]
+        self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
     ) -> tuple[TokenResponse, ClientCredential]:
         """Let a person sign in. Sign-ins at the same authorization server follow one another."""
         server = found.server
@@ -112,19 +123,24 @@ class OAuth(_BaseFlow):
         async with self.storage.lock(client_key(server.issuer)):
             known = await self._load_registration(server.issuer)
             try:
-                return await self._sign_in_with(run, found, known, scopes)
+                return await self._sign_in_with(run, found, known, scopes, key)
             except BaseException as error:
                 if not _proves_registration(error):
                     await self.storage.save(client_key(server.issuer), None)
                 raise
 
     async def _sign_in_with(
-        self, run: Run, found: Discovery, known: ClientCredential | None, scopes: tuple[str, ...]
+        self,
+        run: Run,
+        found: Discovery,
+        known: ClientCredential | None,
+        scopes: tuple[str, ...],
+        key: DpopKey | None,
     ) -> tuple[TokenResponse, ClientCredential]:
         server = found.server
         async with self._sign_in.open_redirect(None if known is None else known.redirect_uri) as redirect:
             credential = await self._identify(run, server, redirect.uri, known, scopes)
-            code, verifier = await _get_code(redirect, found, credential.client_id, scopes)
+            code, verifier = await _get_code(redirect, found, credential.client_id, scopes, key)
             fields = {
                 "grant_type": "authorization_code",
                 "code": code,
@@ -132,7 +148,7 @@ class OAuth(_BaseFlow):
                 "code_verifier": verifier,
                 "resource": found.resource,
             }
-        return await run(request_token(server, credential, fields, time.time())), credential
+        return await run(request_token(server, credential, fields, time.time(), key)), credential
 
     async def _load_registration(self, issuer: str) -> ClientCredential | None:
         known = decode_stored(await self.storage.load(client_key(issuer)), ClientCredential)
@@ -180,7 +196,9 @@ def _check_code_flow(server: ServerMetadata) -> None:
         raise SignInError(f"{server.issuer} does not support PKCE with S256 (code_challenge_methods_supported)")
 
 
-async def _get_code(redirect: Redirect, found: Discovery, client_id: str, scopes: tuple[str, ...]) -> tuple[str, str]:
+async def _get_code(
+    redirect: Redirect, found: Discovery, client_id: str, scopes: tuple[str, ...], key: DpopKey | None
+) -> tuple[str, str]:
     """Send the person to the authorization server. Return the code, and the verifier that belongs to it."""
     state, verifier = token_urlsafe(32), token_urlsafe(64)
     challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
@@ -194,6 +212,7 @@ async def _get_code(redirect: Redirect, found: Discovery, client_id: str, scopes
         "resource": found.resource,
         **({"scope": " ".join(scopes)} if scopes else {}),
         **({"prompt": "consent"} if _OFFLINE in scopes else {}),
+        **({} if key is None else {"dpop_jkt": key.thumbprint}),
     }
     answers: list[dict[str, str]] = []
 
@@ -251,8 +270,9 @@ class ClientCredentials(_BaseFlow):
         issuer: str | None = None,
         scopes: Sequence[str] = (),
         storage: TokenStorage | None = None,
+        dpop: bool | None = None,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage)
+        super().__init__(client_id, issuer, scopes, storage, dpop)
         if (client_secret is None) == (private_key is None):
             raise UsageError("ClientCredentials needs either a client_secret or a private_key")
         self._credential = ClientCredential(
@@ -260,11 +280,11 @@ class ClientCredentials(_BaseFlow):
         )
 
     async def obtain(
-        self, run: Run, found: Discovery, scopes: tuple[str, ...]
+        self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
     ) -> tuple[TokenResponse, ClientCredential]:
         """Request a token with the client's own credentials."""
         fields = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
-        token = await run(request_token(found.server, self._credential, fields, time.time()))
+        token = await run(request_token(found.server, self._credential, fields, time.time(), key))
         return token, ClientCredential(client_id=self._credential.client_id)
 
 
@@ -283,18 +303,19 @@ class JwtBearer(_BaseFlow):
         issuer: str | None = None,
         scopes: Sequence[str] = (),
         storage: TokenStorage | None = None,
+        dpop: bool | None = None,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage)
+        super().__init__(client_id, issuer, scopes, storage, dpop)
         self._assertion = assertion
         self._credential = ClientCredential(client_id=client_id, client_secret=client_secret)
 
     async def obtain(
-        self, run: Run, found: Discovery, scopes: tuple[str, ...]
+        self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
     ) -> tuple[TokenResponse, ClientCredential]:
         """Exchange the assertion for a token."""
         assertion = await _get_assertion(self._assertion, found.server.issuer)
         fields = {"grant_type": _JWT_BEARER, "assertion": assertion, "resource": found.resource, **_scope(scopes)}
-        token = await run(request_token(found.server, self._credential, fields, time.time()))
+        token = await run(request_token(found.server, self._credential, fields, time.time(), key))
         return token, ClientCredential(client_id=self._credential.client_id)
 
 
@@ -319,8 +340,9 @@ class EnterpriseManaged(_BaseFlow):
         issuer: str | None = None,
         scopes: Sequence[str] = (),
         storage: TokenStorage | None = None,
+        dpop: bool | None = None,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage)
+        super().__init__(client_id, issuer, scopes, storage, dpop)
         require_safe_server(idp_token_endpoint)
         self._id_token = id_token
         self._idp = ServerMetadata(issuer=idp_token_endpoint, token_endpoint=idp_token_endpoint)
@@ -328,7 +350,7 @@ class EnterpriseManaged(_BaseFlow):
         self._credential = ClientCredential(client_id=client_id, client_secret=client_secret)
 
     async def obtain(
-        self, run: Run, found: Discovery, scopes: tuple[str, ...]
+        self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
     ) -> tuple[TokenResponse, ClientCredential]:
         """Exchange the identity token for a grant, and the grant for an access token."""
         exchange = {
@@ -344,7 +366,7 @@ class EnterpriseManaged(_BaseFlow):
         if grant.issued_token_type != _ID_JAG:
             raise SignInError(f"{self._idp.token_endpoint} issued another token than an ID-JAG")
         fields = {"grant_type": _JWT_BEARER, "assertion": grant.access_token, "resource": found.resource}
-        token = await run(request_token(found.server, self._credential, fields, time.time()))
+        token = await run(request_token(found.server, self._credential, fields, time.time(), key))
         return token, ClientCredential(client_id=self._credential.client_id)
 
 

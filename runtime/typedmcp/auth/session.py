@@ -13,11 +13,13 @@ from msgspec import Struct
 
 from typedmcp.auth.challenge import Challenge, find_challenge
 from typedmcp.auth.discovery import Discovery, ServerMetadata, discover, discover_server
+from typedmcp.auth.dpop import ALGORITHMS, BoundToken, DpopKey, choose_algorithm
 from typedmcp.auth.exchange import AccessGrant, ProtectedServer, Steps
 from typedmcp.auth.storage import TokenStorage
 from typedmcp.auth.tokens import ClientCredential, TokenResponse, request_token
 from typedmcp.auth.urls import origin_of, require_safe_server
 from typedmcp.errors import AuthorizationRequiredError, SignInError
+from typedmcp.protocol.text import visible
 
 __all__ = ["Flow", "Run", "SignInSession", "client_key", "decode_stored"]
 
@@ -55,11 +57,13 @@ class Flow(Protocol):
     scopes: tuple[str, ...]
     client_id: str | None
     storage: TokenStorage
+    dpop: bool | None
+    """True binds tokens to a key, False never does. None: if both servers support it."""
 
     async def obtain(
-        self, run: Run, found: Discovery, scopes: tuple[str, ...]
+        self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
     ) -> tuple[TokenResponse, ClientCredential]:
-        """Get a token. Raises `SignInError`."""
+        """Get a token, to be bound to `key`. Raises `SignInError`."""
         ...
 
 
@@ -76,13 +80,18 @@ class StoredGrant(Struct, kw_only=True, omit_defaults=True):
     """The scopes that have been requested."""
     flow: str = "OAuth"
     """The class of the flow that got the token."""
+    dpop_key: str | None = None
+    """The private key that the tokens are bound to. None for bearer tokens."""
 
     def __repr__(self) -> str:
         return f"StoredGrant(issuer={self.issuer!r}, resource={self.resource!r})"
 
-    def to_access(self) -> AccessGrant:
-        """Return the headers for requests to the server."""
-        return AccessGrant({"authorization": f"Bearer {self.access_token}"}, self.renew_at)
+    def to_access(self, key: DpopKey | None) -> AccessGrant:
+        """Return the headers for requests to the server. `key` is the one that the token is bound to."""
+        if key is None:
+            return AccessGrant({"authorization": f"Bearer {self.access_token}"}, self.renew_at)
+        headers = {"authorization": f"DPoP {self.access_token}"}
+        return AccessGrant(headers, self.renew_at, BoundToken(key, self.access_token))
 
 
 class SignInSession:
@@ -96,6 +105,8 @@ class SignInSession:
         self._sent: str | None = None
         """The access token that was returned last."""
         self._last_step = ""
+        self._nonces: dict[str, str] = {}
+        """The last nonces of the servers, for the proofs of all keys."""
 
     async def authorize(
         self, rejected: AuthorizationRequiredError | None, *, is_retry: bool = False
@@ -114,14 +125,22 @@ class SignInSession:
 
     def _use(self, grant: StoredGrant | None) -> AccessGrant | None:
         self._sent = None if grant is None else grant.access_token
-        return None if grant is None else grant.to_access()
+        return None if grant is None else grant.to_access(self._key_of(grant))
+
+    def _key_of(self, grant: StoredGrant) -> DpopKey | None:
+        return None if grant.dpop_key is None else DpopKey.load(grant.dpop_key, self._nonces)
 
     async def _load(self) -> StoredGrant | None:
         grant = decode_stored(await self._flow.storage.load(self._key), StoredGrant)
         if grant is None or grant.flow != type(self._flow).__name__:
             return None
-        is_other = self._flow.client_id not in (None, grant.credential.client_id)
-        return None if is_other else grant
+        is_other_client = self._flow.client_id not in (None, grant.credential.client_id)
+        is_other_kind = self._flow.dpop not in (None, grant.dpop_key is not None)
+        try:
+            self._key_of(grant)
+        except ValueError:  # the stored key is damaged
+            return None
+        return None if is_other_client or is_other_kind else grant
 
     async def _save(self, grant: StoredGrant) -> None:
         grant.flow = type(self._flow).__name__
@@ -167,6 +186,8 @@ class SignInSession:
         is_known = grant is not None and grant.access_token == self._sent
         if rejected.status == 403 and not _can_step_up(grant, challenge):
             return None
+        if is_known and challenge is not None and challenge.is_about_proof:
+            return None  # such as by a clock that is wrong, which another token does not mend
         if rejected.status == 401 and is_retry and self._last_step == "obtain":
             return None
         found = await self._discover(challenge, grant)
@@ -174,6 +195,8 @@ class SignInSession:
             self._check_moved(grant, found)
             grant = None
         may_refresh = rejected.status == 401 and not (is_retry and self._last_step == "refresh")
+        if grant is not None and found.requires_dpop and grant.dpop_key is None:
+            may_refresh = False  # the new token would be a bearer token, too
         if grant is not None and is_known and may_refresh and grant.refresh_token is not None:
             renewed = await self._refresh(grant, found.server)
             if renewed is not None:
@@ -192,8 +215,10 @@ class SignInSession:
         fields = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
 
         async def work() -> StoredGrant:
-            token = await self.run(request_token(server, grant.credential, fields, time.time()))
+            key = self._key_of(grant)
+            token = await self.run(request_token(server, grant.credential, fields, time.time(), key))
             renewed = _to_grant(token, server.issuer, grant.resource, grant.credential, grant.scopes)
+            self._bind(renewed, token, key, is_required=key is not None)
             renewed.refresh_token = renewed.refresh_token or grant.refresh_token
             await self._save(renewed)
             return renewed
@@ -213,11 +238,46 @@ class SignInSession:
         if grant is not None and grant.scopes:
             asked = (*grant.scopes, *(challenge.scopes if challenge is not None else ()))
         scopes = tuple(dict.fromkeys((*self._flow.scopes, *asked)))
-        token, credential = await self._flow.obtain(self.run, found, scopes)
+        key = self._make_key(found) if grant is None or grant.dpop_key is None else self._key_of(grant)
+        token, credential = await self._flow.obtain(self.run, found, scopes, key)
         self._last_step = "obtain"
         obtained = _to_grant(token, found.server.issuer, found.resource, credential, scopes)
+        self._bind(obtained, token, key, is_required=self._flow.dpop is True or found.requires_dpop)
         await self._save(obtained)
         return obtained
+
+    # Keys
+
+    def _make_key(self, found: Discovery) -> DpopKey | None:
+        """Return a new key to bind tokens to, or None for bearer tokens.
+
+        Raises `SignInError` if a key is needed and impossible, or possible and not wanted.
+        """
+        wanted, server = self._flow.dpop, found.server
+        if wanted is False or (wanted is None and found.dpop_algorithms is None):
+            if found.requires_dpop:
+                raise SignInError(f"{self._server.url} only takes tokens that are bound to a key, and dpop=False")
+            return None
+        offered = server.dpop_signing_alg_values_supported
+        algorithm = choose_algorithm(offered, found.dpop_algorithms) if offered else None
+        if algorithm is not None:
+            return DpopKey.generate(algorithm, self._nonces)
+        if wanted is None and not found.requires_dpop:
+            return None
+        known = ", ".join(ALGORITHMS)
+        raise SignInError(f"tokens should be bound to a key (DPoP), but {server.issuer} takes no proofs with {known}")
+
+    def _bind(self, grant: StoredGrant, token: TokenResponse, key: DpopKey | None, *, is_required: bool) -> None:
+        """Store the key with a token that is bound to it. Raises `SignInError` for a token of another type."""
+        kind = token.token_type.lower()
+        if kind == "dpop" and key is not None:
+            grant.dpop_key = key.dump()
+        elif kind != "bearer":
+            expected = "Bearer" if key is None else "DPoP or Bearer"
+            shown = visible(token.token_type, 50)
+            raise SignInError(f"{grant.issuer}: the token has the type {shown!r}, expected {expected}")
+        elif is_required:
+            raise SignInError(f"{grant.issuer}: the token is not bound to the key of the client")
 
 
 def client_key(issuer: str) -> str:
@@ -247,8 +307,6 @@ def _can_step_up(grant: StoredGrant | None, challenge: Challenge | None) -> bool
 def _to_grant(
     token: TokenResponse, issuer: str, resource: str, credential: ClientCredential, scopes: tuple[str, ...]
 ) -> StoredGrant:
-    if token.token_type.lower() != "bearer":
-        raise SignInError(f"{issuer}: the token has the type {token.token_type[:50]!r}, expected Bearer")
     seconds = _read_lifetime(token.expires_in)
     renew_at = None if seconds is None else time.time() + seconds - min(_EARLY_SECONDS, seconds / 10)
     return StoredGrant(

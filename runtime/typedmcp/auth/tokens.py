@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from typedmcp.auth.assertions import sign_assertion
 from typedmcp.auth.discovery import ServerMetadata, decode_document
+from typedmcp.auth.dpop import DpopKey
 from typedmcp.auth.exchange import AuthRequest, AuthResponse, Steps
 from typedmcp.errors import SignInError
 from typedmcp.protocol.text import visible
@@ -62,12 +63,20 @@ class _ErrorResponse(Struct):
 
 
 def request_token(
-    server: ServerMetadata, credential: ClientCredential, fields: dict[str, str], now: float
+    server: ServerMetadata,
+    credential: ClientCredential,
+    fields: dict[str, str],
+    now: float,
+    key: DpopKey | None = None,
 ) -> Steps[TokenResponse]:
-    """Request a token. Raises `SignInError`, with the code of the error that the server returned."""
-    headers, more = authenticate(credential, server, now)
+    """Request a token, which is to be bound to `key`.
+
+    Raises `SignInError`, with the code of the error that the server returned.
+    """
     url = server.token_endpoint
-    response = yield AuthRequest.form(url, {**fields, **more}, {"accept": "application/json", **headers})
+    response = yield from _post(server, credential, fields, now, key)
+    if key is not None and response.status != 200 and read_error(response, url).code == "use_dpop_nonce":
+        response = yield from _post(server, credential, fields, now, key)
     if response.status != 200:
         raise read_error(response, url)
     try:
@@ -78,6 +87,19 @@ def request_token(
     if not token.access_token or not token.access_token.isascii() or not token.access_token.isprintable():
         raise SignInError(f"{url}: the access token is not a text that a header can hold")
     return token
+
+
+def _post(
+    server: ServerMetadata, credential: ClientCredential, fields: dict[str, str], now: float, key: DpopKey | None
+) -> Steps[AuthResponse]:
+    """Send a request for a token, and keep the nonce of the response for the next proof."""
+    url = server.token_endpoint
+    headers, more = authenticate(credential, server, now)
+    proof = {} if key is None else {"dpop": key.prove("POST", url)}
+    response = yield AuthRequest.form(url, {**fields, **more}, {"accept": "application/json", **headers, **proof})
+    if key is not None:
+        key.keep_nonce(url, response.headers.get("dpop-nonce"))
+    return response
 
 
 def authenticate(

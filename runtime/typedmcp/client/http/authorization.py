@@ -13,7 +13,7 @@ from typedmcp.errors import AuthorizationRequiredError, SignInError, UsageError
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
-    from typedmcp.auth.exchange import Authorization, Authorizer
+    from typedmcp.auth.exchange import Authorization, Authorizer, RequestSigner
 
 __all__ = ["MAX_RESENDS", "Credentials", "CredentialsManager", "check_header", "pause_timer"]
 
@@ -70,6 +70,8 @@ class CredentialsManager:
     ) -> None:
         self.headers: dict[str, str] | None = None
         """The current headers. None before they are first needed."""
+        self.signer: RequestSigner | None = None
+        """Signs each request with the key that the token is bound to."""
         self.renew_at: float | None = None
         """The time from which they should be renewed before a request."""
         self.is_signing_in: bool = False
@@ -128,15 +130,16 @@ class CredentialsManager:
             grant = await self._authorization.authorize(rejected, is_retry=is_retry)
             value: AuthValue = None if grant is None else grant.headers
             self.renew_at = None if grant is None else grant.renew_at
+            signer = None if grant is None else grant.signer
         else:
-            value = await self._ask(rejected)
+            value, signer = await self._ask(rejected), None
         if rejected is not None and value is None:
             return False
         headers = {"authorization": f"Bearer {value}"} if isinstance(value, str) else dict(value or {})
         for name, text in headers.items():
             check_header(name, text)
         is_change = self.headers not in (None, headers)
-        self.headers = headers
+        self.headers, self.signer = headers, signer
         self._on_change(is_change)
         return True
 

@@ -35,7 +35,7 @@ from typedmcp.transports.proxies import check_proxy, select_proxy
 from typedmcp.transports.redaction import redact_url
 
 if TYPE_CHECKING:
-    from typedmcp.auth.exchange import Authorization, Authorizer
+    from typedmcp.auth.exchange import Authorization, Authorizer, RequestSigner
 
 __all__ = ["Credentials", "Endpoint", "HttpOptions", "encode_headers", "shorten_body"]
 
@@ -165,18 +165,46 @@ class Endpoint:
         raise await self._authorization_error(response)
 
     async def _send(self, method: str, head: bytes, body: bytes | None) -> HttpResponse:
-        start = self._heads.get(method) or self._encode_start(method)
-        if body is None:
-            request = b"%b%b\r\n" % (start, head)
-        else:
-            # Some proxies do not know the name in lower case, and add a second length.
-            request = b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body)
+        signer = self._credentials.signer
+        if signer is not None:
+            return await self._send_signed(method, head, body, signer)
+        request = self._encode(method, head, body)
         try:
             return await self._pool.send(request)
         except StaleConnectionError:
             if method != "GET":  # a message must not be sent again with its id
                 raise
             return await self._pool.send(request)
+
+    async def _send_signed(self, method: str, head: bytes, body: bytes | None, signer: RequestSigner) -> HttpResponse:
+        """Send a request with a proof of its own. Send it again, with another one, if the server wants its nonce."""
+        url = urljoin(self.url, self._path)
+        nonce = signer.nonce_of(url)
+
+        def encode() -> bytes:
+            return self._encode(method, b"%bDPoP: %b\r\n" % (head, signer.sign(method, url).encode()), body)
+
+        try:
+            response = await self._pool.send(encode())
+        except StaleConnectionError:
+            if method != "GET":
+                raise
+            response = await self._pool.send(encode())
+        signer.keep_nonce(url, response.headers.get("dpop-nonce"))
+        challenge = response.headers.get("www-authenticate", "")
+        if response.status != 401 or "use_dpop_nonce" not in challenge or signer.nonce_of(url) == nonce:
+            return response
+        await _read_error_text(response)
+        response = await self._pool.send(encode())
+        signer.keep_nonce(url, response.headers.get("dpop-nonce"))
+        return response
+
+    def _encode(self, method: str, head: bytes, body: bytes | None) -> bytes:
+        start = self._heads.get(method) or self._encode_start(method)
+        if body is None:
+            return b"%b%b\r\n" % (start, head)
+        # Some proxies do not know the name in lower case, and add a second length.
+        return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body)
 
     def _encode_start(self, method: str) -> bytes:
         origin = f"{self.address.scheme}://{self.address.authority}" if self._pool.is_forwarded else ""
@@ -227,6 +255,7 @@ class Endpoint:
         if other.address != self.address:
             raise ValueError(f"{redact_url(absolute)} has a different origin from {self.url}")
         other._credentials.headers, other._basic = self._credentials.headers, self._basic
+        other._credentials.signer = self._credentials.signer
         other.on_frame = self.on_frame
         return other
 

@@ -11,10 +11,13 @@ from opentelemetry.trace import StatusCode, get_current_span
 
 import typedmcp
 from mcpspec.v2026_07_28.structs import CallToolResult, TextContent
+from tests.server.http.asgi_driver import serving
 from tests.spoken import LEGACY, MODERN_REVISION
 from tests.telemetry.exported import Exported, attributes, span_id, trace_id, tree
 from typedmcp import Context
+from typedmcp.dialect import structs
 
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 REVISIONS = (*LEGACY, MODERN_REVISION)
 
 server = typedmcp.Server("traced")
@@ -157,6 +160,32 @@ def test_input_that_a_modern_server_requests_is_in_the_trace_of_the_call() -> No
     ]
 
 
+def test_input_requests_of_a_result_are_children_of_its_handler_on_legacy_revisions() -> None:
+    class Handler:
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            if params.input_responses:
+                return CallToolResult(result_type="complete", content=[TextContent(text="done")])
+            asked: Any = {"roots": structs.ListRootsRequest()}
+            return structs.InputRequiredResult(result_type="input_required", input_requests=asked)
+
+    exported = Exported()
+
+    async def main() -> None:
+        async with connect(exported, "2025-11-25", Handler(), roots=["file:///a"]) as client:
+            await client.call_tool("roots")
+
+    asyncio.run(main())
+    spans = exported.spans("tools/call roots", "roots/list")
+    assert tree(spans) == [
+        "tools/call roots client",
+        "  tools/call roots server",
+        "    roots/list client",
+        "      roots/list server",
+        "  tools/call roots server",
+    ]
+    assert len({trace_id(span) for span in spans}) == 1
+
+
 def test_prompts_have_their_name_and_resources_their_uri() -> None:
     exported = Exported()
 
@@ -261,22 +290,59 @@ def test_a_cancelled_call_is_a_cancelled_span_on_both_sides() -> None:
     assert [attributes(span)["error.type"] for span in exported.spans("tools/call wait")] == ["cancelled", "cancelled"]
 
 
-def test_the_span_around_a_message_is_linked_if_the_message_has_a_parent_of_its_own() -> None:
+def test_the_span_of_an_http_request_is_linked_or_the_parent_of_a_message_without_trace_context() -> None:
     exported = Exported()
-    tracer = exported.provider.get_tracer("app")
+    tracer = exported.provider.get_tracer("web")
 
     async def main() -> None:
-        with tracer.start_as_current_span("around"):
-            client = await connect(exported, MODERN_REVISION)
-        with tracer.start_as_current_span("call"):
-            await client.call_tool("count")
+        async with serving(server, telemetry=exported.telemetry) as served:
+            for meta in ({"traceparent": TRACEPARENT}, {}):
+                with tracer.start_as_current_span("POST"):
+                    reply = await served.call("block", meta=meta).reply()
+                    assert "result" in reply.json
+
+    asyncio.run(main())
+    first, second = exported.spans("POST")
+    linked, child = exported.spans("tools/call block")
+    assert f"{trace_id(linked):032x}" == TRACEPARENT.split("-")[1]
+    assert [link.context.span_id for link in linked.links] == [span_id(first)]
+    assert child.parent is not None
+    assert child.parent.span_id == span_id(second)
+
+
+def test_a_connection_has_no_trace_of_its_own() -> None:
+    """What was current when a connection began says nothing about its messages."""
+    exported = Exported()
+
+    async def main() -> None:
+        with exported.provider.get_tracer("app").start_as_current_span("connecting"):
+            client = await typedmcp.connect(typedmcp.ServerConfig(server, telemetry=exported.telemetry))
+        await client.call_tool("block")
         await client.close()
 
     asyncio.run(main())
-    around, call = exported.spans("around", "call")
-    received = exported.spans("tools/call count")[1]
-    assert trace_id(received) == trace_id(call)
-    assert [link.context.span_id for link in received.links] == [span_id(around)]
+    (span,) = exported.spans("tools/call block")
+    assert (span.parent, list(span.links)) == (None, [])
+
+
+def test_a_request_without_trace_context_belongs_to_the_only_open_call() -> None:
+    """As with a server that does not know trace context."""
+    exported = Exported()
+
+    async def main() -> None:
+        options: Any = {"telemetry": exported.telemetry, "revisions": ["2025-11-25"], "elicit": answer}
+        async with typedmcp.connect(server, **options) as client:
+            await client.call_tool("count", on_progress=ignore)
+            await client.call_tool("ask")
+
+    asyncio.run(main())
+    names = "tools/call ask", "tools/call count", "elicitation/create", "notifications/progress"
+    assert tree(exported.spans(*names)) == [
+        "tools/call count client",
+        "  notifications/progress server",
+        "tools/call ask client",
+        "  elicitation/create server",
+    ]
 
 
 def test_nothing_is_left_in_the_context_of_the_caller() -> None:

@@ -16,7 +16,10 @@ from opentelemetry.propagators.textmap import TextMapPropagator
 from mcpspec.support.converters import with_meta
 from mcpspec.support.objects import is_object
 
-__all__ = ["extract", "inject"]
+__all__ = ["NO_CONTEXT", "extract", "inject"]
+
+NO_CONTEXT: Final = Context()
+"""The context of a message that belongs to no trace."""
 
 _LIMITS: Final = {"traceparent": 256, "tracestate": 512, "baggage": 8192}
 """Characters of each member that are read. W3C asks for 512 and 8,192 of the last two; a longer member is ignored."""

@@ -34,7 +34,7 @@ from typedmcp.telemetry.attributes import (
     bounded_json,
     bounded_uri,
 )
-from typedmcp.telemetry.carrier import extract, inject
+from typedmcp.telemetry.carrier import NO_CONTEXT, extract, inject
 from typedmcp.telemetry.network import session_attributes
 from typedmcp.telemetry.operation import Operation, fail_with
 
@@ -167,9 +167,7 @@ class SessionObserver:
         if not telemetry.notifications:
             handle()
             return
-        around = None if call is None else self._contexts.get(call.id)
-        current = context.get_current() if around is None else around
-        parent = extract(_meta_of(params), telemetry.propagator, current)
+        parent = extract(_meta_of(params), telemetry.propagator, self.context_around(call))
         name = method if method in methods.METHODS or method in self._methods() else OTHER
         operation = self._start(
             name, SpanKind.SERVER, telemetry.server_duration, details=self._session_details(), parent=parent
@@ -183,6 +181,16 @@ class SessionObserver:
         finally:
             context.detach(token)
             operation.finish()
+
+    def context_around(self, call: Call | None) -> TraceContext:
+        """Return the context of the call that a message of the server is about, as far as that is known."""
+        contexts = self._contexts
+        if call is not None and call.id in contexts:
+            return contexts[call.id]
+        current = context.get_current()  # over HTTP, the task of a call reads what arrives with its response
+        if any(each is current for each in contexts.values()):
+            return current
+        return next(iter(contexts.values())) if len(contexts) == 1 else NO_CONTEXT
 
     def _methods(self) -> Any:
         revision: str | None = getattr(self._listener, "revision", None)
@@ -209,8 +217,12 @@ class _ObservedListener:
         self._observer.receive(method, params, call, lambda: self._listener.on_notification(method, params, call))
 
     def on_request(self, id: RequestId, method: str, params: bytes) -> None:
-        """Handle a request of the server, which `observe_answer` observes."""
-        self._listener.on_request(id, method, params)
+        """Handle a request of the server, which `observe_answer` observes, in the context of the call around it."""
+        token = context.attach(self._observer.context_around(None))
+        try:
+            self._listener.on_request(id, method, params)
+        finally:
+            context.detach(token)
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Handle a diagnostic."""

@@ -31,7 +31,7 @@ from typedmcp.telemetry.attributes import (
     bounded_json,
     bounded_uri,
 )
-from typedmcp.telemetry.carrier import extract, inject
+from typedmcp.telemetry.carrier import NO_CONTEXT, extract, inject
 from typedmcp.telemetry.network import transport_attributes
 from typedmcp.telemetry.operation import Operation, fail_with
 from typedmcp.transports.concurrency import is_awaitable
@@ -121,7 +121,8 @@ class DispatcherObserver:
         return operation
 
     def _start_span(self, method: str, meta: object, revision: str | None, details: dict[str, Any]) -> Operation:
-        current = context.get_current()
+        # A connection of lines has the context in which it began, which says nothing about its messages.
+        current = NO_CONTEXT if self._dispatcher.is_local else context.get_current()
         parent = extract(meta, self._telemetry.propagator, current)
         if (session := getattr(self._dispatcher, "id", None)) is not None:
             details[SESSION_ID] = session
@@ -234,11 +235,13 @@ class DispatcherObserver:
         """Add the trace context to a message for the client; a notification gets a span of its own."""
         if not isinstance(message, Notification):
             return message
-        telemetry, current = self._telemetry, context.get_current()
+        telemetry, current = self._telemetry, _context_of(ctx)
         if message.id is not None or not telemetry.notifications:
             return _with_context(message, inject(message.params, telemetry.propagator, current))
         measured = self._measured(self._revision if ctx is None else ctx.revision)
-        operation = telemetry.start(message.method, SpanKind.CLIENT, telemetry.client_duration, measured=measured)
+        operation = telemetry.start(
+            message.method, SpanKind.CLIENT, telemetry.client_duration, measured=measured, parent=current
+        )
         made = _with_context(message, inject(message.params, telemetry.propagator, operation.context))
         operation.finish()
         return made
@@ -247,7 +250,9 @@ class DispatcherObserver:
         """Observe a request to the client, such as `elicitation/create`, until its result has come."""
         telemetry = self._telemetry
         measured = self._measured(ctx.revision)
-        operation = telemetry.start(request.method, SpanKind.CLIENT, telemetry.client_duration, measured=measured)
+        operation = telemetry.start(
+            request.method, SpanKind.CLIENT, telemetry.client_duration, measured=measured, parent=_context_of(ctx)
+        )
         token = context.attach(operation.context)
         try:
             return await call(ctx, request)
@@ -263,6 +268,14 @@ class DispatcherObserver:
         if self._revision is None:
             return
         self._telemetry.server_session_duration.record(perf_counter() - self._began, self._measured(self._revision))
+
+
+def _context_of(ctx: Context | None) -> TraceContext:
+    """Return the context of what a handler sends: the current one, or that of its request in a task of another one."""
+    current = context.get_current()
+    operation: Operation | None = None if ctx is None else ctx.__dict__.get(_OPERATION)
+    has_span = get_current_span(current).get_span_context().is_valid
+    return current if has_span or operation is None else operation.context
 
 
 def _with_context(message: Notification, params: Any) -> Notification:

@@ -135,6 +135,16 @@ async def completion(client: typedmcp.Client) -> None:
     assert made.completion.values == ["Ada", "Alan"]
 
 
+async def subscriptions(client: typedmcp.Client) -> None:
+    seen: set[tuple[str, str | None]] = set()
+    async with client.listen(tools=True, uris=["note://tea"]) as changes:
+        await client.call_tool("touch")
+        async with asyncio.timeout(10):
+            while seen != {("tools", None), ("resource", "note://tea")}:
+                change = await anext(changes)
+                seen.add((change.kind, change.uri))
+
+
 def _raise_unsaid(result: structs.CallToolResult) -> None:
     """Raise the error that a tool returned because its client cannot be asked."""
     if result.is_error:
@@ -156,4 +166,5 @@ CASES: dict[str, Case] = {
     "roots": roots,
     "two questions at once": two_questions,
     "completion": completion,
+    "subscriptions": subscriptions,
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -306,11 +308,27 @@ def test_arguments_are_in_audit_records_only_if_that_is_asked_for() -> None:
     assert [record.arguments for record in records] == [{"a": 1, "b": 2}]
 
 
+@pytest.mark.long
 def test_a_process_serves_all_calls_of_a_client() -> None:
     async def main() -> None:
         async with typedmcp.connect(typedmcp.Gateway(starting(MODERN_REVISION, "stdio"))) as client:
             pids = await asyncio.gather(*(client.call_tool("pid", result_type=int) for _ in range(20)))
             assert len(set(pids)) == 1
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("revision", [MODERN_REVISION, REVISION])
+def test_everything_counts_as_changed_after_a_server_was_replaced(revision: str) -> None:
+    async def main() -> None:
+        gateway = typedmcp.Gateway(starting(revision, "stdio"))
+        async with typedmcp.connect(gateway) as client:
+            pid = await client.call_tool("pid", result_type=int)
+            async with client.listen(tools=True, uris=["note://tea"]) as changes:
+                os.kill(pid, signal.SIGKILL)
+                seen = {(await anext(changes)).kind, (await anext(changes)).kind}
+                assert seen == {"tools", "resource"}
 
     run(main())
 

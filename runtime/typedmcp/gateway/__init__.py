@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typedmcp.gateway.audit import AuditRecord
 from typedmcp.gateway.gateway import Gateway
+from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.options import GatewayOptions
 
-__all__ = ["AuditRecord", "Gateway", "GatewayOptions"]
+__all__ = ["AuditRecord", "Gateway", "GatewayOptions", "NameRules"]

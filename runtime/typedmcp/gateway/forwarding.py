@@ -27,12 +27,12 @@ from typedmcp.gateway.servers import GatewayServer, Leases, input_capabilities, 
 from typedmcp.protocol.codec import MethodCodec, fallback_codec
 from typedmcp.server.context import Context
 
-__all__ = ["Forwarder", "plain_codec"]
+__all__ = ["STATE", "Forwarder", "plain_codec"]
 
 D = dialect.structs
 
-_STATE: Final = "server:"
-"""The beginning of a state that a server gave, as the gateway passes it on."""
+STATE: Final = "server:"
+"""The beginning of a state that a server gave, as the gateway passes it on; the name of the server follows."""
 _URLS: Final = "urls"
 """The state of a call that is repeated after URLs were opened."""
 
@@ -53,8 +53,12 @@ class Forwarder:
         self._parked = parked
         self._answer_seconds = answer_seconds
 
-    async def forward(self, server: GatewayServer, params: Any, ctx: Context, caller: GatewayCaller) -> Any:
+    async def forward(
+        self, server: GatewayServer, params: Any, ctx: Context, caller: GatewayCaller, *, is_plain: bool = True
+    ) -> Any:
         """Return the result of a request at a server: typed, in plain JSON, or an `InputRequiredResult`.
+
+        Results are plain JSON if `is_plain` and the server speaks the revision of the request.
 
         Raises `RemoteError` for the error response of the server, and if it cannot be reached.
         """
@@ -68,10 +72,11 @@ class Forwarder:
         capabilities = input_capabilities(ctx)
         can_ask = ctx.method_codec.accepts_input and bool(capabilities)
         call = ForwardedCall(ctx, caller.key, can_ask=can_ask)
-        own = state.removeprefix(_STATE) if state is not None and state.startswith(_STATE) else None
-        making = self._send(server, params, call, caller, capabilities, own)
+        mark = f"{STATE}{server.name}:"
+        own = state.removeprefix(mark) if state is not None and state.startswith(mark) else None
+        making = self._send(server, params, call, caller, capabilities, own, is_plain=is_plain)
         if not can_ask or server.is_stateless:
-            return _with_state(await making)
+            return await making
         call.start(making)
         return await self._step(call)
 
@@ -79,7 +84,7 @@ class Forwarder:
         """Wait for the result or for questions, and keep the call for their answers."""
         result = await call.step()
         if call.is_done:
-            return _with_state(result)
+            return result
         self._parked.park(call)
         return result
 
@@ -91,13 +96,16 @@ class Forwarder:
         caller: GatewayCaller,
         capabilities: dict[str, Any],
         state: str | None,
+        *,
+        is_plain: bool,
     ) -> Any:
         ctx = call.ctx
         record = dialect.methods.CLIENT_REQUESTS[ctx.method]
         seconds = self._answer_seconds if call.can_ask else None
         try:
             async with self._leases.lease(server, caller, capabilities, call) as leased:
-                return await send(leased, record, params, call, state, seconds)
+                result = await send(leased, record, params, call, state, seconds, is_plain=is_plain)
+                return _with_state(result, server)
         except UnsupportedVersionError as error:
             raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
         except RemoteError as error:
@@ -108,10 +116,10 @@ class Forwarder:
             raise _unavailable(server, ctx, error, _reason(error)) from error
 
 
-def _with_state(result: Any) -> Any:
+def _with_state(result: Any, server: GatewayServer) -> Any:
     """Mark the state of a server in an `InputRequiredResult`."""
-    if isinstance(result, D.InputRequiredResult) and result.request_state not in (None, _URLS):
-        return msgspec.structs.replace(result, request_state=_STATE + result.request_state)
+    if isinstance(result, D.InputRequiredResult) and result.request_state is not None:
+        return msgspec.structs.replace(result, request_state=f"{STATE}{server.name}:{result.request_state}")
     return result
 
 

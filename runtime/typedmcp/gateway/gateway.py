@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import weakref
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, Unpack
+from typing import Any, Final, NamedTuple, Unpack, cast
+
+import msgspec
 
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
-from typedmcp.client.config import ServerEntry
-from typedmcp.client.negotiation import ServerDescription
+from typedmcp.client.config import Config, ServerEntry, load_entries
 from typedmcp.client.pool import ClientPool
 from typedmcp.client.targets import Target
 from typedmcp.errors import UsageError
@@ -20,12 +23,15 @@ from typedmcp.gateway.forwarding import Forwarder, plain_codec
 from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.options import GatewayOptions, check_options
 from typedmcp.gateway.questions import ParkedCalls
-from typedmcp.gateway.servers import GatewayServer, Leases, describe
+from typedmcp.gateway.routing import Router
+from typedmcp.gateway.servers import GatewayServer, Leases, describe, input_capabilities
+from typedmcp.gateway.watches import ChangeMerger, Holder, Watches, announced_lists
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.revisions.features import structs_of
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerConfig, ServerDefaults
+from typedmcp.server.connection import ServerConnection
 from typedmcp.server.context import Context
+from typedmcp.server.dispatcher import Dispatcher
 
 __all__ = ["Gateway"]
 
@@ -41,6 +47,8 @@ _IMPLIED: Final[Mapping[str, dict[str, bool]]] = {
     "resources": {"listChanged": True, "subscribe": True},
     "completions": {},
 }
+_ONLY: Final = "server"
+"""The name of the server of a gateway with one target."""
 _ALONE: Final = GatewayCaller("gateway", False, None)
 """The gateway itself, as a caller."""
 
@@ -56,8 +64,13 @@ class Gateway:
     describes the options. Raises `UsageError` for a target or an option that is not valid.
     """
 
-    def __init__(self, target: Target, **options: Unpack[GatewayOptions]) -> None:
+    def __init__(
+        self, target: Target = None, *, servers: Config | None = None, **options: Unpack[GatewayOptions]
+    ) -> None:
+        """Make a gateway for one `target`, or for several `servers`: a configuration as for `connect_all`."""
         check_options(options)
+        if (target is None) is (servers is None):
+            raise UsageError("Gateway takes either a target or servers={…}")
         self._options = options
         self.info: D.Implementation = D.Implementation(
             name=options.get("name", "typedmcp-gateway"), version=options.get("version", "0")
@@ -66,14 +79,25 @@ class Gateway:
         """The capabilities of the servers, as far as they are known."""
         self.changes: Changes = Changes()
         self._servers: dict[str, GatewayServer] = {}
-        entry = target if isinstance(target, ServerEntry) else ServerEntry("server", target)
-        self._servers[entry.name] = GatewayServer(
-            entry.name, entry, options.get("rules", {}).get(entry.name) or NameRules()
-        )
+        entries = {_ONLY: target if isinstance(target, ServerEntry) else ServerEntry(_ONLY, target)}
+        self._add_entries(entries if servers is None else load_entries(servers, self._report), options.get("rules", {}))
         self._callers = CallerFinder()
         self._parked = ParkedCalls(options.get("max_parked", 1000), options.get("answer_seconds", 600.0))
-        self._forwarder: Forwarder | None = None
+        self._running: _Running | None = None
         self._config: ServerConfig | None = None
+        self._merger = ChangeMerger(self.changes)
+        self._seen: dict[str, float] = {}
+        """The time of the last request of each legacy client; infinite for connections, whose end is noticed."""
+
+    def _add_entries(self, entries: Mapping[str, ServerEntry], rules: Mapping[str, NameRules]) -> None:
+        """Add servers in their order. Raises `UsageError` for rules of a server that there is not."""
+        enabled = {name: entry for name, entry in entries.items() if not entry.disabled}
+        if unknown := [name for name in rules if name not in entries]:
+            raise UsageError(f"rules: unknown server {unknown[0]!r}; known: {', '.join(entries)}")
+        separator = self._options.get("separator", "_")
+        for name, entry in enabled.items():
+            prefix = f"{name}{separator}" if len(enabled) > 1 else ""
+            self._servers[name] = GatewayServer(name, entry, rules.get(name) or NameRules(prefix))
 
     def __server_config__(self) -> ServerDefaults:
         """Return the defaults for the options of `typedmcp.ServerConfig`."""
@@ -93,6 +117,11 @@ class Gateway:
         if self._config is not None:
             self._config.report(diagnostic)
 
+    @property
+    def server_names(self) -> list[str]:
+        """The names of the servers, in order."""
+        return [*self._servers]
+
     # Starting and ending
 
     @asynccontextmanager
@@ -105,12 +134,18 @@ class Gateway:
         async with pool:
             leases = Leases(pool, self._options.get("credentials"), self._options.get("connect", {}), self._report)
             await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
-            self._forwarder = Forwarder(leases, self._parked, self._options.get("answer_seconds", 600.0))
+            forwarder = Forwarder(leases, self._parked, self._options.get("answer_seconds", 600.0))
+            router = Router(self._servers, forwarder, self._options.get("policy"))
+            watches = Watches(leases, self._merger, self._report)
+            self._running = _Running(pool, leases, router, watches)
+            sweeping = asyncio.get_running_loop().create_task(self._sweep())
             try:
                 yield
             finally:
+                self._running = None
                 self._parked.close()
-                self._forwarder = None
+                sweeping.cancel()
+                await watches.close()
 
     async def _describe(self, leases: Leases, pool: ClientPool, server: GatewayServer) -> None:
         """Ask a server for its capabilities and instructions. One that is down is asked again by its first caller."""
@@ -125,7 +160,7 @@ class Gateway:
         """Declare the capabilities and instructions of the servers. A server that is not known may have all."""
         described = [server.description for server in self._servers.values()]
         for name in ("tools", "prompts", "resources", "completions"):
-            if any(each is None or _may_have(each, name) for each in described):
+            if any(server.may_have(name) for server in self._servers.values()):
                 made = D.from_builtins({name: _IMPLIED[name]}, D.ServerCapabilities)
                 setattr(self.capabilities, name, getattr(made, name))
         self.capabilities.logging = {}
@@ -183,14 +218,97 @@ class Gateway:
         return result
 
     async def _route(self, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
-        if self._forwarder is None:
+        running = self._require_running()
+        if not ctx.is_modern:
+            self._follow_lists(running, ctx, caller)
+        return await running.router.route(params, ctx, caller, audit)
+
+    def _require_running(self) -> _Running:
+        if self._running is None:
             raise UsageError("the gateway is not running: its lifespan has not begun")
-        server = next(iter(self._servers.values()))
-        audit.server = server.name
-        return await self._forwarder.forward(server, params, ctx, caller)
+        return self._running
+
+    # Subscriptions
+
+    async def authorize_subscriptions(self, params: Any, ctx: Context) -> D.SubscriptionFilter:
+        """Subscribe at the servers to what a client wants, and return what they grant."""
+        running, caller = self._require_running(), self._callers.find(ctx)
+        wanted: D.SubscriptionFilter = params.notifications
+        holder: Holder = caller.key
+        if ctx.is_modern:
+            holder = task = asyncio.current_task()
+            assert task is not None
+            task.add_done_callback(lambda _: running.watches.release(task))
+        capabilities = input_capabilities(ctx)
+        if wanted.tools_list_changed or wanted.prompts_list_changed or wanted.resources_list_changed:
+            waiting = [
+                running.watches.hold(holder, server, caller, capabilities)
+                for server in self._servers.values()
+                if announced_lists(server)
+            ]
+            await asyncio.gather(*waiting)
+        granted = msgspec.structs.replace(wanted, resource_subscriptions=None)
+        if wanted.resource_subscriptions:
+            subscribed = [
+                uri
+                for uri in wanted.resource_subscriptions
+                if await self._subscribe(running, holder, caller, capabilities, uri)
+            ]
+            granted.resource_subscriptions = subscribed
+        return granted
+
+    async def _subscribe(
+        self, running: _Running, holder: Holder, caller: GatewayCaller, capabilities: Mapping[str, Any], uri: str
+    ) -> bool:
+        """Subscribe to a resource at the first server that grants it."""
+        for server in running.router.servers_of(uri, caller):
+            if await running.watches.hold(holder, server, caller, capabilities, uri):
+                return True
+            running.watches.release(holder, [uri])
+        return False
+
+    async def unsubscribe(self, params: Any, ctx: Context) -> dict[str, Any]:
+        """Handle `resources/unsubscribe`."""
+        self._require_running().watches.release(self._callers.find(ctx).key, [params.uri])
+        await cast("Dispatcher", ctx.connection).remove_subscription(ctx, params.uri)
+        return {}
+
+    def _follow_lists(self, running: _Running, ctx: Context, caller: GatewayCaller) -> None:
+        """Subscribe to the lists of the servers for a legacy client, which does not ask for that."""
+        if caller.key not in self._seen:
+            for server in self._servers.values():
+                if announced_lists(server):
+                    running.watches.hold(caller.key, server, caller, input_capabilities(ctx))
+            if isinstance(ctx.connection, ServerConnection):
+                loop = asyncio.get_running_loop()
+                weakref.finalize(ctx.connection, self._forget, loop, caller.key)
+        lasts = isinstance(ctx.connection, ServerConnection)
+        self._seen[caller.key] = math.inf if lasts else asyncio.get_running_loop().time()
+
+    def _forget(self, loop: asyncio.AbstractEventLoop, key: str) -> None:
+        """Release the subscriptions of a client, whose connection has ended."""
+        if not loop.is_closed() and self._running is not None:
+            loop.call_soon_threadsafe(self._release, key)
+
+    def _release(self, key: str) -> None:
+        self._seen.pop(key, None)
+        if self._running is not None:
+            self._running.watches.release(key)
+
+    async def _sweep(self) -> None:
+        """Release the subscriptions of sessions over HTTP that have not been used for a while."""
+        seconds = self._options.get("idle_seconds", 300.0)
+        while True:
+            await asyncio.sleep(max(0.05, seconds / 4))
+            now = asyncio.get_running_loop().time()
+            for key in [key for key, seen in self._seen.items() if now - seen >= seconds]:
+                self._release(key)
 
 
-def _may_have(server: ServerDescription, capability: str) -> bool:
-    """Return whether a server has declared a capability, or its revision has no way to do so."""
-    known = structs_of(server.revision).ServerCapabilities.__struct_fields__
-    return capability not in known or getattr(server.capabilities, capability) is not None
+class _Running(NamedTuple):
+    """The parts of a gateway that exist while it is served."""
+
+    pool: ClientPool
+    leases: Leases
+    router: Router
+    watches: Watches

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 from weakref import WeakValueDictionary
 
@@ -30,7 +30,7 @@ from typedmcp.gateway.questions import ForwardedCall, ServerQuestions
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL
 from typedmcp.protocol.notifications import LogLevel
-from typedmcp.revisions.features import is_modern, methods_of
+from typedmcp.revisions.features import is_modern, methods_of, structs_of
 from typedmcp.server.context import Context
 
 __all__ = ["GatewayServer", "LeasedClient", "Leases", "describe", "input_capabilities", "plain_params", "send"]
@@ -59,11 +59,24 @@ class GatewayServer:
     """The last description that the server gave of itself. None before its first connection."""
     error: Exception | None = None
     """Why the server could not be reached the last time. None if it could."""
+    listed: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The own names and URIs that the server has listed, by the member of the list."""
 
     @property
     def is_stateless(self) -> bool:
         """True if all callers with the same credentials can share one connection."""
         return self.description is not None and is_modern(self.description.revision)
+
+    def has_revision(self, revision: str) -> bool:
+        """Return whether the server speaks a revision with the gateway."""
+        return self.description is not None and self.description.revision == revision
+
+    def may_have(self, capability: str) -> bool:
+        """Return whether the server has declared a capability, or had no way to do so."""
+        if self.description is None:
+            return True
+        known = structs_of(self.description.revision).ServerCapabilities.__struct_fields__
+        return capability not in known or getattr(self.description.capabilities, capability) is not None
 
 
 class LeasedClient(NamedTuple):
@@ -166,6 +179,8 @@ async def send(
     call: ForwardedCall,
     state: str | None,
     seconds: float | None,
+    *,
+    is_plain: bool,
 ) -> Any:
     """Make a call at a server, and return its result: typed, or plain JSON if both sides speak the same revision.
 
@@ -188,7 +203,7 @@ async def send(
     options: dict[str, Any] = {"meta": meta, "on_progress": call.on_progress if has_progress else None}
     if seconds is not None:
         options.update(timeout=seconds, max_time=None)
-    if client.revision != ctx.revision:
+    if client.revision != ctx.revision or not is_plain:
         if hasattr(params, "request_state"):
             params = msgspec.structs.replace(params, request_state=state)
         return await client.send(record, params, rounds=0, **options)

@@ -1,0 +1,93 @@
+"""Lists of several servers as one: names, filters and cursors."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from mcpspec.support.objects import is_object
+from typedmcp.errors import InvalidParamsError
+from typedmcp.gateway.names import Kind
+from typedmcp.gateway.servers import GatewayServer
+
+__all__ = ["LISTS", "ListPlace", "decode_cursor", "encode_cursor", "merge"]
+
+
+class ListPlace(NamedTuple):
+    """The members of the result of a list."""
+
+    kind: Kind
+    member: str
+    """The member with the items, in JSON."""
+    attribute: str
+    key: str
+    """The member of an item that identifies it, in JSON."""
+    key_attribute: str
+
+
+LISTS: Final[Mapping[str, ListPlace]] = {
+    "tools/list": ListPlace("tools", "tools", "tools", "name", "name"),
+    "prompts/list": ListPlace("prompts", "prompts", "prompts", "name", "name"),
+    "resources/list": ListPlace("resources", "resources", "resources", "uri", "uri"),
+    "resources/templates/list": ListPlace(
+        "resources", "resourceTemplates", "resource_templates", "uriTemplate", "uri_template"
+    ),
+}
+
+
+def merge(
+    place: ListPlace,
+    pages: Mapping[GatewayServer, Any],
+    is_visible: Callable[[GatewayServer, str], bool],
+    *,
+    is_private: bool,
+) -> Any:
+    """Return one page with the items of several, which are all typed or all plain JSON.
+
+    Items are left out that are not visible, or whose name another item has. `is_private` is true if the list depends
+    on the principal.
+    """
+    first = next(iter(pages.values()))
+    items: dict[str, Any] = {}
+    for server, page in pages.items():
+        own_items: list[Any] = page[place.member] if is_object(page) else getattr(page, place.attribute)
+        own_names = server.listed.setdefault(place.member, set())
+        for item in own_items:
+            own: str = item[place.key] if is_object(item) else getattr(item, place.key_attribute)
+            own_names.add(own)
+            name = own if place.kind == "resources" else server.rules.expose(own)
+            if name is not None and name not in items and is_visible(server, own):
+                items[name] = _renamed(item, name) if name != own else item
+    listed = list(items.values())
+    if is_object(first):
+        scope = {"cacheScope": "private"} if is_private and "cacheScope" in first else {}
+        made = {**first, place.member: listed, **scope}
+        made.pop("nextCursor", None)
+        return made
+    changes: dict[str, Any] = {place.attribute: listed, "next_cursor": None}
+    if is_private:
+        changes["cache_scope"] = "private"
+    return msgspec.structs.replace(first, **changes)
+
+
+def _renamed(item: Any, name: str) -> Any:
+    return {**item, "name": name} if is_object(item) else msgspec.structs.replace(item, name=name)
+
+
+def encode_cursor(cursors: Mapping[str, str]) -> str | None:
+    """Return the cursor for the next pages of some servers, by their names; None if there are none."""
+    if not cursors:
+        return None
+    return base64.urlsafe_b64encode(msgspec.json.encode(cursors)).decode()
+
+
+def decode_cursor(cursor: str) -> dict[str, str]:
+    """Return the cursors of the servers in a cursor of the gateway. Raises `InvalidParamsError`."""
+    try:
+        return msgspec.json.decode(base64.b64decode(cursor, altchars=b"-_", validate=True), type=dict[str, str])
+    except ValueError:
+        text = "params.cursor: not one of this gateway; list again without it"
+        raise InvalidParamsError(text, {"path": "params.cursor"}) from None

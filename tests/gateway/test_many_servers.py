@@ -1,0 +1,174 @@
+"""Several servers behind one gateway: names, filters, policies, routes, and servers that are down."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.gateway.everyday_server import make_server
+from tests.helpers import LEGACY, MODERN_REVISION, run
+from typedmcp.dialect import structs
+from typedmcp.gateway.names import Kind, NameRules
+from typedmcp.protocol.diagnostics import Diagnostic
+
+DOWN = [sys.executable, "-c", "raise SystemExit(70)"]
+
+
+def library(revision: str = MODERN_REVISION) -> typedmcp.ServerConfig:
+    """Return another server, with pages, whose names overlap those of the everyday server."""
+    server = typedmcp.Server("library", instructions="Finds books.", page=2)
+
+    @server.tool
+    def text() -> str:
+        return "text of the library"
+
+    for name in ("find", "lend", "return_book"):
+        server.add_tool(lambda name=name: name, name=name)
+
+    @server.resource("book://{title}")
+    def book(title: str) -> str:
+        if title == "none":
+            raise typedmcp.ResourceNotFoundError(f"book://{title}")
+        return title
+
+    @server.prompt
+    def greeting(name: str) -> str:
+        return f"Greet the reader {name}."
+
+    @server.completion(greeting, "name")
+    def complete_name(value: str) -> list[str]:
+        return [f"{value}!"]
+
+    return typedmcp.ServerConfig(server, revisions=[revision])
+
+
+def everyday(revision: str = LEGACY[0]) -> typedmcp.ServerConfig:
+    """Return the everyday server on a revision."""
+    return typedmcp.ServerConfig(make_server(), revisions=[revision])
+
+
+@pytest.mark.parametrize("client_revision", [MODERN_REVISION, LEGACY[0], LEGACY[-1]])
+def test_tools_prompts_and_resources_of_several_servers_are_used_through_one(client_revision: str) -> None:
+    gateway = typedmcp.Gateway(servers={"day": everyday(), "lib": library()})
+
+    async def main() -> None:
+        async with typedmcp.connect(gateway, revisions=[client_revision]) as client:
+            names = [tool.name async for tool in client.tools()]
+            assert len(names) == len(set(names))
+            assert {"day_add", "day_text", "lib_text", "lib_find", "lib_lend", "lib_return_book"} <= {*names}
+            assert {prompt.name async for prompt in client.prompts()} == {"day_greeting", "lib_greeting"}
+            assert {t.uri_template async for t in client.resource_templates()} == {"city://{name}", "book://{title}"}
+            assert typedmcp.text_of(await client.call_tool("day_text")) == "plain text"
+            assert typedmcp.text_of(await client.call_tool("lib_text")) == "text of the library"
+            (prompt,) = (await client.get_prompt("lib_greeting", {"name": "Ada"})).messages
+            assert typedmcp.text_of(prompt.content) == "Greet the reader Ada."
+            made = await client.complete(structs.PromptReference(name="lib_greeting"), "name", "A")
+            assert made.completion.values == ["A!"]
+            for uri in ("book://tea", "city://Oslo", "note://tea"):
+                (contents,) = (await client.read_resource(uri)).contents
+                assert contents.uri == uri
+            with pytest.raises(typedmcp.ResourceNotFoundError):
+                await client.read_resource("book://none")
+            with pytest.raises(typedmcp.InvalidParamsError, match="unknown tool: text"):
+                await client.call_tool("text")
+            assert client.server.instructions == "Add numbers, and ask people.\n\nFinds books."
+
+    run(main())
+
+
+def test_a_server_that_is_down_takes_no_other_along() -> None:
+    reports: list[Diagnostic] = []
+    gateway = typedmcp.Gateway(servers={"down": DOWN, "day": everyday()})
+    config = typedmcp.ServerConfig(gateway, on_diagnostic=reports.append)
+
+    async def main() -> None:
+        async with typedmcp.connect(config) as client:
+            assert "day_add" in {tool.name async for tool in client.tools()}
+            assert typedmcp.text_of(await client.call_tool("day_text")) == "plain text"
+            with pytest.raises(typedmcp.RemoteError, match="the server 'down' cannot be reached"):
+                await client.call_tool("down_text")
+            (contents,) = (await client.read_resource("note://tea")).contents
+            assert contents.uri == "note://tea"
+
+    run(main())
+    assert any("server 'down'" in report.text for report in reports)
+
+
+def test_rules_set_prefixes_filters_and_other_names() -> None:
+    rules = {
+        "day": NameRules("d.", exclude=["ask_*", "touch"]),
+        "lib": NameRules(include=["text", "find"], rename={"text": "page"}),
+    }
+    gateway = typedmcp.Gateway(servers={"day": everyday(), "lib": library()}, rules=rules)
+
+    async def main() -> None:
+        async with typedmcp.connect(gateway) as client:
+            names = {tool.name async for tool in client.tools()}
+            assert {"d.add", "page", "find"} <= names
+            assert not {"lend", "text", "d.touch", "d.ask_model"} & names
+            assert typedmcp.text_of(await client.call_tool("page")) == "text of the library"
+            for name in ("lend", "text", "d.touch", "lib_find"):
+                with pytest.raises(typedmcp.InvalidParamsError, match="unknown tool"):
+                    await client.call_tool(name)
+
+    run(main())
+
+
+def test_a_policy_decides_what_is_seen_and_used() -> None:
+    asked: set[tuple[str, Kind, str]] = set()
+
+    def policy(_principal: Any, server: str, kind: Kind, own: str) -> bool:
+        asked.add((server, kind, own))
+        return own in ("add", "greeting", "city://{name}", "city://Oslo")
+
+    gateway = typedmcp.Gateway(servers={"day": everyday(), "lib": library()}, policy=policy)
+
+    async def main() -> None:
+        async with typedmcp.connect(gateway) as client:
+            assert [tool.name async for tool in client.tools()] == ["day_add"]
+            assert [template.uri_template async for template in client.resource_templates()] == ["city://{name}"]
+            assert [resource.uri async for resource in client.resources()] == []
+            assert await client.read_resource("city://Oslo")
+            for uri in ("note://tea", "book://tea"):
+                with pytest.raises(typedmcp.ResourceNotFoundError):
+                    await client.read_resource(uri)
+            with pytest.raises(typedmcp.InvalidParamsError, match="unknown tool: day_text"):
+                await client.call_tool("day_text")
+
+    run(main())
+    assert {("day", "tools", "text"), ("lib", "tools", "lend"), ("lib", "resources", "book://tea")} <= asked
+
+
+def test_a_cursor_of_something_else_is_rejected() -> None:
+    gateway = typedmcp.Gateway(servers={"day": everyday(), "lib": library()})
+
+    async def main() -> None:
+        async with typedmcp.connect(gateway) as client:
+            with pytest.raises(typedmcp.InvalidParamsError, match=r"params\.cursor: not one of this gateway"):
+                await client.list_tools("x")
+
+    run(main())
+
+
+def test_the_questions_of_one_of_several_servers_are_answered() -> None:
+    gateway = typedmcp.Gateway(servers={"old": everyday(), "new": everyday(MODERN_REVISION)})
+
+    async def main() -> None:
+        async with typedmcp.connect(gateway, roots=["file:///r"], sample=lambda _: "blue") as client:
+            for name in ("old_ask_two", "new_ask_two"):
+                assert typedmcp.text_of(await client.call_tool(name)) == "file:///r blue"
+
+    run(main())
+
+
+def test_a_configuration_leaves_out_disabled_servers_and_names_mistakes(tmp_path: Any) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text('{"mcpServers": {"a": {"url": "https://a.example/mcp"}, "b": {"command": "b", "disabled": true}}}')
+    assert typedmcp.Gateway(servers=str(file)).server_names == ["a"]
+    with pytest.raises(typedmcp.UsageError, match="rules: unknown server 'c'; known: a, b"):
+        typedmcp.Gateway(servers=str(file), rules={"c": NameRules()})
+    with pytest.raises(typedmcp.UsageError, match="either a target or servers"):
+        typedmcp.Gateway()

@@ -218,6 +218,16 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
 
     `load_page` raises `ProtocolError`.
     """
+    page_message_bytes: int = _MIB
+    """Bytes of one message of a page to its host.
+
+    The message is reported, and gets error -32600 if its id is in the first 4 KiB.
+    """
+    page_requests_in_flight: int = 16
+    """Requests of one page that its host handles at a time.
+
+    Further requests are reported, and get error -32000.
+    """
     http_response_head_bytes: int = 128 * _KIB
     """Bytes of the head of one HTTP response, and of its trailers.
 

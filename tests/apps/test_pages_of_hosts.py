@@ -100,7 +100,7 @@ def test_a_uri_that_is_no_page_and_a_tool_without_one_are_rejected() -> None:
 
 def test_a_page_without_metadata_reaches_nothing() -> None:
     page = load(text("<p>"))
-    assert page.policy == (DEFAULT, ())
+    assert page.policy == (DEFAULT, PageCsp(), ())
     assert page.allow == ""
     assert page.headers["Content-Security-Policy"] == f"{DEFAULT}; sandbox allow-scripts"
 
@@ -139,7 +139,7 @@ HOSTILE = [
 def test_a_source_that_is_no_origin_is_left_out_and_named(source: str) -> None:
     lists = [source]
     csp = PageCsp(connect_domains=lists, resource_domains=lists, frame_domains=lists, base_uri_domains=lists)
-    assert make_policy(csp) == (DEFAULT, (source,))
+    assert make_policy(csp) == (DEFAULT, PageCsp(), (source,))
 
 
 def test_a_host_may_allow_fewer_origins() -> None:

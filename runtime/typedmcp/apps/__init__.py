@@ -11,7 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
-    from typedmcp.apps.host import AppsClient, HostedPage, load_page
+    from typedmcp.apps.bridge import BridgeOptions, PageAction, PageBridge
+    from typedmcp.apps.host import FRAME_SANDBOX, PROXY_SANDBOX, AppsClient, HostedPage, load_page
+    from typedmcp.apps.messages import HostContext, ModelContextParams, SizeParams
     from typedmcp.apps.metadata import (
         APPS,
         PAGE_MIME_TYPE,
@@ -25,21 +27,27 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         page_uri,
         supports_pages,
     )
+    from typedmcp.apps.proxy import ProxyPage, host_script, proxy_page
     from typedmcp.apps.server import AppPage, AppsServer
 
 _MODULES = {
-    "host": ["AppsClient", "HostedPage", "load_page"],
+    "bridge": ["BridgeOptions", "PageAction", "PageBridge"],
+    "host": ["FRAME_SANDBOX", "PROXY_SANDBOX", "AppsClient", "HostedPage", "load_page"],
+    "messages": ["HostContext", "ModelContextParams", "SizeParams"],
     "metadata": [
         "APPS", "PAGE_MIME_TYPE", "Audience", "PageCsp", "PageMeta", "PagePermissions", "ToolPage", "is_for_model",
         "is_for_page", "page_uri", "supports_pages",
     ],
+    "proxy": ["ProxyPage", "host_script", "proxy_page"],
     "server": ["AppPage", "AppsServer"],
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "APPS", "PAGE_MIME_TYPE", "AppPage", "AppsClient", "AppsServer", "Audience", "HostedPage", "PageCsp", "PageMeta",
-    "PagePermissions", "ToolPage", "is_for_model", "is_for_page", "load_page", "page_uri", "supports_pages",
+    "APPS", "FRAME_SANDBOX", "PAGE_MIME_TYPE", "PROXY_SANDBOX", "AppPage", "AppsClient", "AppsServer",
+    "Audience", "BridgeOptions", "HostContext", "HostedPage", "ModelContextParams", "PageAction", "PageBridge",
+    "PageCsp", "PageMeta", "PagePermissions", "ProxyPage", "SizeParams", "ToolPage", "host_script",
+    "is_for_model", "is_for_page", "load_page", "page_uri", "proxy_page", "supports_pages",
 ]  # fmt: skip
 
 

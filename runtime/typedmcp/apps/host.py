@@ -15,13 +15,16 @@ from hashlib import sha256
 from html import escape
 from typing import Any, Final, Protocol, Unpack, cast
 
-from mcpspec.support.structs import from_builtins
+from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.apps.metadata import (
     APPS,
+    FEATURES_OF_PERMISSIONS,
     PAGE_MIME_TYPE,
     PAGE_SCHEME,
+    PageCsp,
     PageMeta,
+    PagePermissions,
     Permission,
     is_page_type,
     page_uri,
@@ -80,6 +83,24 @@ class HostedPage:
     def allow(self) -> str:
         """The attribute `allow` of the frames around the page."""
         return "; ".join(self.features)
+
+    @property
+    def permissions(self) -> PagePermissions | None:
+        """The features that are granted, in the form of the page's metadata."""
+        granted = {
+            name: dict[str, Any]() for name, feature in FEATURES_OF_PERMISSIONS.items() if feature in self.features
+        }
+        return PagePermissions(**granted) if granted else None
+
+    @property
+    def sandbox_message(self) -> Mapping[str, Any]:
+        """The notification `ui/notifications/sandbox-resource-ready` for the proxy in a web page, see `proxy_page`."""
+        params: dict[str, Any] = {"html": self.document, "sandbox": FRAME_SANDBOX}
+        if self.policy.approved != PageCsp():
+            params["csp"] = to_builtins(self.policy.approved)
+        if self.permissions is not None:
+            params["permissions"] = to_builtins(self.permissions)
+        return {"jsonrpc": "2.0", "method": "ui/notifications/sandbox-resource-ready", "params": params}
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ https://modelcontextprotocol.io/extensions/apps/overview
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from typedmcp.apps.metadata import FEATURES_OF_PERMISSIONS, PageCsp, PagePermissions, Permission
@@ -32,6 +32,8 @@ class PagePolicy(NamedTuple):
 
     csp: str
     """The value of the header `Content-Security-Policy`."""
+    approved: PageCsp
+    """The origins that the policy allows."""
     rejected: tuple[str, ...]
     """The sources that the page asked for and does not get."""
 
@@ -43,27 +45,25 @@ def is_origin(source: str) -> bool:
 
 def make_policy(csp: PageCsp | None, allow: Collection[str] | None = None) -> PagePolicy:
     """Return the policy for a page. With `allow`, origins that are not in it are left out as well."""
-    csp = csp or PageCsp()
     rejected: list[str] = []
 
-    def sources(given: Iterable[str] | None) -> str:
+    def approve(given: list[str] | None) -> list[str] | None:
         accepted: list[str] = []
         for source in dict.fromkeys(given or ()):
             origin = source.removesuffix("/")
             is_allowed = is_origin(origin) and (allow is None or origin in allow)
             (accepted if is_allowed and len(accepted) < _MAX_SOURCES else rejected).append(origin)
-        return " ".join(accepted)
+        return accepted or None
 
-    made = "; ".join(_directives(*map(sources, _lists(csp))))
-    return PagePolicy(made, tuple(dict.fromkeys(rejected)))
-
-
-def _lists(csp: PageCsp) -> tuple[list[str] | None, ...]:
-    return csp.connect_domains, csp.resource_domains, csp.frame_domains, csp.base_uri_domains
+    asked = csp or PageCsp()
+    approved = PageCsp(**{name: approve(getattr(asked, name)) for name in PageCsp.__struct_fields__})
+    return PagePolicy("; ".join(_directives(approved)), approved, tuple(dict.fromkeys(rejected)))
 
 
-def _directives(connect: str, resources: str, frames: str, bases: str) -> Iterator[str]:
+def _directives(csp: PageCsp) -> Iterator[str]:
     """Yield the directives. `connect-src` and `form-action` are stricter than the specification demands."""
+    lists = csp.connect_domains, csp.resource_domains, csp.frame_domains, csp.base_uri_domains
+    connect, resources, frames, bases = (" ".join(each or ()) for each in lists)
     yield "default-src 'none'"
     yield f"script-src 'self' 'unsafe-inline' {resources}".rstrip()
     yield f"style-src 'self' 'unsafe-inline' {resources}".rstrip()

@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.server.store import Store
     from typedmcp.server.store.memory import MemoryStore
     from typedmcp.server.store.redis import RedisStore
+    from typedmcp.tasks import MemoryTaskStore, ServerTasks, TaskLimits, TaskStore
     from typedmcp.transports import Transport
     from typedmcp.transports.memory import memory_pair
     from typedmcp.transports.process_parameters import StdioServerParameters
@@ -100,6 +101,7 @@ _MODULES = {
     "server.store": ["Store"],
     "server.store.memory": ["MemoryStore"],
     "server.store.redis": ["RedisStore"],
+    "tasks": ["MemoryTaskStore", "ServerTasks", "TaskLimits", "TaskStore"],
     "transports": ["Transport"],
     "transports.memory": ["memory_pair"],
     "transports.process_parameters": ["StdioServerParameters"],
@@ -109,15 +111,16 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
     "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ConnectOptions",
-    "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited", "Error",
-    "Extension", "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
+    "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited", "Error", "Extension",
+    "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
-    "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError", "Recorder",
-    "RedisStore", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server", "ServerBusyError",
-    "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "SignInError", "StateSigner", "StaticTokens",
-    "StdioServerParameters", "Store", "Subscription", "ToolError", "Transport", "UnsupportedVersionError",
-    "UsageError", "UserMessage", "__version__", "asgi", "connect", "connect_all", "in_thread", "load_config",
-    "memory_pair", "serve", "serve_async", "sync", "text_of", "with_defaults",
+    "MemoryTaskStore", "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
+    "Recorder", "RedisStore", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
+    "ServerBusyError", "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "ServerTasks", "SignInError",
+    "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskLimits", "TaskStore",
+    "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__", "asgi", "connect",
+    "connect_all", "in_thread", "load_config", "memory_pair", "serve", "serve_async", "sync", "text_of",
+    "with_defaults",
 ]  # fmt: skip
 
 __version__ = "0.1.0"

@@ -15,7 +15,7 @@ import json
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 import typedmcp
@@ -118,6 +118,10 @@ PROMPTS: dict[str, tuple[structs.Prompt, PromptFunction]] = {}
 
 LATE = {"test_late_tool", "test_late_prompt"}
 """Names that are listed only after a change."""
+
+
+def result_of(output: Output) -> structs.CallToolResult | structs.InputRequiredResult:
+    return structs.CallToolResult(content=output, result_type="complete") if isinstance(output, list) else output
 
 
 def tool(
@@ -490,6 +494,85 @@ async def input_required_result_capabilities(call: Call) -> Content:
     return text(f"Answered: {', '.join(sorted(answers)) or 'nothing'}")
 
 
+# Tools that run as tasks, for clients that declare the extension
+
+
+TASKS = typedmcp.ServerTasks(poll_interval=0.1)
+
+
+def task(name: str, description: str, schema: Schema | None = None, *, required: bool = False) -> Callable[[Any], Any]:
+    """Register a function as a tool that runs as a task."""
+
+    def added(function: ToolFunction) -> ToolFunction:
+        async def run(call: Call) -> Output:
+            async def work(ctx: typedmcp.Context) -> Output:
+                return result_of(await function(replace(call, ctx=ctx)))
+
+            made: Output = await TASKS.run(call.ctx, work, required=required)
+            return made
+
+        return tool(name, description, schema)(run)
+
+    return added
+
+
+def arguments_of(*required: str, **properties: str) -> Schema:
+    """Return the schema of arguments with these types."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": kind} for name, kind in properties.items()},
+        "required": [*required],
+    }
+
+
+@tool("greet", "Greets, within the request", arguments_of("name", name="string"))
+async def greet(call: Call) -> Content:
+    return text(f"Hello, {call.argument('name')}!")
+
+
+@task("slow_compute", "Takes as long as it is told", arguments_of("seconds", seconds="number", label="string"))
+async def slow_compute(call: Call) -> Content:
+    arguments = call.params.arguments or {}
+    await asyncio.sleep(float(arguments["seconds"]))
+    return text(f"Computed {arguments.get('label', 'nothing')}.")
+
+
+@task("failing_job", "Fails, in a way that the model is told of", required=True)
+async def failing_job(_call: Call) -> structs.CallToolResult:
+    await asyncio.sleep(PAUSE)
+    content = text("This job intentionally fails")
+    return structs.CallToolResult(content=content, result_type="complete", is_error=True)
+
+
+@task("protocol_error_job", "Fails, as a method does")
+async def protocol_error_job(_call: Call) -> Content:
+    raise typedmcp.RemoteError(-32603, "this job intentionally fails")
+
+
+@task("confirm_delete", "Asks the user before it deletes a file", arguments_of("filename", filename="string"))
+async def confirm_delete(call: Call) -> Content:
+    answer = await call.ctx.elicit(f"Delete {call.argument('filename')}?", form(confirm={"type": "boolean"}))
+    return text("Deleted." if filled_in(answer).get("confirm") else "Kept.")
+
+
+@task("multi_input", "Asks two questions at once")
+async def multi_input(call: Call) -> Content:
+    wanted = form(name={"type": "string"})
+    answers = await call.ctx.ask({key: question(f"The {key} name?", wanted) for key in ("first", "last")})
+    return text(" ".join(str(filled_in(answer).get("name")) for answer in answers.values()))
+
+
+@tool("test_tool_with_task", "Asks the user within the request, and continues as a task")
+async def tool_with_task(call: Call) -> Output:
+    answer = await call.ctx.elicit("What is your name?", form(name={"type": "string"}), key="user_name")
+
+    async def work(_ctx: typedmcp.Context) -> Output:
+        return result_of(text(f"Hello, {filled_in(answer).get('name')}!"))
+
+    made: Output = await TASKS.run(call.ctx, work, required=True)
+    return made
+
+
 # Prompts
 
 
@@ -578,8 +661,7 @@ class Everything(handlers.ServerStub[typedmcp.Context]):
         if params.name not in TOOLS:
             raise typedmcp.InvalidParamsError(f"unknown tool: {params.name}", {"name": params.name})
         _, function = TOOLS[params.name]
-        output = await function(Call(self, params, ctx))
-        return structs.CallToolResult(content=output, result_type="complete") if isinstance(output, list) else output
+        return result_of(await function(Call(self, params, ctx)))
 
     async def list_prompts(
         self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
@@ -646,6 +728,7 @@ ABOUT: dict[str, Any] = {
     "name": "everything",
     "version": "1",
     "instructions": "Call anything; nothing is real.",
+    "extensions": [TASKS],
 }
 
 

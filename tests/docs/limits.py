@@ -16,10 +16,14 @@ from tests.docs.markdown import replace_block
 from tests.paths import ROOT
 from typedmcp.limits import Limits
 from typedmcp.server.store.limits import StoreLimits
+from typedmcp.tasks import TaskLimits
 
-__all__ = ["PAGE", "sections"]
+__all__ = ["DATACLASSES", "PAGE", "sections"]
 
 PAGE = ROOT / "docs" / "limits.md"
+
+DATACLASSES = (StoreLimits, TaskLimits)
+"""The limits besides `Limits`, in the order of the page."""
 
 _PART = re.compile(
     r'^    (?:# (?P<title>[^\n]+)|(?P<name>\w+): \w+ = [^\n]+\n    """(?P<text>.*?)""")$', re.MULTILINE | re.DOTALL
@@ -30,8 +34,10 @@ _HEAD = "| limit | default | unit | when it is reached |\n|---|---|---|---|\n"
 def sections() -> str:
     """Render all limits as Markdown, with one table for each heading in the code."""
     defaults: dict[str, float] = {field.name: field.default for field in fields(Limits)}
-    stores: dict[str, float] = {field.name: getattr(StoreLimits, field.name) for field in fields_of(StoreLimits)}
-    return "".join(_tables(Limits, defaults)) + "".join(_tables(StoreLimits, stores))
+    rows = [*_tables(Limits, defaults)]
+    for kind in DATACLASSES:
+        rows += _tables(kind, {field.name: getattr(kind, field.name) for field in fields_of(kind)})
+    return "".join(rows)
 
 
 def _tables(kind: type, defaults: Mapping[str, float]) -> Iterator[str]:

@@ -31,6 +31,7 @@ from tests.server.http.asgi_driver import serving
 from typedmcp import Client, Context, RemoteError, Server, ToolError, auth, connect, text_of
 from typedmcp.app import CallNext
 from typedmcp.dialect import structs
+from typedmcp.protocol.tasks import TASKS
 
 _PAGE = ROOT / "docs" / "coming-from.md"
 _HEADS = ["what", "MCPServer", "fastmcp", "here", "verdict", "what differs"]
@@ -485,6 +486,13 @@ async def _(code: str) -> None:
             await ran(code, client=client)
         with pytest.raises(typedmcp.InvalidParamsError, match="x: expected integer"):
             await client.get_prompt("p", {"x": "y"})
+
+
+@row("background tasks")
+async def _(code: str) -> None:
+    server = await served(f'{code}\n@server.tool(task="optional")')
+    assert (await called(server, extensions=[TASKS])).result_type == "task"
+    assert (await called(server)).result_type == "complete"
 
 
 @row("timeout")

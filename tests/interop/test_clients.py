@@ -10,6 +10,7 @@ import pytest
 from mcpspec.v2026_07_28 import structs
 from tests.conformance import server
 from tests.interop.peers import PEERS, Peer
+from typedmcp.protocol.tasks import TASKS
 
 pytestmark = pytest.mark.long
 
@@ -40,8 +41,10 @@ def test_the_client_receives_the_server_s_name_and_version(peer: Peer) -> None:
 
 @every_client
 def test_the_client_receives_the_capabilities_that_its_revision_has(peer: Peer) -> None:
-    completions: dict[str, Any] = {} if peer.revision == "2024-11-05" else {"completions": {}}
-    assert peer.saw("about")["capabilities"] == completions | {
+    newer: dict[str, Any] = {} if peer.revision == "2024-11-05" else {"completions": {}}
+    if peer.revision in TASKS.revisions:
+        newer["extensions"] = {TASKS.identifier: {}}
+    assert peer.saw("about")["capabilities"] == newer | {
         "logging": {},
         "prompts": {"listChanged": True},
         "resources": {"listChanged": True, "subscribe": True},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
@@ -76,6 +76,12 @@ class ToolOptions(_CommonOptions, total=False):
     """Seconds that a call may take; no limit by default. A thread is not stopped."""
     errors: tuple[type[Exception], ...]
     """Exceptions whose text the client may see, in addition to `ToolError`."""
+    task: Literal["optional", "required"] | None
+    """Run the tool as a task, apart from the request. "optional" runs it within the request for clients without tasks,
+    "required" rejects them. The server needs `extensions=[ServerTasks()]`. None by default."""
+    retry: bool
+    """Run the task again on another worker if its worker dies. By default it fails: a tool may have done half its work.
+    """
 
 
 class ResourceOptions(_CommonOptions, total=False):

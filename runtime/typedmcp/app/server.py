@@ -181,7 +181,13 @@ class Server:
         check_options(options, ToolOptions, "tool")
         if self._references:
             options.setdefault("references", True)
-        made = Tool(function, server_errors=self._errors, debug=self.debug, server_strict=self._is_strict, **options)
+        kind = Tool
+        if options.get("task") is not None or options.get("retry"):
+            from typedmcp.app.task_tools import TaskTool, check_task_options  # few servers have tasks
+
+            check_task_options(options, self.extensions)
+            kind = TaskTool
+        made = kind(function, server_errors=self._errors, debug=self.debug, server_strict=self._is_strict, **options)
         self._add("tools", made.name, made, options.get("replace", False))
 
     def remove_tool(self, name: str) -> None:

@@ -88,6 +88,11 @@ class Attempt:
         """The keys whose answers did not count, since the handler asks something else now."""
         self._ordinals: dict[str, int] = {}
 
+    @property
+    def answers(self) -> Mapping[str, GivenAnswer]:
+        """The answers of the client so far, by key."""
+        return self._answers
+
     def next_key(self, method: str) -> str:
         """Return the key of the next input request that has none: its method and its position among those."""
         self._ordinals[method] = number = self._ordinals.get(method, 0) + 1

@@ -14,6 +14,7 @@ from mcpspec.support.methods import Method
 from typedmcp import dialect
 from typedmcp.errors import InsufficientScopeError, InvalidParamsError, ResourceNotFoundError
 from typedmcp.protocol.backends import to_plain
+from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.codec import MethodCodec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
@@ -103,6 +104,7 @@ class ContextBackend(Protocol):
     def request_headers(self) -> Mapping[str, str]: ...
     @property
     def thread_id(self) -> int: ...
+    def client_of(self, ctx: Context) -> ClientKey: ...
     def is_congested(self, ctx: Context | None) -> bool: ...
     def drain(self, ctx: Context | None) -> Coroutine[Any, Any, None]: ...
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
@@ -237,6 +239,16 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     def state_of(self, extension: object) -> Any:
         """Return the value that the lifespan of a `ServerExtension` yielded; None without a lifespan."""
         return self._backend.config.lifespan_of(extension)
+
+    @property
+    def client_key(self) -> ClientKey:
+        """The client that limits count for: its principal, its address or its connection. None if it is unknown."""
+        return self._backend.client_of(self)
+
+    @property
+    def config(self) -> ServerConfig:
+        """The configuration of the server that is served."""
+        return self._backend.config
 
     @property
     def changes(self) -> Changes:

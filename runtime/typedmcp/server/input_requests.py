@@ -47,7 +47,10 @@ from typedmcp.server.context import Context
 from typedmcp.server.state_token import VerifiedState, state_binding
 from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["InputRequestBackend", "InputRequested", "InputRequests", "is_input_required", "requested_input"]
+__all__ = [
+    "InputRequestBackend", "InputRequested", "InputRequests", "RequestChecks", "check_requests", "is_input_required",
+    "requested_input",
+]  # fmt: skip
 
 D = dialect.structs
 
@@ -142,7 +145,7 @@ class InputRequests:
             raise InputUnavailableError(f"{ctx.method} has its response already: it cannot ask the client for input")
         if ctx.cancelled:
             raise InputUnavailableError(f"{ctx.method} was cancelled: it cannot ask the client for input")
-        requests = self._check(ctx, requests)
+        requests = check_requests(self._backend, ctx, requests)
         if not ctx.metadata.features.has_input_requests:
             if not self._backend.can_ask:
                 raise InputUnavailableError("a client without a session cannot be asked for input")
@@ -157,36 +160,6 @@ class InputRequests:
             raise InputRequested(missing)
         return answers
 
-    def _check(self, ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return input requests as they may be sent.
-
-        Raises `UsageError` for those that the specification forbids, and for too many of them. Raises
-        `MissingCapabilityError` if the client has not declared what one of them needs.
-        """
-        from typedmcp.protocol.input_checks import find_request_fault  # here, since most servers never ask
-
-        limit = self._backend.config.limits.input_requests
-        if len(requests) > limit:
-            raise UsageError(f"{len(requests)} input requests in one round; the limit is {limit} (input_requests)")
-        declared = known_capabilities(to_builtins(ctx.client_capabilities), ctx.revision)
-        for key, request in requests.items():
-            if missing := missing_capabilities(request, declared):
-                raise MissingCapabilityError(missing)
-            if (fault := find_request_fault(request)) is not None:
-                raise UsageError(f"the input request {format_value(key)} is wrong: {fault}")
-        return {key: self._without_context(ctx, request, declared) for key, request in requests.items()}
-
-    def _without_context(self, ctx: Context, request: Any, declared: dict[str, Any]) -> Any:
-        """Leave out `includeContext` if the client has not declared that it heeds it, and report that."""
-        if request.method != "sampling/createMessage" or "context" in declared.get("sampling", {}):
-            return request
-        params = to_struct(request.params)
-        if params.include_context == "none" or not has_sampling_context(ctx.revision):
-            return request
-        text = "params.includeContext: the client has not declared sampling.context"
-        self._backend.report(Diagnostic(DiagnosticKind.DROPPED, text, request.method, ctx.id, params.include_context))
-        return D.CreateMessageRequest(params=msgspec.structs.replace(params, include_context="none"))
-
     def respond(self, ctx: Context, result: Any) -> None:
         """Ask for the input that a handler requests with `InputRequiredResult`."""
         if ctx.cancelled:
@@ -195,7 +168,7 @@ class InputRequests:
             result = to_struct(result)
             if not ctx.method_codec.accepts_input:
                 raise UsageError(f"{ctx.method} cannot ask the client for input")
-            requests = self._check(ctx, result.input_requests or {})
+            requests = check_requests(self._backend, ctx, result.input_requests or {})
             if not ctx.metadata.features.has_input_requests:
                 self._backend.spawn(ctx, self._ask_and_repeat(ctx, requests, result.request_state))
                 return
@@ -245,7 +218,7 @@ class InputRequests:
             if not is_input_required(made):
                 return made
             result = to_struct(made)
-            requests, state = self._check(ctx, result.input_requests or {}), result.request_state
+            requests, state = check_requests(self._backend, ctx, result.input_requests or {}), result.request_state
         raise self._too_many_rounds()
 
     async def _call_client(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,6 +283,46 @@ class InputRequests:
             call.owner.set_result(frame.value["result"])
         else:
             call.owner.set_exception(RemoteError.from_wire(error).attach_call(call.method, call.id))
+
+
+class RequestChecks(Protocol):
+    """The part of a dispatcher that checks of input requests use."""
+
+    @property
+    def config(self) -> ServerConfig: ...
+    def report(self, diagnostic: Diagnostic) -> None: ...
+
+
+def check_requests(backend: RequestChecks, ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Check input requests, and return them as they may be sent.
+
+    Raises `UsageError` for those that the specification forbids, and for too many of them. Raises
+    `MissingCapabilityError` if the client has not declared what one of them needs.
+    """
+    from typedmcp.protocol.input_checks import find_request_fault  # here, since most servers never ask
+
+    limit = backend.config.limits.input_requests
+    if len(requests) > limit:
+        raise UsageError(f"{len(requests)} input requests in one round; the limit is {limit} (input_requests)")
+    declared = known_capabilities(to_builtins(ctx.client_capabilities), ctx.revision)
+    for key, request in requests.items():
+        if missing := missing_capabilities(request, declared):
+            raise MissingCapabilityError(missing)
+        if (fault := find_request_fault(request)) is not None:
+            raise UsageError(f"the input request {format_value(key)} is wrong: {fault}")
+    return {key: _without_context(backend, ctx, request, declared) for key, request in requests.items()}
+
+
+def _without_context(backend: RequestChecks, ctx: Context, request: Any, declared: dict[str, Any]) -> Any:
+    """Leave out `includeContext` if the client has not declared that it heeds it, and report that."""
+    if request.method != "sampling/createMessage" or "context" in declared.get("sampling", {}):
+        return request
+    params = to_struct(request.params)
+    if params.include_context == "none" or not has_sampling_context(ctx.revision):
+        return request
+    text = "params.includeContext: the client has not declared sampling.context"
+    backend.report(Diagnostic(DiagnosticKind.DROPPED, text, request.method, ctx.id, params.include_context))
+    return D.CreateMessageRequest(params=msgspec.structs.replace(params, include_context="none"))
 
 
 def is_input_required(result: object) -> bool:

@@ -1,0 +1,48 @@
+"""Tools that run as tasks, apart from the request that calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mcpspec.support.handlers import MaybeAwaitable
+from typedmcp.app.options import ToolOptions
+from typedmcp.app.results import ToolResult
+from typedmcp.app.tools import Tool
+from typedmcp.errors import UsageError
+from typedmcp.server.context import Context
+from typedmcp.server.extension_setup import OfferedExtension, ToolTask
+
+__all__ = ["TaskTool", "check_task_options"]
+
+_CHOICES = ("optional", "required")
+_REMEDY = "Server(…, extensions=[typedmcp.ServerTasks()])"
+
+
+class TaskTool(Tool):
+    """A tool with the option `task`: an extension of the server runs it."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        super().__init__(function, **options)
+        self._wish = ToolTask(self.name, options.get("task") == "required", bool(options.get("retry")))
+
+    def call(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:
+        """Return the task that runs the function, or the result for a client without tasks."""
+        run = next((each.run_tool for each in ctx.config.extensions if each.run_tool is not None), None)
+        if run is not None:
+            return run(self._wish, ctx, lambda ctx: super(TaskTool, self).call(arguments, ctx))
+        if self._wish.is_required:  # its server is mounted in one without tasks
+            raise UsageError(f"tool {self.name!r}: task needs an extension of the server that is served: {_REMEDY}")
+        return super().call(arguments, ctx)
+
+
+def check_task_options(options: ToolOptions, extensions: Sequence[OfferedExtension]) -> None:
+    """Raise `UsageError` for options of a tool that make no sense, or that no extension of the server serves."""
+    task, name = options.get("task"), options.get("name")
+    what = "tool" if name is None else f"tool {name!r}"
+    if task not in _CHOICES:
+        if task is None:
+            raise UsageError(f"{what}: retry is for tasks: set task to 'optional' or 'required'")
+        raise UsageError(f"{what}: task must be 'optional' or 'required', not {task!r}")
+    if all(each.run_tool is None for each in extensions):
+        raise UsageError(f"{what}: task needs an extension of the server: {_REMEDY}")

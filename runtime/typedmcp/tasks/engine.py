@@ -1,0 +1,262 @@
+"""The engine of a server's tasks: its runs, its listeners, and its lease in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from mcpspec.ext.tasks.plain import methods
+from mcpspec.support.structs import to_builtins
+from typedmcp.errors import INTERNAL_ERROR, RemoteError
+from typedmcp.protocol.codec import codec_for
+from typedmcp.protocol.text import log_failure
+from typedmcp.server.config import ServerConfig
+from typedmcp.server.context import Context
+from typedmcp.server.extension_filters import ExtensionListener
+from typedmcp.server.metadata import RequestMetadata
+from typedmcp.server.principal import Principal
+from typedmcp.tasks.runs import RunCaller, TaskBackend, TaskContext, TaskRun, key_of
+from typedmcp.tasks.store import NewTask, Outcome, StoredCall, TakenTask, TaskRecord, TasksFullError, TaskStore
+from typedmcp.tasks.wire import status_notification
+from typedmcp.transports.concurrency import ThreadLimiter
+
+__all__ = ["TaskEngine", "new_task_id"]
+
+_RENEWALS_PER_LEASE = 3
+_PAUSE = 0.1
+_ID_BYTES = 24
+_STOPPED = "the server was stopped before the task was complete"
+
+
+def new_task_id() -> str:
+    """Return an id that cannot be guessed."""
+    return secrets.token_urlsafe(_ID_BYTES)
+
+
+class TaskEngine:
+    """The tasks of one server in this process."""
+
+    def __init__(self, config: ServerConfig, store: TaskStore, poll_ms: int) -> None:
+        self.config: ServerConfig = config
+        self.store: TaskStore = store
+        self.threads: ThreadLimiter = ThreadLimiter(config.limits.threads, max(1, config.limits.threads * 3 // 4))
+        self.poll_ms: int = poll_ms
+        self.runs: dict[str, TaskRun] = {}
+        """The runs of this worker, by task."""
+        self._listeners: dict[str, dict[ExtensionListener, None]] = {}
+        self._publishing: dict[str, asyncio.Task[None]] = {}
+        self._changed: set[str] = set()
+        """Tasks that changed again while they were published."""
+        self._renewing: asyncio.Task[None] | None = None
+        self._renew_now = asyncio.Event()
+
+    async def open(self) -> None:
+        """Open the store, and begin to renew the lease."""
+        await self.store.open(self._on_change)
+        await self._renew()
+        self._renewing = asyncio.get_running_loop().create_task(self._keep_lease())
+
+    async def close(self) -> None:
+        """Stop the runs and close the store."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+        runs = [*self.runs.values()]
+        for run in runs:
+            await self._stop(run)
+        for run in runs:
+            await run.wait()
+        for task in [*self._publishing.values()]:
+            task.cancel()
+        await self.store.close()
+
+    async def _stop(self, run: TaskRun) -> None:
+        if self.store.is_shared and run.may_repeat:
+            run.lose()
+            with suppress(ConnectionError):
+                await self.store.release(run.id, run.number)
+        else:
+            run.stop(_STOPPED)
+
+    # Tasks
+
+    async def start(self, ctx: Context, call: RunCaller, *, may_repeat: bool) -> TaskRecord:
+        """Create a task for a request, and begin to run it.
+
+        Raises `RemoteError` if there are too many tasks. If the request is cancelled, so is the task.
+        """
+        starting = asyncio.ensure_future(self._start(ctx, call, may_repeat=may_repeat))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(self._abandon)
+            raise
+
+    def _abandon(self, starting: asyncio.Future[TaskRecord]) -> None:
+        """End a task whose id the client does not get."""
+        if not starting.cancelled() and starting.exception() is None:
+            run = self.runs.get(starting.result().id)
+            if run is not None:
+                run.stop("the request was cancelled before the client knew of the task")
+
+    async def _start(self, ctx: Context, call: RunCaller, *, may_repeat: bool) -> TaskRecord:
+        client, principal, id = ctx.client_key, ctx.principal, new_task_id()
+        run = TaskRun(self, id, 1, client if isinstance(client, str) else "", may_repeat=may_repeat)
+        new = NewTask(
+            id=id, owner=None if principal is None else principal.key, client=run.client,
+            call=_stored_call(ctx, principal) if may_repeat else None, size=len(ctx.raw),
+            answers={} if ctx.attempt is None else {
+                key_of(key, answer.digest): answer.value for key, answer in ctx.attempt.answers.items()
+            },
+        )  # fmt: skip
+        self.runs[id] = run
+        try:
+            record = await self.store.create(new)
+        except BaseException as error:
+            del self.runs[id]
+            if isinstance(error, TasksFullError):
+                raise RemoteError(INTERNAL_ERROR, f"no further task: {error}; try again later") from None
+            raise
+        backend = TaskBackend(run, self, principal, ctx.headers, is_local=_is_local(ctx))
+        run.begin(_task_context(ctx, backend, id), call)
+        return record
+
+    def run_ended(self, run: TaskRun) -> None:
+        """Forget a run."""
+        if self.runs.get(run.id) is run:
+            del self.runs[run.id]
+
+    async def cancel(self, id: str) -> None:
+        """End a task as cancelled, if it has not ended. Its run stops, on whichever worker it is."""
+        await self.store.end(id, None, Outcome("cancelled"), 0)
+
+    # Changes
+
+    def _on_change(self, id: str | None, is_over: bool) -> None:
+        """Take notice of a change in the store: wake the run of the task, and notify its listeners."""
+        if id is None and self._renewing is not None:
+            self._renew_now.set()
+        for each in [*self.runs, *self._listeners] if id is None else [id]:
+            run = self.runs.get(each)
+            if run is not None:
+                run.wake()
+                if is_over:
+                    run.lose()
+            if each in self._listeners:
+                self.publish(each)
+
+    def listen(self, id: str, listener: ExtensionListener) -> None:
+        """Notify a listener of the changes of a task, and of its present state."""
+        self._listeners.setdefault(id, {})[listener] = None
+        self.publish(id)
+
+    def end_listening(self, id: str, listener: ExtensionListener) -> None:
+        """Notify a listener no longer."""
+        listeners = self._listeners.get(id, {})
+        listeners.pop(listener, None)
+        if not listeners:
+            self._listeners.pop(id, None)
+
+    def publish(self, id: str) -> None:
+        """Notify the listeners of a task of its state, soon."""
+        self._changed.add(id)
+        if id not in self._publishing:
+            self._publishing[id] = asyncio.get_running_loop().create_task(self._publish(id))
+
+    async def _publish(self, id: str) -> None:
+        try:
+            while id in self._changed:
+                self._changed.discard(id)
+                record = await self.store.load(id)
+                if record is None:
+                    continue
+                params = status_notification(record, self.poll_ms)
+                for listener in [*self._listeners.get(id, ())]:
+                    listener.notify(methods.NOTIFICATIONS_TASKS, params, key=id)
+        except ConnectionError:
+            pass  # once the store can be reached again, it reports that any task may have changed
+        except Exception as error:
+            log_failure(logging.ERROR, "task: the listeners could not be notified", error)
+        finally:
+            del self._publishing[id]
+
+    # The lease
+
+    async def _keep_lease(self) -> None:
+        """Renew the lease until cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.store.lease / _RENEWALS_PER_LEASE):
+                    await self._renew_now.wait()
+            self._renew_now.clear()
+            try:
+                await self._renew()
+            except Exception as error:
+                if not isinstance(error, ConnectionError):
+                    log_failure(logging.ERROR, "task: the lease of this worker could not be renewed", error)
+                await asyncio.sleep(_PAUSE)
+
+    async def _renew(self) -> None:
+        lost, taken = await self.store.renew({id: run.number for id, run in self.runs.items()})
+        for id in lost:
+            if id in self.runs:
+                self.runs[id].lose()
+        for task in taken:
+            self._take_over(task)
+
+    def _take_over(self, task: TakenTask) -> None:
+        """Run a task again whose worker has died."""
+        previous = self.runs.get(task.id)
+        if previous is not None:  # of this worker, which was taken for dead
+            previous.lose()
+        run = self.runs[task.id] = TaskRun(self, task.id, task.run, task.client, may_repeat=True)
+        try:
+            ctx = self._restored_context(run, task.call)
+        except Exception as error:
+            log_failure(logging.ERROR, "task: a call of another worker could not be restored", error)
+            run.fail("another version of the server has stored the task")
+            return
+        call_tool = self.config.call_tool
+        assert call_tool is not None
+        run.begin(ctx, lambda ctx: call_tool(ctx.params, ctx))
+
+    def _restored_context(self, run: TaskRun, call: StoredCall) -> TaskContext:
+        config, own = self.config, self.config.extension_methods
+        table: Any = config.methods  # a module, which mypy does not know to be hashable
+        codec = codec_for(call.revision, config.codec, table, own[call.revision] if own else ())
+        message = codec.decode(call.raw)
+        method_codec = codec.by_message_type[message.__class__]
+        metadata = RequestMetadata(call.revision, call.meta)
+        principal = None if call.principal is None else msgspec.convert(call.principal, Principal)
+        backend = TaskBackend(run, self, principal, {}, is_local=call.is_local)
+        meta: dict[str, Any] = {**call.meta, "progressToken": run.id}
+        return TaskContext(
+            backend, method_codec, message.id, metadata, meta, call.raw,
+            params=method_codec.upgrade(message.params, meta),
+        )  # fmt: skip
+
+
+def _task_context(ctx: Context, backend: TaskBackend, id: str) -> TaskContext:
+    """Return the context of a run that a request has begun."""
+    meta: dict[str, Any] = {**(ctx.meta or {}), "progressToken": id}
+    return TaskContext(
+        backend, ctx.method_codec, ctx.id, ctx.metadata, meta, ctx.raw, params=ctx.params, owner=ctx.owner,
+        attempt=ctx.attempt,
+    )  # fmt: skip
+
+
+def _stored_call(ctx: Context, principal: Principal | None) -> StoredCall:
+    kept = None if principal is None else to_builtins(msgspec.structs.replace(principal, claims={}))
+    return StoredCall(
+        raw=ctx.raw, revision=ctx.revision, meta=ctx.metadata.members, principal=kept, is_local=_is_local(ctx)
+    )
+
+
+def _is_local(ctx: Context) -> bool:
+    """Return whether a client without a token has all scopes."""
+    return ctx.principal is None and ctx.has_scopes("any")

@@ -1,0 +1,296 @@
+"""Runs: the function of a task while this worker runs it, with a context that outlives the request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from threading import get_ident
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from mcpspec.support.handlers import MaybeAwaitable
+from mcpspec.support.structs import to_builtins
+from typedmcp import dialect
+from typedmcp.errors import InputUnavailableError, RemoteError, UsageError
+from typedmcp.protocol.budgets import ClientKey
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.text import log_failure
+from typedmcp.server.attempts import AskedQuestion
+from typedmcp.server.config import ServerConfig
+from typedmcp.server.context import Context
+from typedmcp.server.input_requests import check_requests, is_input_required
+from typedmcp.server.principal import Principal
+from typedmcp.tasks.store import Outcome, Question, TasksFullError, TaskStore
+from typedmcp.tasks.wire import encoded_result, ended, failure, text_of_progress
+from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
+
+__all__ = ["RunCaller", "RunEngine", "TaskBackend", "TaskContext", "TaskRun", "key_of"]
+
+D = dialect.structs
+T = TypeVar("T")
+
+_PROGRESS_PAUSE = 0.2
+"""Seconds between two texts about the progress of a task that are stored."""
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0
+"""Seconds between two attempts to store the end of a task."""
+
+RunCaller = Callable[[Context], MaybeAwaitable[Any]]
+"""Calls the function of a task with a context, and returns the result of the request."""
+
+
+class TaskContext(Context):
+    """The context of a run. Progress becomes the text of the task, and input requests are those of the task."""
+
+
+class RunEngine(Protocol):
+    """The part of the engine that runs use."""
+
+    config: ServerConfig
+    store: TaskStore
+    threads: ThreadLimiter
+
+    def run_ended(self, run: TaskRun) -> None: ...
+
+
+def key_of(key: str, digest: str) -> str:
+    """Return the key of a question within a task: another question under the same key has another one."""
+    return f"{key}:{digest[:12]}"
+
+
+class TaskBackend:
+    """The backend of the context of a run: a `ContextBackend` that stores what a dispatcher sends."""
+
+    def __init__(
+        self,
+        run: TaskRun,
+        engine: RunEngine,
+        principal: Principal | None,
+        headers: Mapping[str, str],
+        *,
+        is_local: bool,
+    ) -> None:
+        self._run = run
+        self._engine = engine
+        self.config: ServerConfig = engine.config
+        self.principal: Principal | None = principal
+        self.request_headers: Mapping[str, str] = headers
+        self.is_local: bool = is_local
+        self.thread_id: int = get_ident()
+        self._loop = asyncio.get_running_loop()
+
+    def client_of(self, ctx: Context) -> ClientKey:  # noqa: ARG002
+        """Return the client that limits count for."""
+        return self._run.client
+
+    def is_congested(self, ctx: Context | None) -> bool:  # noqa: ARG002
+        """Return False: nothing is sent to the client."""
+        return False
+
+    async def drain(self, ctx: Context | None) -> None:
+        """Do nothing."""
+
+    def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None:  # noqa: ARG002
+        """Keep progress as the text of the task. The extension has no other notifications within tasks."""
+        if method == "notifications/progress":
+            self._run.set_message(text_of_progress(params))
+        else:
+            text = f"{method} is not sent: a task has no such notifications"
+            self.report(Diagnostic(DiagnosticKind.DROPPED, text, method))
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Pass a diagnostic to `on_diagnostic`."""
+        self.config.report(diagnostic)
+
+    def ask(self, ctx: Context, requests: Mapping[str, Any]) -> Coroutine[Any, Any, dict[str, Any]]:
+        """Ask the client, which finds the questions in the task."""
+        return self._run.ask(check_requests(self, ctx, requests))
+
+    def call_in_loop(self, ctx: Context, send: Callable[[], None]) -> None:  # noqa: ARG002
+        """Call a function in the event loop, and wait for it in the calling thread."""
+
+        async def call() -> None:
+            send()
+
+        asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+
+    async def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> T:  # noqa: ARG002
+        """Run a function that blocks in one of the threads of tasks."""
+        return await self._engine.threads.run(self._run.client, function, *args)
+
+
+class TaskRun:
+    """A run of a task by this worker, from its beginning until its end is stored."""
+
+    def __init__(self, engine: RunEngine, id: str, number: int, client: str, *, may_repeat: bool) -> None:
+        self.id: str = id
+        self.number: int = number
+        self.client: str = client
+        self.may_repeat: bool = may_repeat
+        self._engine = engine
+        self._store = engine.store
+        self._task: asyncio.Task[None] | None = None
+        self._ctx: TaskContext | None = None
+        self._woken = asyncio.Event()
+        self._message: str | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._is_lost = False
+        self._is_ending = False
+        """True once the function has ended, and only its outcome has to be stored."""
+        self._reason: str | None = None
+        """The reason why the server ends the run, if it does."""
+
+    def begin(self, ctx: TaskContext, call: RunCaller) -> None:
+        """Begin to run the function."""
+        self._ctx = ctx
+        self._task = asyncio.get_running_loop().create_task(self._run(ctx, call))
+
+    def wake(self) -> None:
+        """Look at the task in the store again: it may have answers, or have ended."""
+        self._woken.set()
+
+    def lose(self) -> None:
+        """Stop: the task has ended without this run, or another worker runs it."""
+        self._is_lost = True
+        self._cancel()
+
+    def stop(self, reason: str) -> None:
+        """Stop, and end the task as failed."""
+        self._reason = reason
+        self._cancel()
+
+    async def wait(self) -> None:
+        """Wait until the run is over."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def fail(self, reason: str) -> None:
+        """End the task as failed, without a call of its function."""
+        self._task = asyncio.get_running_loop().create_task(self._finish(ended(reason), 0))
+
+    def _cancel(self) -> None:
+        if self._ctx is not None:
+            self._ctx.cancelled = True
+        if self._task is not None and not self._is_ending:
+            self._task.cancel()
+
+    # The function
+
+    async def _run(self, ctx: TaskContext, call: RunCaller) -> None:
+        try:
+            outcome, size = await self._outcome(ctx, call)
+        except BaseException as error:
+            outcome, size = self._failure(ctx, error), 0
+        await self._finish(outcome, size)
+
+    async def _finish(self, outcome: Outcome, size: int) -> None:
+        """Store the end of the task, unless the run is lost, and end the run."""
+        self._is_ending = True
+        if self._writing is not None:
+            self._writing.cancel()
+        try:
+            await self._end(outcome, size)
+        except Exception as error:
+            log_failure(logging.ERROR, "task: an end could not be stored", error)
+        finally:
+            self._engine.run_ended(self)
+
+    async def _outcome(self, ctx: TaskContext, call: RunCaller) -> tuple[Outcome, int]:
+        """Run the function, and return how the task ends, with the bytes of the result."""
+        seconds = self._store.limits.ttl
+        late = asyncio.get_running_loop().call_later(
+            seconds, self.stop, f"the task took longer than {seconds:g} s (ttl)"
+        )
+        try:
+            made = call(ctx)
+            result = await made if is_awaitable(made) else made
+            if is_input_required(result):
+                raise UsageError("a task cannot return InputRequiredResult; ask with ctx.elicit, ctx.sample or ctx.ask")
+            content, size = encoded_result(ctx, result, ctx.config.with_server_info)
+        except asyncio.CancelledError:
+            return ended(self._reason or "the run was cancelled"), 0
+        finally:
+            late.cancel()
+        if size > self._store.limits.result_bytes:
+            limit = self._store.limits.result_bytes
+            return ended(f"the result has {size} bytes; the limit is {limit} (result_bytes)"), 0
+        return Outcome("completed", content), size
+
+    def _failure(self, ctx: TaskContext, error: BaseException) -> Outcome:
+        """Return the end of a task whose function has raised, and report what clients do not see."""
+        if not isinstance(error, RemoteError):
+            ctx.report(f"a task of {ctx.method} failed", error)
+        return failure(error, ctx.method, ctx.revision)
+
+    async def _end(self, outcome: Outcome, size: int) -> None:
+        """Store the end of the task. Try again while the store cannot be reached."""
+        pause = _MIN_PAUSE
+        while not self._is_lost:
+            try:
+                await self._store.end(self.id, self.number, outcome, size)
+            except TasksFullError as error:
+                outcome, size = ended(f"the result does not fit: {error}"), 0
+            except ConnectionError:
+                await asyncio.sleep(pause)
+                pause = min(_MAX_PAUSE, pause * 2)
+            else:
+                return
+
+    # Progress
+
+    def set_message(self, message: str) -> None:
+        """Store a text about the progress soon; of several the last."""
+        self._message = message
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.get_running_loop().create_task(self._write_message())
+
+    async def _write_message(self) -> None:
+        while (message := self._message) is not None:
+            self._message = None
+            with suppress(ConnectionError):  # a later text says more
+                if not await self._store.set_message(self.id, self.number, message):
+                    self.lose()
+                    return
+            await asyncio.sleep(_PROGRESS_PAUSE)
+
+    # Input
+
+    async def ask(self, requests: Mapping[str, Any]) -> dict[str, Any]:
+        """Add questions to the task, and wait for the answers of the client."""
+        keys: dict[str, str] = {}
+        questions: list[Question] = []
+        for key, request in requests.items():
+            keys[key] = key_of(key, AskedQuestion.from_request(request).digest)
+            questions.append(Question(keys[key], to_builtins(request)))
+        size = sum(len(msgspec.json.encode(each)) for each in questions)
+        limit = self._store.limits.result_bytes
+        if size > limit:
+            raise UsageError(f"the input requests have {size} bytes; the limit is {limit} (result_bytes)")
+        try:
+            is_current = await self._store.ask(self.id, self.number, questions, size)
+        except TasksFullError as error:
+            raise InputUnavailableError(f"the client cannot be asked: {error}") from error
+        answers = await self._wait_for_answers([*keys.values()]) if is_current else None
+        if answers is None:
+            self.lose()
+            await asyncio.sleep(0)  # the cancellation arrives here
+            raise asyncio.CancelledError
+        return {
+            key: D.from_builtins(answers[keys[key]], dialect.methods.INPUT_REQUESTS[request.method].result)
+            for key, request in requests.items()
+        }
+
+    async def _wait_for_answers(self, keys: list[str]) -> dict[str, Any] | None:
+        """Return the answers to all questions, once there are; None if the run is over."""
+        while True:
+            self._woken.clear()
+            try:
+                answers = await self._store.answers(self.id, self.number, keys)
+            except ConnectionError:
+                await asyncio.sleep(_MAX_PAUSE)
+                continue
+            if answers is None or len(answers) == len(keys):
+                return answers
+            await self._woken.wait()

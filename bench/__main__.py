@@ -26,10 +26,11 @@ SUITES = {
     "http": "http",
     "import": "imports",
     "memory": "memory",
+    "instructions": "instructions",
 }
 """Suites by the first part of their table names, with their modules."""
 QUICK_SUITES = ("codecs", "convert", "stdio", "http", "import")
-"""The default suites of a quick run. Memory takes too long."""
+"""The default suites of a quick run. Memory and instructions take too long."""
 RETRIES = 2
 """Repetitions of a suite that is over budget."""
 OUT = Path(__file__).parent / "results"
@@ -110,7 +111,7 @@ def _options() -> argparse.Namespace:
         "suites",
         nargs="*",
         metavar="SUITE",
-        help=f"one of {', '.join(SUITES)}; the default is all, or all but memory with --quick",
+        help=f"one of {', '.join(SUITES)}; the default is all, or all but memory and instructions with --quick",
     )
     parser.add_argument("--quick", action="store_true", help="a rough run of under a minute")
     parser.add_argument("--check", action="store_true", help="fail if a ratio is worse than in bench/budget.toml")

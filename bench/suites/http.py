@@ -338,8 +338,9 @@ def run_server(contender: Contender, load: Load, sessions: int) -> Generator[Htt
 def start_listening(contender: Contender) -> Generator[tuple[Process, int]]:
     """Start the process of a server, and yield it with its port once it listens."""
     port = find_free_port()
-    with start_process(contender.name, pin_to_core(0, [*contender.command, str(port)]), pipes=False) as process:
-        until = time.monotonic() + TIMEOUT
+    command = pin_to_core(0, [*contender.command, str(port)])
+    with start_process(contender.name, command, pipes=False, timeout=contender.timeout) as process:
+        until = time.monotonic() + contender.timeout
         while True:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break

@@ -81,6 +81,8 @@ class Contender:
     note: str = ""
     warm_up_calls: int = WARM_UP_CALLS
     """Calls until a new process is warm."""
+    timeout: float = TIMEOUT
+    """Seconds that it may be late before it fails."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class Process:
     name: str
     popen: subprocess.Popen[bytes]
     errors: IO[bytes]
+    timeout: float = TIMEOUT
+    """Seconds that it may be late before it fails."""
 
     def make_failure(self, what: str) -> ContenderError:
         """Return an error with the name of the contender, the failure, and the end of its standard error."""
@@ -107,7 +111,7 @@ class Process:
 
         A thread does that, because timeouts of the reads would slow down the measurement.
         """
-        timer = threading.Timer(seconds * 3 + TIMEOUT, self.popen.kill)
+        timer = threading.Timer(seconds * 3 + self.timeout, self.popen.kill)
         timer.start()
         try:
             yield
@@ -158,7 +162,7 @@ class Process:
 
 
 @contextmanager
-def start_process(name: str, command: list[str], *, pipes: bool = True) -> Generator[Process]:
+def start_process(name: str, command: list[str], *, pipes: bool = True, timeout: float = TIMEOUT) -> Generator[Process]:
     """Start a contender, with pipes to and from it or without."""
     ends = subprocess.PIPE if pipes else subprocess.DEVNULL
     with tempfile.TemporaryFile() as errors:
@@ -168,7 +172,7 @@ def start_process(name: str, command: list[str], *, pipes: bool = True) -> Gener
             )
         except OSError as error:
             raise ContenderError(f"{name}: cannot be started: {error}") from error
-        process = Process(name, popen, errors)
+        process = Process(name, popen, errors, timeout)
         try:
             yield process
         finally:

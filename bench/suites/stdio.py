@@ -178,7 +178,7 @@ def _run_large(contender: Contender, plan: Plan) -> Generator[Sequence[Measure[s
 @contextmanager
 def run_server(contender: Contender, revision: str) -> Generator[StdioServerRun]:
     """Run a server that is initialized and has answered correctly."""
-    with start_process(contender.name, contender.command) as process:
+    with start_process(contender.name, contender.command, timeout=contender.timeout) as process:
         server = StdioServerRun(process, revision)
         server.open()
         yield server

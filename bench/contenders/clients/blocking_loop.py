@@ -71,7 +71,7 @@ def check(data, id):
         raise RuntimeError("the response is not an echo")
 
 
-def measure_stdio(process, depth, seconds):
+def measure_stdio(process, depth, seconds, least=0):
     """Return calls per second. Each response triggers the next call."""
     read, write = process.stdout.fileno(), process.stdin.fileno()
     start = time.perf_counter()
@@ -82,7 +82,7 @@ def measure_stdio(process, depth, seconds):
         for line in whole:
             check(line, answered)
             answered += 1
-        if whole and time.perf_counter() - start < seconds:
+        if whole and (sent < least or time.perf_counter() - start < seconds):
             os.write(write, b"".join(make_request(id) + b"\n" for id in range(sent, sent + len(whole))))
             sent += len(whole)
     return answered / (time.perf_counter() - start)
@@ -111,7 +111,7 @@ def receive_more(connection):
     raise RuntimeError("the server closed the connection")
 
 
-def measure_http(_, depth, seconds):
+def measure_http(_, depth, seconds, least=0):
     """Return calls per second. Each response triggers the next call on its connection."""
     with ExitStack() as stack, DefaultSelector() as selector:
         for id in range(depth):
@@ -129,7 +129,7 @@ def measure_http(_, depth, seconds):
             for key, _ in selector.select():
                 check(receive(key.fileobj), pending[key.fileobj])
                 answered += 1
-                if time.perf_counter() - start < seconds:
+                if sent < least or time.perf_counter() - start < seconds:
                     post(key.fileobj, sent)
                     pending[key.fileobj] = sent
                     sent += 1
@@ -138,9 +138,9 @@ def measure_http(_, depth, seconds):
 
 def take_turns(measure, process=None):
     measure(process, 1, 0)
-    for depth, seconds in read_turns():
+    for depth, seconds, least in read_turns():
         measure(process, depth, seconds / 5)
-        print(measure(process, depth, seconds), flush=True)
+        print(measure(process, depth, seconds, least), flush=True)
 
 
 if URL.scheme == "http":

@@ -15,28 +15,28 @@ TARGET, REVISION = sys.argv[1:3]
 SERVER = TARGET if TARGET.startswith("http") else [sys.executable, TARGET]
 
 
-def call_until(until):
-    """Make calls until a time, at least one, and return how many."""
+def call_until(until, least=1):
+    """Make calls until a time, and at least so many, and return how many."""
     calls = 0
     while True:
         if client.call_tool("echo", {"text": TEXT}).content[0].text != TEXT:
             raise RuntimeError("the response is not an echo")
         calls += 1
-        if time.perf_counter() >= until:
+        if time.perf_counter() >= until and calls >= least:
             return calls
 
 
-def measure(pool, depth, seconds):
+def measure(pool, depth, seconds, least=1):
     """Return calls per second. The main thread makes single calls."""
     start = time.perf_counter()
     if depth == 1:
-        return call_until(start + seconds) / (time.perf_counter() - start)
+        return call_until(start + seconds, least) / (time.perf_counter() - start)
     calls = sum(pool.map(call_until, [start + seconds] * depth))
     return calls / (time.perf_counter() - start)
 
 
 with sync.connect(SERVER, revisions=[REVISION]) as client, ThreadPoolExecutor(256) as pool:
     measure(pool, 1, 0)
-    for depth, seconds in read_turns():
+    for depth, seconds, least in read_turns():
         measure(pool, depth, seconds / 5)
-        print(measure(pool, depth, seconds), flush=True)
+        print(measure(pool, depth, seconds, least), flush=True)

@@ -32,7 +32,7 @@ from bench.suites.processes import (
     start_process,
 )
 
-__all__ = ["count_calls", "measure_tables", "parse_count", "serve_stdio"]
+__all__ = ["DEPTHS", "count_calls", "measure_tables", "parse_count", "serve_stdio"]
 
 FEW, MANY = 128, 640
 """Calls of the two runs. What happens once happens within the calls of the first run."""

@@ -10,9 +10,12 @@ import pytest
 from bench.budget import Budget, find_violations, load_budgets
 from bench.contenders.conversion import DIRECTIONS, VALUES
 from bench.corpus import MESSAGES
+from bench.plan import QUICK
 from bench.quote import is_newer, load_quotes
 from bench.results import Environment, Figures, Results, Row, Table
-from bench.suites import codecs, convert
+from bench.suites import codecs, convert, http, stdio
+from bench.suites.instructions import DEPTHS
+from bench.suites.processes import MODERN, format_depth
 
 HERE = Environment("here", "cpu", 2, 1.0, "os", "python", "abc", 0.0, "2026-01-01 00:00", {})
 
@@ -63,8 +66,13 @@ def test_budgets_that_are_newer_than_the_kept_run_are_of_contenders_that_will_be
     newer = [budget for budget in load_budgets() if is_newer(kept, budget)]
     known = {f"codecs/{name}": {*codecs.CONTENDERS} for name in MESSAGES}
     known |= {f"convert/{direction}": {*convert.CONTENDERS} for direction in DIRECTIONS}
+    known |= {
+        f"instructions/stdio-{MODERN}": {each.name for each in stdio.list_servers(QUICK, MODERN)},
+        f"instructions/client-{MODERN}": {each.name for each in stdio.list_clients(QUICK, MODERN)},
+        f"instructions/http-{MODERN}": {each.name for each in http.list_servers(QUICK, "app")},
+    }
     assert [budget.name for budget in newer if not {budget.contender, budget.against} <= known[budget.table]] == []
-    columns = {*codecs.COLUMNS, *VALUES}
+    columns = {*codecs.COLUMNS, *VALUES, *map(format_depth, DEPTHS)}
     assert {budget.column for budget in newer} <= columns
 
 

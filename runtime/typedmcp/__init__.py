@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
     from typedmcp.protocol.extensions import Extension
     from typedmcp.recording.recorder import Recorder
-    from typedmcp.server.auth import IntrospectionVerifier, JwtVerifier
+    from typedmcp.server.auth import DpopVerifier, IntrospectionVerifier, JwtVerifier
     from typedmcp.server.changes import Changes
     from typedmcp.server.config import ServerConfig, ServerOptions
     from typedmcp.server.context import Context
@@ -87,7 +87,7 @@ _MODULES = {
     "protocol.diagnostics": ["Diagnostic", "DiagnosticKind"],
     "protocol.extensions": ["Extension"],
     "recording.recorder": ["Recorder"],
-    "server.auth": ["IntrospectionVerifier", "JwtVerifier"],
+    "server.auth": ["DpopVerifier", "IntrospectionVerifier", "JwtVerifier"],
     "server.changes": ["Changes"],
     "server.config": ["ServerConfig", "ServerOptions"],
     "server.context": ["Context"],
@@ -111,8 +111,8 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
     "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ConnectOptions",
-    "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited", "Error", "Extension",
-    "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
+    "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "DpopVerifier", "Elicited",
+    "Error", "Extension", "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
     "MemoryTaskStore", "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
     "Recorder", "RedisStore", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",

@@ -149,6 +149,12 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
     The principals that were used least recently are forgotten, and their tokens are verified again.
     """
 
+    dpop_proof_bytes: int = 16 * _MIB
+    """Bytes of the ids of proofs (DPoP) that one `DpopVerifier` remembers. Each counts 128 bytes.
+
+    The oldest half is forgotten: such a proof can be used again until its time is too old.
+    """
+
     # Clients
     list_pages: int = 10_000
     """Pages of one list.

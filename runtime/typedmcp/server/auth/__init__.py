@@ -3,7 +3,8 @@
 https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#token-handling
 """
 
+from typedmcp.server.auth.dpop import DpopVerifier
 from typedmcp.server.auth.introspection import IntrospectionVerifier
 from typedmcp.server.auth.jwt import JwtVerifier
 
-__all__ = ["IntrospectionVerifier", "JwtVerifier"]
+__all__ = ["DpopVerifier", "IntrospectionVerifier", "JwtVerifier"]

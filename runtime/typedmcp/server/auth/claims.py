@@ -14,7 +14,7 @@ from mcpspec.support.objects import is_array
 from typedmcp.errors import UsageError
 from typedmcp.server.principal import Principal
 
-__all__ = ["Audience", "check_issuer", "is_time", "to_principal"]
+__all__ = ["Audience", "canonical_url", "check_issuer", "is_time", "to_principal"]
 
 _PORTS: Final = {"http": 80, "https": 443}
 _LAST_TIME: Final = 1e15
@@ -32,15 +32,15 @@ class Audience:
         names: list[Any] = [audience] if isinstance(audience, str) else [*audience]
         if not names or not all(isinstance(name, str) and name for name in names):
             raise UsageError(f"audience must be the URL of the endpoint, or a list of names, not {audience!r}")
-        self._names = frozenset(map(_canonical, names))
+        self._names = frozenset(map(canonical_url, names))
 
     def includes(self, claim: object) -> bool:
         """Return whether the claim `aud`, a string or a list of strings, names this server."""
         names: Sequence[Any] = [claim] if isinstance(claim, str) else claim if is_array(claim) else []
-        return any(isinstance(name, str) and _canonical(name) in self._names for name in names)
+        return any(isinstance(name, str) and canonical_url(name) in self._names for name in names)
 
 
-def _canonical(name: str) -> str:
+def canonical_url(name: str) -> str:
     """Return a URL in its canonical form, and another name as it is."""
     try:
         parts = urlsplit(name)
@@ -55,15 +55,16 @@ def _canonical(name: str) -> str:
     return f"{parts.scheme}://{host}{shown_port}{parts.path.removesuffix('/')}{query}"
 
 
-def check_issuer(issuer: str) -> None:
-    """Raise `UsageError` for an issuer that is not a URL of a web server."""
+def check_issuer(issuer: str, name: str = "issuer") -> None:
+    """Raise `UsageError` for an issuer, or another option, that is not a URL of a web server."""
     try:
         parts = urlsplit(issuer)
         is_valid = parts.scheme in _PORTS and bool(parts.hostname) and not parts.query and not parts.fragment
     except ValueError:
         is_valid = False
     if not is_valid or " " in issuer:
-        raise UsageError(f"issuer must be the URL of an authorization server, not {issuer!r}")
+        of = "an authorization server" if name == "issuer" else "the endpoint"
+        raise UsageError(f"{name} must be the URL of {of}, not {issuer!r}")
 
 
 def is_time(value: object) -> bool:

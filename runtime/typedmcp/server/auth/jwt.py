@@ -24,9 +24,10 @@ from typedmcp.transports.concurrency import is_awaitable
 if TYPE_CHECKING:
     from jwt import PyJWK
 
-__all__ = ["JwtVerifier"]
+__all__ = ["ASYMMETRIC", "JwtVerifier", "require_library"]
 
-_ASYMMETRIC: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+ASYMMETRIC: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""The algorithms with public keys."""
 _SYMMETRIC: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
 """The algorithms with a secret, and the bytes that it must have at least (RFC 7518, section 3.2)."""
 _TYPES: Final = ("at+jwt", "jwt", None)
@@ -64,7 +65,7 @@ class JwtVerifier:
         tls: ssl.SSLContext | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        _require_library()
+        require_library("JwtVerifier")
         check_issuer(issuer)
         check_seconds("leeway", leeway)
         self.issuer: str = issuer
@@ -143,20 +144,21 @@ class JwtVerifier:
             return None
 
 
-def _require_library() -> None:
+def require_library(name: str) -> None:
+    """Raise `UsageError` if PyJWT or cryptography, which a class needs, is missing."""
     try:
         import jwt
         import jwt.algorithms
     except ImportError as error:
-        raise UsageError("JwtVerifier needs the extra `auth`: pip install 'typedmcp[auth]'") from error
+        raise UsageError(f"{name} needs the extra `auth`: pip install 'typedmcp[auth]'") from error
     if not jwt.algorithms.has_crypto:
-        raise UsageError("JwtVerifier needs the extra `auth`: pip install 'typedmcp[auth]'")
+        raise UsageError(f"{name} needs the extra `auth`: pip install 'typedmcp[auth]'")
 
 
 def _checked_algorithms(algorithms: Sequence[str] | None, secret: bytes | None) -> frozenset[str]:
     """Return the algorithms to accept: all with a secret, or all with public keys."""
-    known: Sequence[str] = _ASYMMETRIC if secret is None else [*_SYMMETRIC]
-    chosen = (_ASYMMETRIC if secret is None else ("HS256",)) if algorithms is None else algorithms
+    known: Sequence[str] = ASYMMETRIC if secret is None else [*_SYMMETRIC]
+    chosen = (ASYMMETRIC if secret is None else ("HS256",)) if algorithms is None else algorithms
     if isinstance(chosen, str) or not chosen:
         raise UsageError(f"algorithms must be a list with at least one name, such as ['RS256'], not {algorithms!r}")
     for name in chosen:

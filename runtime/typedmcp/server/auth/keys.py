@@ -20,7 +20,7 @@ from typedmcp.server.auth.documents import Documents
 if TYPE_CHECKING:
     from jwt import PyJWK
 
-__all__ = ["FixedKeys", "KeySource", "RemoteKeys"]
+__all__ = ["FixedKeys", "KeySource", "RemoteKeys", "load_key"]
 
 _MAX_AGE: Final = 600.0
 """Seconds after which keys are fetched again: for so long a key that has been withdrawn is accepted."""
@@ -71,7 +71,7 @@ class KeySet:
 
     def _load(self, place: int, algorithm: str) -> PyJWK | None:
         if (place, algorithm) not in self._loaded:
-            self._loaded[place, algorithm] = _load_key(self._keys[place], algorithm)
+            self._loaded[place, algorithm] = load_key(self._keys[place], algorithm)
         return self._loaded[place, algorithm]
 
 
@@ -82,7 +82,7 @@ def _is_for_signatures(key: Mapping[str, Any]) -> bool:
     return key.get("kty") in ("RSA", "EC", "OKP") and key.get("use") in (None, "sig") and is_allowed
 
 
-def _load_key(key: Mapping[str, Any], algorithm: str) -> PyJWK | None:
+def load_key(key: Mapping[str, Any], algorithm: str) -> PyJWK | None:
     """Return a key if it fits the algorithm. A token cannot choose another algorithm than the key is for."""
     import jwt
 

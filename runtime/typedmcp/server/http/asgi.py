@@ -373,7 +373,7 @@ class AsgiApp:
         if b"access_token=" in scope.get("query_string", b""):
             raise HTTPException(400, "an access token is not accepted in the query: send it as a header")
         try:
-            return await self._auth.principal(headers, scope.get("root_path", ""))
+            return await self._auth.principal(headers, scope.get("root_path", ""), scope["method"])
         except HTTPException:
             raise
         except Exception as error:

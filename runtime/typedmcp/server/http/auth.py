@@ -14,18 +14,19 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
+from mcpspec.support.objects import is_object
 from typedmcp.errors import UsageError
 from typedmcp.protocol.option_checks import check_list
 from typedmcp.server.http.messages import Headers, HTTPException, cache_short_values
 from typedmcp.server.principal import Principal, check_scopes
 from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["LOOPBACK", "AllowedHosts", "Auth", "StaticTokens", "Verifier"]
+__all__ = ["LOOPBACK", "AllowedHosts", "Auth", "ProofVerifier", "StaticTokens", "Verifier"]
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 """The hosts that are accepted by default."""
@@ -105,8 +106,33 @@ Implies: TypeAlias = Mapping[str, Iterable[str]] | Callable[[str], Iterable[str]
 """The narrower scopes that a scope implies: by the broader one, or a function that returns them."""
 
 
+class ProofVerifier(Protocol):
+    """Verifies the proofs of tokens that are bound to a key. `DpopVerifier` is one."""
+
+    @property
+    def required(self) -> bool:
+        """True if bearer tokens are rejected."""
+        ...
+
+    @property
+    def algorithms(self) -> Sequence[str]:
+        """The algorithms of proofs that are accepted."""
+        ...
+
+    def new_nonce(self) -> str | None:
+        """Return a nonce for the next proof of a client, or None without nonces."""
+        ...
+
+    async def check(self, proof: str, token: str, method: str, thumbprint: str) -> tuple[str, str] | None:
+        """Return None if a proof is valid for a request with this token, method and key.
+
+        Otherwise return the error of the challenge, such as `invalid_dpop_proof`, and its description.
+        """
+        ...
+
+
 class Auth:
-    """Authentication with bearer tokens, required for every request. Raises `UsageError` for invalid options.
+    """Authentication with access tokens, required for every request. Raises `UsageError` for invalid options.
 
     `verify` returns the principal of a token, or None: a `JwtVerifier`, an `IntrospectionVerifier`, or a function of
     yours, which must also check that the token was issued for this server. In a list, the first one that knows a token
@@ -115,7 +141,8 @@ class Auth:
     another way.
 
     `scopes` are the scopes that every request needs. `implies` maps a scope to the narrower ones that it includes, such
-    as `{"files:write": ["files:read"]}`, or is a function that returns them.
+    as `{"files:write": ["files:read"]}`, or is a function that returns them. `dpop`, a `DpopVerifier(resource)`, also
+    takes tokens that are bound to a key, with a proof for each request.
     """
 
     def __init__(
@@ -126,11 +153,19 @@ class Auth:
         issuers: Sequence[str] = (),
         scopes: Sequence[str] = (),
         implies: Implies | None = None,
+        dpop: ProofVerifier | None = None,
     ) -> None:
         verifiers = [verify] if callable(verify) else [*verify]
         if not verifiers or not all(map(callable, verifiers)):
             raise UsageError(f"verify must be a function that returns the principal of a token, not {verify!r}")
+        if dpop is not None and not callable(getattr(dpop, "check", None)):
+            raise UsageError(f"dpop must be a DpopVerifier, not {dpop!r}")
         self._verifiers = verifiers
+        self._dpop = dpop
+        self._schemes: dict[str, str] = {} if dpop is not None and dpop.required else {"bearer": "Bearer"}
+        """The schemes of credentials that are accepted, by their names in lower case."""
+        if dpop is not None:
+            self._schemes["dpop"] = "DPoP"
         self._scopes = check_scopes("scopes", scopes)
         self._hierarchy = None if implies is None else ScopeHierarchy(implies)
         self._origin: str | None = None
@@ -159,24 +194,52 @@ class Auth:
             "authorization_servers": list(dict.fromkeys(issuers)),
             "bearer_methods_supported": ["header"],
         }
-        return {**metadata, "scopes_supported": self._scopes} if self._scopes else metadata
+        if self._scopes:
+            metadata["scopes_supported"] = self._scopes
+        if self._dpop is not None:
+            metadata["dpop_signing_alg_values_supported"] = list(self._dpop.algorithms)
+            metadata["dpop_bound_access_tokens_required"] = self._dpop.required
+        return metadata
 
-    async def principal(self, headers: Headers, root: str = "") -> Principal:
+    async def principal(self, headers: Headers, root: str = "", method: str = "POST") -> Principal:
         """Return the principal of a request to an application that is mounted at `root`.
 
         Raises `HTTPException` with a challenge.
         """
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").strip(" \t").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise self._unauthorized("a bearer token is required", root)
-        principal = await self._verify(token.strip())
-        if principal is None or _has_expired(principal) or "cnf" in principal.claims:
+        scheme, token = scheme.lower(), token.strip()
+        if not token or scheme not in self._schemes:
+            needed = "a token that is bound to a key, with a proof," if "bearer" not in self._schemes else "a token"
+            raise self._unauthorized(f"{needed} is required", root)
+        principal = await self._verify(token)
+        if principal is None or _has_expired(principal):
             raise self._unauthorized("the token is not valid, or has expired", root, "invalid_token")
+        if scheme == "dpop" or "cnf" in principal.claims:
+            await self._check_binding(principal, scheme, token, headers.get(b"dpop"), method, root)
         if self._hierarchy is not None:
             principal = self._hierarchy.expand(principal)
         if self._scopes and not principal.scopes.issuperset(self._scopes):
             raise self.insufficient_scope((), root)
         return principal
+
+    async def _check_binding(
+        self, principal: Principal, scheme: str, token: str, proof: bytes | None, method: str, root: str
+    ) -> None:
+        """Check that a token is bound to the key of a proof. Raises `HTTPException` with a challenge."""
+        bound: Any = principal.claims.get("cnf")
+        thumbprint: Any = bound.get("jkt") if is_object(bound) and len(bound) == 1 else None
+        if scheme != "dpop" or self._dpop is None or not isinstance(thumbprint, str):
+            text = "the token is not bound to a key" if bound is None else "the token is bound to a key"
+            raise self._unauthorized(text, root, "invalid_token")
+        found = await self._dpop.check((proof or b"").decode("latin-1"), token, method, thumbprint)
+        if found is None:
+            return
+        error, text = found
+        headers = [self._challenge(error, self._scopes, root, text, ["DPoP"])]
+        nonce = self._dpop.new_nonce() if error == "use_dpop_nonce" else None
+        if nonce is not None:
+            headers.append((b"dpop-nonce", nonce.encode()))
+        raise HTTPException(401, text, headers)
 
     async def _verify(self, token: str) -> Principal | None:
         for verify in self._verifiers:
@@ -198,7 +261,10 @@ class Auth:
         text = text or f"required scopes: {' '.join(needed)}"
         return HTTPException(403, text, [self._challenge("insufficient_scope", needed, root, text)])
 
-    def _challenge(self, error: str | None, scopes: Sequence[str], root: str, text: str) -> tuple[bytes, bytes]:
+    def _challenge(
+        self, error: str | None, scopes: Sequence[str], root: str, text: str, schemes: Sequence[str] = ()
+    ) -> tuple[bytes, bytes]:
+        """Return the header with a challenge for each scheme: by default, for all that are accepted."""
         parameters = {
             "error": error,
             "error_description": text[:_MAX_DESCRIPTION] if error else None,
@@ -206,7 +272,12 @@ class Auth:
             "resource_metadata": self._metadata_url(root),
         }
         quoted = [f'{name}="{_UNQUOTABLE.sub("", value)}"' for name, value in parameters.items() if value]
-        return b"www-authenticate", " ".join(["Bearer", *([", ".join(quoted)] if quoted else [])]).encode("ascii")
+        challenges: list[str] = []
+        for scheme in schemes or self._schemes.values():
+            algorithms = self._dpop.algorithms if self._dpop is not None and scheme == "DPoP" else ()
+            members = [*quoted, *([f'algs="{" ".join(algorithms)}"'] if algorithms else [])]
+            challenges.append(f"{scheme} {', '.join(members)}".rstrip())
+        return b"www-authenticate", ", ".join(challenges).encode("ascii")
 
     def _metadata_url(self, root: str) -> str | None:
         """Return the URL of the metadata: below `root`, since a mounted application gets no other requests."""

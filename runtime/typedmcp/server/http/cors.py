@@ -13,7 +13,7 @@ from typedmcp.server.http.messages import AsgiMessage, Headers, RawHeaders, Send
 
 __all__ = ["Cors", "with_headers"]
 
-_EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, www-authenticate, retry-after")
+_EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, www-authenticate, dpop-nonce, retry-after")
 _METHODS: Final = (b"access-control-allow-methods", b"GET, POST, DELETE")
 _MAX_AGE: Final = (b"access-control-max-age", b"7200")
 """The seconds for which a browser may remember the answer to a preflight request; browsers have lower limits."""

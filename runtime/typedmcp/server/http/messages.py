@@ -40,7 +40,8 @@ Headers: TypeAlias = Mapping[bytes, bytes]
 
 
 _SINGLE = frozenset(
-    (b"host", b"origin", b"content-type", b"content-length", b"authorization", b"last-event-id", b"mcp-session-id")
+    (b"host", b"origin", b"content-type", b"content-length", b"authorization", b"dpop", b"last-event-id",
+     b"mcp-session-id")
 )  # fmt: skip
 """Headers that must not be repeated: readers of the first and of the last value would see different requests."""
 _MIRRORS = (b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-param-")

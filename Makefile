@@ -87,8 +87,9 @@ fuzz: $(PROJECT) ## Fuzz what reads bytes of peers, following its coverage: TARG
 soak: $(PROJECT) ## Load a server and its clients for SECONDS=120, and fail if memory rises (Linux)
 	$(RUN) -m tests.soak --seconds $(or $(SECONDS),120) $(ARGS)
 
-pictures: $(PROJECT) ## Save pictures of the page of `typedmcp dev`, and a session at a terminal, in pictures/ (needs Chromium)
-	TYPEDMCP_PICTURES=$(CURDIR)/pictures $(RUN) -m pytest tests/cli/dev/test_page_in_a_browser.py tests/cli/test_terminal.py $(ARGS)
+pictures: $(PROJECT) ## Save pictures of the page of `typedmcp dev`, of Apps, and of a terminal, in pictures/ (needs Chromium)
+	TYPEDMCP_PICTURES=$(CURDIR)/pictures $(RUN) -m pytest tests/cli/dev/test_page_in_a_browser.py tests/cli/test_terminal.py \
+		tests/apps/test_page_in_a_browser.py $(ARGS)
 
 interop: $(PROJECT) ## Install clients and servers of others into .interop, and test them with ours
 	$(RUN) -m tests.interop.install

@@ -38,7 +38,7 @@ def run_limited(main: Coroutine[Any, Any, T]) -> T:
 
 def test_the_readme_lists_exactly_the_examples() -> None:
     named = set(re.findall(r"^\| \[[\w./]+\]\(([\w.]+)\)", (EXAMPLES / "README.md").read_text(), re.MULTILINE))
-    assert named == {path.name for path in EXAMPLES.glob("*.py")} | {"deploy"}
+    assert named == {path.name for path in EXAMPLES.glob("*.py")} | {"apps", "deploy"}
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)

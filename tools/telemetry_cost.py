@@ -1,7 +1,7 @@
 """Count the instructions of a request, without and with telemetry: `python -m tools.telemetry_cost`.
 
-Each count is that of valgrind's callgrind for a run with many requests, less that for a run with few. With
-`--runtime FOLDER` the code of another checkout runs, such as one before telemetry.
+Each count is that of valgrind's callgrind for a thousand requests, after a few hundred. With `--runtime` the code of
+another checkout runs, such as one before telemetry.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
-FEW, MANY = 200, 1200
+FIRST, COUNTED = 200, 1000
+"""Requests that are not counted, since they compile converters, and requests that are."""
 
-SERVER = """
-import asyncio, gc, sys
+SERVER = (
+    f"FIRST, COUNTED = {FIRST}, {COUNTED}"
+    + """
+import asyncio, gc, os, sys
 import typedmcp
 from typedmcp.dialect.structs import CallToolResult, TextContent
 
@@ -42,19 +45,25 @@ if KIND != "off":
 
 
 class Handler:
+    requests = 0
+
     async def call_tool(self, params, ctx):
+        self.requests += 1
+        if self.requests in (FIRST, FIRST + COUNTED):
+            os.getppid()  # callgrind begins a new count here
         return CallToolResult(content=[TextContent(text="hello")])
 
 
 gc.disable()
 """
+)
 SERVE = SERVER + "typedmcp.serve(Handler(), **options)\n"
 CALL = (
     SERVER
     + """
 async def main():
     async with typedmcp.connect(typedmcp.ServerConfig(Handler()), **options) as client:
-        for _ in range(int(sys.argv[2])):
+        for _ in range(FIRST + COUNTED):
             await client.call_tool("echo", {"text": "hello"})
 
 asyncio.run(main())
@@ -85,27 +94,21 @@ def requests(count: int, *, traced: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def count(code: str, kind: str, number: int, environment: dict[str, str], *, traced: bool) -> int:
-    """Return the instructions of one process that handles or makes a number of requests."""
+def count(code: str, kind: str, environment: dict[str, str], *, traced: bool = False) -> int:
+    """Return the instructions of one request that a process handles, or makes and handles."""
     with tempfile.TemporaryDirectory() as folder:
         script, lines = Path(folder) / "script.py", Path(folder) / "lines"
         script.write_text(code, encoding="utf-8")
-        lines.write_text(requests(number, traced=traced), encoding="utf-8")
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", sys.executable]
+        lines.write_text(requests(FIRST + COUNTED, traced=traced), encoding="utf-8")
+        command = ["valgrind", "--tool=callgrind", "--dump-before=getppid", f"--callgrind-out-file={folder}/out"]
         with lines.open() as given:
-            done = subprocess.run(  # noqa: S603
-                [*command, str(script), kind, str(number)], env=environment, stdin=given, capture_output=True,
-                text=True, check=True,
+            subprocess.run(  # noqa: S603
+                [*command, sys.executable, str(script), kind], env=environment, stdin=given, capture_output=True,
+                check=True,
             )  # fmt: skip
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    assert found is not None, done.stderr
-    return int(found[1])
-
-
-def per_request(code: str, kind: str, environment: dict[str, str], *, traced: bool = False) -> int:
-    """Return the instructions of one request."""
-    few, many = (count(code, kind, number, environment, traced=traced) for number in (FEW, MANY))
-    return (many - few) // (MANY - FEW)
+        found = re.search(r"^(?:summary|totals): (\d+)", (Path(folder) / "out.2").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) // COUNTED
 
 
 def main() -> None:
@@ -120,10 +123,10 @@ def main() -> None:
     path = os.pathsep.join(str(root / folder) for folder in ("runtime", "generated"))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
     for kind in ["off"] if given.runtime else given.kinds:
-        plain = per_request(SERVE, kind, environment)
-        traced = per_request(SERVE, kind, environment, traced=True)
-        called = per_request(CALL, kind, environment)
-        print(f"{KINDS[kind]}: server {plain:,}, of a client with a trace {traced:,}; client and server {called:,}")
+        print(f"{KINDS[kind]}:", flush=True)
+        print(f"  a server {count(SERVE, kind, environment):,}", flush=True)
+        print(f"  a server whose client has a trace {count(SERVE, kind, environment, traced=True):,}", flush=True)
+        print(f"  a client and its server in one process {count(CALL, kind, environment):,}", flush=True)
 
 
 if __name__ == "__main__":

@@ -79,3 +79,56 @@ def test_the_metadata_of_a_session_is_merged_with_that_of_its_requests() -> None
     assert (merged.revision, merged.log_level) == ("2025-06-18", "debug")
     assert merged.members["traceparent"] == "00-1"
     assert cache.get(encoded()).revision == MODERN_REVISION
+
+
+OWN = {"traceparent": "00-4bf9-00f0-01", "tracestate": "a=1", "baggage": "b=%20", "progressToken": 7}
+
+
+@pytest.mark.parametrize("names", [["traceparent"], ["progressToken"], [*OWN]])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("indent", [0, 1])
+def test_members_of_one_request_do_not_cost_the_decoding_of_its_client(
+    names: list[str], is_first: bool, indent: int
+) -> None:
+    cache = MetadataCache(check_version)
+    cache.share()
+    made: list[RequestMetadata] = []
+    for values in (OWN, {**OWN, "traceparent": "00-9999-00f0-01", "progressToken": "eight"}):
+        own = {name: values[name] for name in names}
+        plain = {**own, **MODERN} if is_first else {**MODERN, **own}
+        made.append(cache.get(msgspec.json.format(msgspec.json.encode(plain), indent=indent)))
+        assert made[-1].members == plain
+    metadata, again = made
+    assert again.capabilities is metadata.capabilities
+    assert (again.revision, again.features, again.log_level) == (MODERN_REVISION, FEATURES[MODERN_REVISION], None)
+    assert len(cache.known) == 1, "the cache does not grow with the requests"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"traceparent":"a","x":1,"traceparent":"b"}', b'{"traceparent":"a","traceparent":"b"}',
+        b'{"x":{"traceparent":"a","y":1},"z":{"a":1,"traceparent":"b"}}', b'{"x":"{\\"traceparent\\":\\"a\\","}',
+        b'{"progressToken":1,"progressToken":"2"}', b'{"traceparent":"a\\u0041","x":1}', b'{"progressToken":007,"x":1}',
+        b'{"x":1,"traceparent":"\xff"}', b'{"x":1,"traceparent":"\x00"}', b'{"traceparent":5,"x":1}',
+        b'{"traceparent":"a",}',
+        b'{,"traceparent":"a"}', b'{"traceparent":"a"}}', b'[1,"traceparent":"a"}', b'{"x":1,"progressToken":1.0}',
+        b'{"x":1,"progressToken":99999999999999999999}', b'{"x":1,"baggage":"a"}  ',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_session", [True, False])
+def test_members_of_one_request_mean_the_same_as_in_a_whole(raw: bytes, is_session: bool) -> None:
+    """Compare with a cache too small to know anything."""
+    outcomes: list[object] = []
+    for size in (512, 0):
+        cache = MetadataCache(check_version)
+        cache._entry_bytes = size  # pyright: ignore[reportPrivateUsage]
+        if is_session:
+            cache.open_session(RequestMetadata("2025-06-18", MODERN))
+        else:
+            raw = raw.replace(b"{", b"{" + msgspec.json.encode(MODERN)[1:-1] + b",", 1) if size else raw
+        try:
+            outcomes.append(cache.get(raw).members)
+        except (DecodeError, ValueError) as error:
+            outcomes.append((type(error), str(error)))
+    assert outcomes[0] == outcomes[1]

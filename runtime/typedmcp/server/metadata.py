@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from typedmcp import dialect
+from typedmcp.errors import RemoteError
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION
 from typedmcp.revisions.features import DIALECT, FEATURES, Features, structs_of
 
@@ -20,6 +24,12 @@ _ENTRY_BYTES = 512
 _SHARED_ENTRIES = 256
 _SHARED_ENTRY_BYTES = 4096
 """The same for a cache that all clients share."""
+
+_OWN_MEMBER: Final = rb'\s*"(?:traceparent|tracestate|baggage|progressToken)"\s*:\s*(?:"[^"\\]*"|[0-9]{1,15})\s*'
+_OWN_MEMBERS: Final = re.compile(
+    rb"\A\{(?P<first>(?:%b,)+)(?=\s*\")|(?<=[\]}\"\w])(?P<last>(?:,%b)+)\}\Z" % (_OWN_MEMBER, _OWN_MEMBER)
+)
+"""The members that differ between the requests of a client, where they begin or end its `_meta`."""
 
 
 class RequestMetadata:
@@ -38,6 +48,13 @@ class RequestMetadata:
         self.capabilities: D.ClientCapabilities = D.from_builtins(members.get(CAPABILITIES, {}), D.ClientCapabilities)
         self.client_info: D.Implementation | None = None if info is None else D.from_builtins(info, D.Implementation)
         self.log_level: str | None = members.get(LOG_LEVEL)
+
+    def with_members(self, members: dict[str, Any]) -> RequestMetadata:
+        """Return the metadata of another request of the same client, with another `_meta`."""
+        made = RequestMetadata.__new__(RequestMetadata)
+        made.revision, made.features, made.members = self.revision, self.features, members
+        made.capabilities, made.client_info, made.log_level = self.capabilities, self.client_info, self.log_level
+        return made
 
     @classmethod
     def anonymous(cls, revision: str) -> RequestMetadata:
@@ -79,12 +96,34 @@ class MetadataCache:
         """Return the metadata in an encoded `_meta`. Raises `DecodeError` or `RemoteError` if it is invalid."""
         metadata = self.known.get(raw)
         if metadata is None:
+            if (metadata := self._get_with_own_members(raw)) is not None:
+                return metadata
             metadata = self._decode(raw)
             if len(raw) <= self._entry_bytes:
                 if len(self.known) >= self._entries:
                     self.known.clear()
                 self.known[raw] = metadata
         return metadata
+
+    def _get_with_own_members(self, raw: bytes) -> RequestMetadata | None:
+        """Return the cached metadata of the client, with the trace context and the progress token of a request.
+
+        None for a request that has no such members, or that is too long or wrong.
+        """
+        found = _OWN_MEMBERS.search(raw) if len(raw) <= self._entry_bytes else None
+        if found is None:
+            return None
+        is_first = found["first"] is not None
+        common = b"{" + raw[found.end() :] if is_first else raw[: found.start()] + b"}"
+        own = b"{%b}" % (found["first"][:-1] if is_first else found["last"][1:])
+        try:
+            members: dict[str, Any] = msgspec.json.decode(own)
+            metadata = self.get(common)
+        except (ValueError, RecursionError, RemoteError):
+            return None
+        # Of several members with one name the last counts.
+        pair = (members, metadata.members) if is_first else (metadata.members, members)
+        return metadata.with_members({**pair[0], **pair[1]})
 
     def _decode(self, raw: bytes) -> RequestMetadata:
         session = self.session

@@ -25,8 +25,11 @@ def library(revision: str = MODERN_REVISION) -> typedmcp.ServerConfig:
     def text() -> str:
         return "text of the library"
 
+    def use() -> str:
+        return "used"
+
     for name in ("find", "lend", "return_book"):
-        server.add_tool(lambda name=name: name, name=name)
+        server.add_tool(use, name=name)
 
     @server.resource("book://{title}")
     def book(title: str) -> str:

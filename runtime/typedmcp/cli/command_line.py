@@ -115,6 +115,17 @@ Examples:
   typedmcp check server.py
   typedmcp check package.module:server --strict --json""",
     ),
+    "proxy": CommandHelp(
+        "[TARGET]",
+        "Offer servers of any revision and transport to clients of any other.",
+        """Give this command to a host in place of a server that it cannot use. With --config
+and without TARGET all servers of the file are offered as one.
+
+Examples:
+  typedmcp proxy https://example.com/mcp
+  typedmcp proxy --http 9000 -- npx some-server
+  typedmcp proxy --config mcp.json --http 9000 --audit calls.jsonl --reload""",
+    ),
     "record": CommandHelp(
         "TARGET",
         "Record the messages between a host and the server that it starts.",

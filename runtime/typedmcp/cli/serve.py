@@ -22,7 +22,7 @@ from typedmcp.server.run import serve
 if TYPE_CHECKING:
     from typedmcp.server.http.auth import Auth
 
-__all__ = ["ListenAddress", "TransportName", "main", "serve_file"]
+__all__ = ["ListenAddress", "TransportName", "main", "serve_file", "to_serve_options"]
 
 TransportName: TypeAlias = Literal["stdio", "http"]
 
@@ -79,7 +79,7 @@ def serve_file(
     if record is not None:
         server = _recorded(server, record, mask)
     try:
-        serve(server, transport, **_to_options(address))
+        serve(server, transport, **to_serve_options(address))
     except SystemExit as exit:  # uvicorn exits if it cannot listen
         return FAILED if exit.code else OK
     return OK
@@ -94,7 +94,7 @@ def _recorded(server: object, file: str, mask: Sequence[str]) -> ServerConfig:
     return config
 
 
-def _to_options(address: ListenAddress) -> _HttpOptions:
+def to_serve_options(address: ListenAddress) -> _HttpOptions:
     """Return the options of `typedmcp.serve`. Raises `CommandExit` if the environment has no token."""
     options: _HttpOptions = {}
     if "host" in address:

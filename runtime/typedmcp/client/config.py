@@ -34,7 +34,7 @@ from typedmcp.jsonschema.values import convert
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.transports.process_parameters import StdioServerParameters
 
-__all__ = ["Config", "ServerEntry", "load_config", "load_entries"]
+__all__ = ["Config", "ServerEntry", "load_config", "load_entries", "read_config"]
 
 Config: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 """The path of a file, or its content. For `connect_all` also a mapping of names to entries or targets."""
@@ -133,7 +133,9 @@ def load_config(
     `on_diagnostic`, or logged without it. Raises `UsageError`, with file, server and member, for a member that is
     missing or not valid.
     """
-    place, content = ("configuration", config) if isinstance(config, Mapping) else (os.fspath(config), _read(config))
+    place, content = (
+        ("configuration", config) if isinstance(config, Mapping) else (os.fspath(config), read_config(config))
+    )
     if not isinstance(content, Mapping):
         raise UsageError(f"{place}: expected an object, got {type(content).__name__}")
     member = next((name for name in _SERVER_MEMBERS if name in content), None)
@@ -163,7 +165,8 @@ def _to_entry(name: str, value: Any, reader: _EntryReader) -> ServerEntry:
 # Files
 
 
-def _read(path: str | os.PathLike[str]) -> Any:
+def read_config(path: str | os.PathLike[str]) -> Any:
+    """Return the content of a configuration, which may have comments and trailing commas. Raises `UsageError`."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

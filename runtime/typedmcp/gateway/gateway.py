@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import weakref
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, ForwardRef, NamedTuple, Unpack, cast
 
 import msgspec
 
@@ -19,19 +20,26 @@ from typedmcp.client.targets import Target
 from typedmcp.errors import UsageError
 from typedmcp.gateway.audit import Audit, outcome_of, outcome_of_error
 from typedmcp.gateway.callers import CallerFinder, GatewayCaller
+from typedmcp.gateway.configuration import load_rules
 from typedmcp.gateway.forwarding import Forwarder, plain_codec
 from typedmcp.gateway.names import NameRules
-from typedmcp.gateway.options import GatewayOptions, check_options
+from typedmcp.gateway.options import GatewayOptions, ServersConfig, check_options
 from typedmcp.gateway.questions import ParkedCalls
 from typedmcp.gateway.routing import Router
-from typedmcp.gateway.servers import GatewayServer, Leases, describe, input_capabilities
-from typedmcp.gateway.watches import ChangeMerger, Holder, Watches, announced_lists
+from typedmcp.gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities
+from typedmcp.gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerConfig, ServerDefaults
 from typedmcp.server.connection import ServerConnection
 from typedmcp.server.context import Context
 from typedmcp.server.dispatcher import Dispatcher
+
+if TYPE_CHECKING:
+    from typedmcp.server.http.asgi import AsgiApp, AsgiOptions
+else:  # for `inspect.signature`
+    AsgiApp = ForwardRef("AsgiApp", module="typedmcp.server.http.asgi")
+    AsgiOptions = ForwardRef("AsgiOptions", module="typedmcp.server.http.asgi")
 
 __all__ = ["Gateway"]
 
@@ -65,7 +73,7 @@ class Gateway:
     """
 
     def __init__(
-        self, target: Target = None, *, servers: Config | None = None, **options: Unpack[GatewayOptions]
+        self, target: Target = None, *, servers: ServersConfig = None, **options: Unpack[GatewayOptions]
     ) -> None:
         """Make a gateway for one `target`, or for several `servers`: a configuration as for `connect_all`."""
         check_options(options)
@@ -79,25 +87,54 @@ class Gateway:
         """The capabilities of the servers, as far as they are known."""
         self.changes: Changes = Changes()
         self._servers: dict[str, GatewayServer] = {}
-        entries = {_ONLY: target if isinstance(target, ServerEntry) else ServerEntry(_ONLY, target)}
-        self._add_entries(entries if servers is None else load_entries(servers, self._report), options.get("rules", {}))
+        self._config: ServerConfig | None = None
+        if servers is None:
+            entry = target if isinstance(target, ServerEntry) else ServerEntry(_ONLY, target)
+            self._servers.update(self._make_servers({_ONLY: entry}, options.get("rules", {})))
+        else:
+            self._servers.update(self._load(servers))
+        self._file = os.fspath(servers) if isinstance(servers, str | os.PathLike) else None
         self._callers = CallerFinder()
         self._parked = ParkedCalls(options.get("max_parked", 1000), options.get("answer_seconds", 600.0))
         self._running: _Running | None = None
-        self._config: ServerConfig | None = None
         self._merger = ChangeMerger(self.changes)
+        self._checking: asyncio.Future[Any] | None = None
+        """The check that is running, which all who ask share."""
         self._seen: dict[str, float] = {}
         """The time of the last request of each legacy client; infinite for connections, whose end is noticed."""
 
-    def _add_entries(self, entries: Mapping[str, ServerEntry], rules: Mapping[str, NameRules]) -> None:
-        """Add servers in their order. Raises `UsageError` for rules of a server that there is not."""
-        enabled = {name: entry for name, entry in entries.items() if not entry.disabled}
+    def _load(self, config: Config) -> dict[str, GatewayServer]:
+        """Return the servers of a configuration, with the rules of the option or, without it, of the configuration."""
+        entries = load_entries(config, self._report)
+        prefixes = self._prefixes(entries)
+        rules = self._options.get("rules")
+        return self._make_servers(entries, load_rules(config, prefixes) if rules is None else rules)
+
+    def _prefixes(self, entries: Mapping[str, ServerEntry]) -> dict[str, str]:
+        enabled = [name for name, entry in entries.items() if not entry.disabled]
+        separator = self._options.get("separator", "_")
+        return {name: f"{name}{separator}" if len(enabled) > 1 else "" for name in enabled}
+
+    def _make_servers(
+        self, entries: Mapping[str, ServerEntry], rules: Mapping[str, NameRules]
+    ) -> dict[str, GatewayServer]:
+        """Return servers in their order. Raises `UsageError` for rules of a server that there is not."""
         if unknown := [name for name in rules if name not in entries]:
             raise UsageError(f"rules: unknown server {unknown[0]!r}; known: {', '.join(entries)}")
-        separator = self._options.get("separator", "_")
-        for name, entry in enabled.items():
-            prefix = f"{name}{separator}" if len(enabled) > 1 else ""
-            self._servers[name] = GatewayServer(name, entry, rules.get(name) or NameRules(prefix))
+        return {
+            name: GatewayServer(name, entries[name], rules.get(name) or NameRules(prefix))
+            for name, prefix in self._prefixes(entries).items()
+        }
+
+    def asgi(self, **options: Unpack[AsgiOptions]) -> AsgiApp:
+        """Return an ASGI application like `typedmcp.asgi`, with two more routes.
+
+        GET `/health` answers 200 while the gateway runs. GET `/ready` answers 200 if a server can be reached, else 503,
+        with the state of each server.
+        """
+        from typedmcp.gateway.http import make_app  # other transports do not need it
+
+        return make_app(self, self.check, **options)
 
     def __server_config__(self) -> ServerDefaults:
         """Return the defaults for the options of `typedmcp.ServerConfig`."""
@@ -108,7 +145,17 @@ class Gateway:
             "capabilities": self.capabilities,
             "lifespans": lambda: {self: self._lifespan},
             "bind": self._bind,
+            "input_schema_of": self._input_schema_of,
         }
+
+    def _input_schema_of(self, name: str) -> Mapping[str, Any] | None:
+        """Return the input schema of a tool, for the check of headers. None for a tool that no list had so far."""
+        for server in self._servers.values():
+            own = server.rules.resolve(name)
+            if own is not None and own in server.schemas:
+                schema: Mapping[str, Any] = server.schemas[own]
+                return schema
+        return None
 
     def _bind(self, config: ServerConfig) -> None:
         self._config = config
@@ -121,6 +168,11 @@ class Gateway:
     def server_names(self) -> list[str]:
         """The names of the servers, in order."""
         return [*self._servers]
+
+    @property
+    def rules(self) -> dict[str, NameRules]:
+        """The rules for the names of each server."""
+        return {name: server.rules for name, server in self._servers.items()}
 
     # Starting and ending
 
@@ -138,14 +190,79 @@ class Gateway:
             router = Router(self._servers, forwarder, self._options.get("policy"))
             watches = Watches(leases, self._merger, self._report)
             self._running = _Running(pool, leases, router, watches)
-            sweeping = asyncio.get_running_loop().create_task(self._sweep())
+            tasks = [asyncio.get_running_loop().create_task(self._sweep())]
+            if (seconds := self._options.get("reload_seconds")) is not None and self._file is not None:
+                tasks.append(asyncio.get_running_loop().create_task(self._follow_file(self._file, seconds)))
             try:
                 yield
             finally:
                 self._running = None
                 self._parked.close()
-                sweeping.cancel()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
                 await watches.close()
+
+    # State and configuration
+
+    @property
+    def status(self) -> list[ServerStatus]:
+        """The state of each server, as far as it is known."""
+        return [
+            ServerStatus(
+                server.name,
+                server.description is not None and server.error is None,
+                None if server.description is None else server.description.revision,
+                server.error,
+            )
+            for server in self._servers.values()
+        ]
+
+    async def check(self) -> list[ServerStatus]:
+        """Connect to the servers that could not be reached the last time, and return the state of all."""
+        running = self._require_running()
+        if self._checking is None or self._checking.done():
+            failed = [server for server in self._servers.values() if server.error is not None]
+            describing = asyncio.gather(*(self._describe(running.leases, running.pool, each) for each in failed))
+            self._checking = asyncio.ensure_future(describing)
+        await asyncio.shield(self._checking)
+        return self.status
+
+    async def reload(self, servers: Config) -> None:
+        """Use another configuration. Clients stay connected, and calls that are open at a server go on.
+
+        Raises `UsageError` for a configuration that is not valid, and keeps the old one.
+        """
+        running, loaded, known = self._require_running(), self._load(servers), dict(self._servers)
+        added = [server for name, server in loaded.items() if name not in known or known[name].entry != server.entry]
+        for name, server in known.items():
+            if name in loaded and loaded[name].entry == server.entry:
+                server.rules, loaded[name] = loaded[name].rules, server
+            else:
+                running.watches.end_server(name)
+                running.pool.retire(server.entry.target)
+        self._servers.clear()
+        self._servers.update(loaded)
+        self._seen.clear()  # so that legacy clients follow the lists of new servers
+        await asyncio.gather(*(self._describe(running.leases, running.pool, server) for server in added))
+        self._declare()
+        for kind in LIST_CHANGES:
+            self._merger.publish(kind)
+
+    async def _follow_file(self, file: str, seconds: float) -> None:
+        """Load the configuration again whenever its file changes. One that is not valid is reported and ignored."""
+        last = _file_state(file)
+        while True:
+            await asyncio.sleep(seconds)
+            state = _file_state(file)
+            if state == last or state is None:
+                continue
+            last = state
+            try:
+                await self.reload(file)
+            except UsageError as error:
+                text = f"the configuration is not loaded: {error}"
+                self._report(Diagnostic(DiagnosticKind.INVALID_DATA, text, error=error))
 
     async def _describe(self, leases: Leases, pool: ClientPool, server: GatewayServer) -> None:
         """Ask a server for its capabilities and instructions. One that is down is asked again by its first caller."""
@@ -303,6 +420,15 @@ class Gateway:
             now = asyncio.get_running_loop().time()
             for key in [key for key, seen in self._seen.items() if now - seen >= seconds]:
                 self._release(key)
+
+
+def _file_state(file: str) -> tuple[int, int] | None:
+    """Return what changes with a file; None if it cannot be read at the moment."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 class _Running(NamedTuple):

@@ -58,6 +58,8 @@ def merge(
         for item in own_items:
             own: str = item[place.key] if is_object(item) else getattr(item, place.key_attribute)
             own_names.add(own)
+            if place.kind == "tools":
+                server.schemas[own] = item.get("inputSchema") if is_object(item) else item.input_schema
             name = own if place.kind == "resources" else server.rules.expose(own)
             if name is not None and name not in items and is_visible(server, own):
                 items[name] = _renamed(item, name) if name != own else item

@@ -12,11 +12,15 @@ from typedmcp.gateway.names import Kind, NameRules
 from typedmcp.server.principal import Principal
 
 if TYPE_CHECKING:
+    from typedmcp.client.config import Config as Config
     from typedmcp.client.http.endpoint import Credentials
 else:
     Credentials = ForwardRef("Credentials", module="typedmcp.client.http.endpoint")  # for `inspect.signature`
 
-__all__ = ["CredentialsOf", "GatewayOptions", "Policy", "check_options"]
+__all__ = ["CredentialsOf", "GatewayOptions", "Policy", "ServersConfig", "check_options"]
+
+ServersConfig: TypeAlias = "Config | None"
+"""A configuration of several servers, or None."""
 
 CredentialsOf: TypeAlias = Callable[["Principal | None", str], "Credentials | None"]
 """Returns the credentials for a principal at the server with a name: a value for the option `auth` of `connect`."""
@@ -46,6 +50,9 @@ class GatewayOptions(TypedDict, total=False):
     """Called with an `AuditRecord` at the end of each call."""
     audit_arguments: bool
     """True puts the arguments of calls, which may be secret, into audit records; False by default."""
+    reload_seconds: float | None
+    """Seconds between two looks at the file of the configuration, which is loaded again when it has changed; by default
+    it is not."""
     connect: ConnectOptions
     """The options of `connect` for all servers; those for URLs apply to URLs."""
     max_connections: int

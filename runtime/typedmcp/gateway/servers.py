@@ -33,7 +33,16 @@ from typedmcp.protocol.notifications import LogLevel
 from typedmcp.revisions.features import is_modern, methods_of, structs_of
 from typedmcp.server.context import Context
 
-__all__ = ["GatewayServer", "LeasedClient", "Leases", "describe", "input_capabilities", "plain_params", "send"]
+__all__ = [
+    "GatewayServer",
+    "LeasedClient",
+    "Leases",
+    "ServerStatus",
+    "describe",
+    "input_capabilities",
+    "plain_params",
+    "send",
+]
 
 D = dialect.structs
 
@@ -61,6 +70,8 @@ class GatewayServer:
     """Why the server could not be reached the last time. None if it could."""
     listed: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The own names and URIs that the server has listed, by the member of the list."""
+    schemas: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The input schemas of the tools that it has listed, by their own names."""
 
     @property
     def is_stateless(self) -> bool:
@@ -77,6 +88,18 @@ class GatewayServer:
             return True
         known = structs_of(self.description.revision).ServerCapabilities.__struct_fields__
         return capability not in known or getattr(self.description.capabilities, capability) is not None
+
+
+class ServerStatus(NamedTuple):
+    """The state of a server behind a gateway."""
+
+    name: str
+    is_up: bool
+    """True if the server could be reached the last time."""
+    revision: str | None
+    """The revision that it speaks with the gateway. None before the first connection."""
+    error: Exception | None
+    """The reason why it could not be reached."""
 
 
 class LeasedClient(NamedTuple):
@@ -229,7 +252,7 @@ _decode_message = msgspec.json.Decoder(_ForwardedMessage).decode
 
 def plain_params(raw: bytes, params: Any, state: str | None) -> dict[str, Any]:
     """Return the parameters of a message as its client wrote them, with the names and answers of `params`."""
-    plain = _decode_message(raw).params
+    plain = _decode_message(raw).params if raw else to_builtins(params)  # the server itself reads a list without one
     plain.pop("_meta", None)
     for member in ("name", "uri", "cursor", "ref"):
         if member in plain:
@@ -264,12 +287,17 @@ def _checked(client: Client, method: str, value: Any, ctx: Context) -> Any:
 
 
 async def describe(leases: Leases, server: GatewayServer, caller: GatewayCaller, seconds: float) -> bool:
-    """Connect to a server, so that its description is known. Return whether that worked."""
+    """Connect to a server, so that its description and its tools are known. Return whether that worked."""
     try:
-        async with asyncio.timeout(seconds), leases.lease(server, caller, {}, None):
+        async with asyncio.timeout(seconds), leases.lease(server, caller, {}, None) as leased:
+            if server.may_have("tools"):
+                async for tool in leased.client.tools():
+                    server.schemas[tool.name] = tool.input_schema
             return True
     except TimeoutError:
         server.error = Error(f"no connection within {seconds:g} s")
+    except RemoteError:
+        return True  # it has no tools, or none for the gateway itself
     except (Error, OSError) as error:
         server.error = error
     return False

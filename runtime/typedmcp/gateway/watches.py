@@ -15,9 +15,9 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.notifications import Change
 from typedmcp.server.changes import Changes
 
-__all__ = ["ChangeMerger", "Holder", "Watches", "announced_lists"]
+__all__ = ["LIST_CHANGES", "ChangeMerger", "Holder", "Watches", "announced_lists"]
 
-_LISTS: Final[tuple[Change, ...]] = ("tools", "prompts", "resources")
+LIST_CHANGES: Final[tuple[Change, ...]] = ("tools", "prompts", "resources")
 _MERGE_SECONDS: Final = 0.02
 """Seconds in which equal changes, which several connections to a server report, are merged."""
 _FIRST_PAUSE: Final = 0.2
@@ -32,7 +32,7 @@ def announced_lists(server: GatewayServer) -> set[Change]:
     if server.description is None:
         return set()
     capabilities = server.description.capabilities
-    return {name for name in _LISTS if (has := getattr(capabilities, name)) is not None and has.list_changed}
+    return {name for name in LIST_CHANGES if (has := getattr(capabilities, name)) is not None and has.list_changed}
 
 
 class ChangeMerger:
@@ -143,6 +143,7 @@ class Watches:
                         pause = _FIRST_PAUSE
                         await self._follow(watch, subscription)
             except Error as error:
+                watch.server.error = error
                 if not watch.granted.done():
                     watch.granted.set_result(False)
                 text = f"server {watch.server.name!r}: a subscription ended: {error}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.group import ClientGroup, connect_all
     from typedmcp.client.pool import ClientPool
+    from typedmcp.client.tasks import ClientTasks
     from typedmcp.client.text import text_of
     from typedmcp.errors import (
         AuthorizationRequiredError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         ResourceNotFoundError,
         ServerBusyError,
         SignInError,
+        TaskCancelledError,
         ToolError,
         UnsupportedVersionError,
         UsageError,
@@ -73,13 +75,14 @@ _MODULES = {
     "client.extensions": ["ClientExtension"],
     "client.group": ["ClientGroup", "connect_all"],
     "client.pool": ["ClientPool"],
+    "client.tasks": ["ClientTasks"],
     "client.text": ["text_of"],
     "errors": [
         "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
         "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",
         "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
-        "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "ToolError",
-        "UnsupportedVersionError", "UsageError",
+        "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "TaskCancelledError",
+        "ToolError", "UnsupportedVersionError", "UsageError",
     ],
     "gateway": ["Gateway"],
     "jsonschema.forms": ["Elicited"],
@@ -110,17 +113,17 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
-    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ConnectOptions",
+    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ClientTasks", "ConnectOptions",
     "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "DpopVerifier", "Elicited",
     "Error", "Extension", "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
     "MemoryTaskStore", "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
     "Recorder", "RedisStore", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
     "ServerBusyError", "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "ServerTasks", "SignInError",
-    "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskLimits", "TaskStore",
-    "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__", "asgi", "connect",
-    "connect_all", "in_thread", "load_config", "memory_pair", "serve", "serve_async", "sync", "text_of",
-    "with_defaults",
+    "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskCancelledError", "TaskLimits",
+    "TaskStore", "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__",
+    "asgi", "connect", "connect_all", "in_thread", "load_config", "memory_pair", "serve", "serve_async", "sync",
+    "text_of", "with_defaults",
 ]  # fmt: skip
 
 __version__ = "0.1.0"

@@ -6,6 +6,7 @@ Error
 │   └── InputUnavailableError        input was requested where the client cannot be asked
 ├── ProtocolError                    the peer broke the protocol
 ├── ToolError                        a tool failed
+├── TaskCancelledError               a task was cancelled
 ├── SignInError                      a client could not get an access token
 ├── RemoteError                      the peer answered with an error, or a handler answers with one
 │   ├── MethodNotFoundError          -32601
@@ -44,8 +45,8 @@ __all__ = [
     "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
     "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",
     "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
-    "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "ToolError",
-    "UnsupportedVersionError", "UsageError", "is_reserved_code", "missing_extra",
+    "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "TaskCancelledError",
+    "ToolError", "UnsupportedVersionError", "UsageError", "is_reserved_code", "missing_extra",
 ]  # fmt: skip
 
 _CODES: Final = {name: code for features in SPOKEN.values() for name, code in features.error_codes.items()}
@@ -153,6 +154,10 @@ class ToolError(Error):
         super().__init__(text)
         self.content = content
         self.result = result
+
+
+class TaskCancelledError(Error):
+    """A task was cancelled before it had a result."""
 
 
 class RemoteError(Error):

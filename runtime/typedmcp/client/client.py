@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.llm.formats import LlmApi
     from typedmcp.client.llm.toolbox import Toolbox
+    from typedmcp.client.tasks import TaskCalls
     from typedmcp.protocol.extensions import Extension
 else:
     Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
     LlmApi = ForwardRef("LlmApi", module="typedmcp.client.llm.formats")
+    TaskCalls = ForwardRef("TaskCalls", module="typedmcp.client.tasks")
 
 __all__ = ["Client", "connect"]
 
@@ -219,6 +221,16 @@ class Client:
         """
         session = self._connection.session
         return session is not None and not session.has_ended and not self._connection.is_closed
+
+    @property
+    def tasks(self) -> TaskCalls:
+        """The tasks of this client. Raises `UsageError` if `ClientTasks` is not one of its extensions."""
+        from typedmcp.client.tasks import TaskCalls  # few clients have tasks
+
+        found = next((each for each in self._callbacks.extensions if isinstance(each, TaskCalls)), None)
+        if found is None:
+            raise UsageError("the client has no tasks; connect(…, extensions=[typedmcp.ClientTasks()])")
+        return found
 
     # Calls
 

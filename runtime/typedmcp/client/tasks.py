@@ -1,0 +1,272 @@
+"""The client's side of the Tasks extension: calls that wait for their task, and answer its questions.
+
+https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/tasks.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, TypeAlias, Unpack
+
+from mcpspec.ext.tasks.plain import methods, structs
+from mcpspec.support.error_text import format_value
+from mcpspec.support.structs import to_builtins
+from typedmcp import dialect
+from typedmcp.client.call_options import CallOptions
+from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient
+from typedmcp.client.task_journal import KnownTask, TaskJournal
+from typedmcp.errors import (
+    ConnectionLostError,
+    DecodeError,
+    Error,
+    InputUnavailableError,
+    ProtocolError,
+    RemoteError,
+    TaskCancelledError,
+    UsageError,
+)
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.tasks import FINAL_STATUSES, TASKS
+
+__all__ = ["ClientTasks", "OnTaskStatus", "TaskCalls"]
+
+D = dialect.structs
+
+OnTaskStatus: TypeAlias = Callable[[structs.GetTaskResult], object]
+"""Called with a task whenever its state or its text has changed."""
+
+_MIN_POLL, _MAX_POLL = 0.02, 60.0
+"""Seconds between two requests for the state of a task, whatever the server suggests."""
+_DEFAULT_POLL = 1.0
+_LISTENING_POLL = 30.0
+"""Seconds between two requests for the state of a task whose changes the server sends."""
+_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds between attempts to reach the server."""
+_CANCEL_TIME = 2.0
+_MAX_ANSWERS = 1000
+"""Questions of one task."""
+
+_is_detached: ContextVar[bool] = ContextVar("is_detached", default=False)
+"""True within `TaskCalls.begin`, which does not wait for the task."""
+
+
+class ClientTasks(ClientExtension):
+    """The Tasks extension of a client: `connect(…, extensions=[ClientTasks()])`.
+
+    Calls of tools that become tasks wait for the result, and answer the questions of the task with the callbacks of the
+    client. `client.tasks` has the tasks. `journal` is a file that keeps the ids and answers of unfinished tasks, for a
+    process that resumes them. With `listen` the server sends changes instead of being asked for them. `on_status` is
+    called with each change.
+    """
+
+    def __init__(
+        self,
+        journal: str | os.PathLike[str] | None = None,
+        *,
+        listen: bool = False,
+        on_status: OnTaskStatus | None = None,
+    ) -> None:
+        super().__init__(TASKS)
+        self._journal, self._listens, self._on_status = journal, listen, on_status
+
+    def bind(self, client: ExtensionClient) -> TaskCalls:
+        """Return the tasks of one client."""
+        return TaskCalls(client, TaskJournal(self._journal), listens=self._listens, on_status=self._on_status)
+
+
+class TaskCalls(ClientExtension):
+    """The tasks of one client, as `client.tasks`."""
+
+    def __init__(
+        self, client: ExtensionClient, journal: TaskJournal, *, listens: bool, on_status: OnTaskStatus | None
+    ) -> None:
+        super().__init__(TASKS)
+        self._client, self._journal, self._listens, self._on_status = client, journal, listens, on_status
+        self._changed: dict[str, asyncio.Event] = {}
+        """The tasks that are followed. Their events are set when the server sends a change."""
+        self.completes(structs.CreateTaskResult)(self._complete)
+        self.on(methods.NOTIFICATIONS_TASKS)(self._note)
+
+    # For users
+
+    def list(self) -> list[KnownTask]:
+        """Return the tasks that were begun, here or by an earlier process with the same journal, and have not ended."""
+        return self._journal.tasks()
+
+    async def begin(
+        self, tool: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> structs.CreateTaskResult | Any:
+        """Call a tool without waiting for its task, which `resume` does.
+
+        Returns the task, or the `CallToolResult` if the server ran the tool within the request.
+        """
+        token = _is_detached.set(True)
+        try:
+            params = {"name": tool, "arguments": dict(arguments or {})}
+            return await self._client.send(dialect.methods.TOOLS_CALL, params, **options)
+        finally:
+            _is_detached.reset(token)
+
+    async def get(self, id: str, **options: Unpack[CallOptions]) -> structs.GetTaskResult:
+        """Return the state of a task. Raises `InvalidParamsError` for a task that the server does not know."""
+        return await self._client.send(methods.TASKS_GET, {"taskId": id}, **options)
+
+    async def cancel(self, id: str, **options: Unpack[CallOptions]) -> None:
+        """Ask the server to cancel a task, and forget it."""
+        await self._client.send(methods.TASKS_CANCEL, {"taskId": id}, **options)
+        self._journal.forget(id)
+
+    async def resume(self, id: str, **options: Unpack[CallOptions]) -> Any:
+        """Wait for the end of a task, answer its questions, and return its `CallToolResult`.
+
+        Raises `RemoteError` for a task that failed, and `TaskCancelledError` for one that was cancelled. The task goes
+        on if this call is cancelled.
+        """
+        self._journal.save(self._journal.find(id))
+        return await self._follow(id, options)
+
+    # For the client
+
+    async def _complete(self, result: structs.CreateTaskResult, call: ExtendedCall) -> Any:
+        """Wait for the task that a call has become. A cancelled call cancels its task."""
+        if call.method != "tools/call":
+            raise ProtocolError(f"{call.method}: the server returned a task, which only tools/call can become")
+        self._journal.save(KnownTask(result.task_id, call.params.name))
+        if _is_detached.get():
+            return result
+        try:
+            return await self._follow(result.task_id, call.options)
+        except (asyncio.CancelledError, InputUnavailableError, ProtocolError):
+            await self._give_up(result.task_id)
+            raise
+
+    async def _give_up(self, id: str) -> None:
+        """Cancel a task whose result nobody waits for, if the server can be reached soon."""
+        if self._client.is_closed:
+            return
+        with suppress(Error, TimeoutError):
+            async with asyncio.timeout(_CANCEL_TIME):
+                await self.cancel(id)
+
+    def _note(self, params: structs.TaskStatusNotificationParams) -> None:
+        changed = self._changed.get(params.task_id)
+        if changed is not None:
+            changed.set()
+
+    async def _follow(self, id: str, options: CallOptions) -> Any:
+        """Return the result of a task, once there is one."""
+        with self._following(id) as changed:
+            if not self._listens:
+                return await self._poll(id, changed, options)
+            try:
+                async with self._client.listen({"taskIds": [id]}) as subscription:
+                    is_granted = id in (subscription.granted_members.get("taskIds") or ())
+                    return await self._poll(id, changed, options, least=_LISTENING_POLL if is_granted else _MIN_POLL)
+            except UsageError:
+                raise
+            except ConnectionLostError:
+                return await self._poll(id, changed, options)
+
+    @contextmanager
+    def _following(self, id: str) -> Generator[asyncio.Event]:
+        previous = self._changed.get(id)
+        changed = self._changed[id] = asyncio.Event()
+        try:
+            yield changed
+        finally:
+            if previous is None:
+                self._changed.pop(id, None)
+            else:
+                self._changed[id] = previous
+
+    async def _poll(self, id: str, changed: asyncio.Event, options: CallOptions, *, least: float = _MIN_POLL) -> Any:
+        """Ask for the state of a task until it has ended, every `least` seconds or more."""
+        known, seen = self._journal.find(id), None
+        sent: set[str] = set()
+        while True:
+            changed.clear()
+            task = await self._get_patiently(id, options)
+            if self._on_status is not None and (state := (task.status, task.status_message)) != seen:
+                seen = state
+                self._on_status(task)
+            if task.status in FINAL_STATUSES:
+                self._journal.forget(id)
+                return _result_of(task)
+            if isinstance(task, structs.GetTaskResultInputRequired):
+                new = {key: request for key, request in task.input_requests.items() if key not in sent}
+                if new and await self._answer(known, new, options):
+                    sent.update(new)
+                    continue
+            pause = _DEFAULT_POLL if task.poll_interval_ms is None else task.poll_interval_ms / 1000
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(max(pause, least), _MAX_POLL)):
+                    await changed.wait()
+
+    async def _get_patiently(self, id: str, options: CallOptions) -> structs.GetTaskResult:
+        """Return the state of a task. A server that cannot be reached gets some time: the task may outlive it."""
+        for pause in (*_PAUSES, None):
+            try:
+                return await self.get(id, **_request_options(options))
+            except ConnectionLostError as error:
+                if pause is None or self._client.is_closed:
+                    error.add_note(f"the task may go on: client.tasks.resume({id!r})")
+                    raise
+                await asyncio.sleep(pause)
+        raise AssertionError  # not reached: the last pause is None
+
+    async def _answer(self, known: KnownTask, requests: Mapping[str, Any], options: CallOptions) -> bool:
+        """Answer questions of a task, and return whether the server has the answers.
+
+        A question that an earlier process has answered gets the same answer again.
+        """
+        limit = self._client.limits.input_requests
+        if len(requests) > limit:
+            text = f"tools/call: the task asks {len(requests)} questions at once; the limit is {limit} (input_requests)"
+            raise InputUnavailableError(text)
+        for key, request in requests.items():
+            if key not in known.answers:
+                if len(known.answers) >= _MAX_ANSWERS:
+                    raise InputUnavailableError(f"tools/call: the task has asked more than {_MAX_ANSWERS} questions")
+                asked: Any = D.from_builtins(
+                    to_builtins(request), dialect.methods.INPUT_REQUESTS[request.method].message
+                )
+                known.answers[key] = to_builtins(await self._client.answer("tools/call", asked))
+                self._journal.save(known)  # before it is sent: a later process sends the same
+        responses = {key: known.answers[key] for key in requests}
+        try:
+            await self._client.send(
+                methods.TASKS_UPDATE, {"taskId": known.id, "inputResponses": responses}, **_request_options(options)
+            )
+        except RemoteError as error:
+            for key in responses:
+                del known.answers[key]
+            raise ProtocolError(f"tools/call: the server rejected an answer: {error.message}") from error
+        except ConnectionLostError as error:
+            text = f"an answer may not have arrived: {format_value(str(error))}"
+            self._client.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, "tasks/update"))
+            return False
+        return True
+
+
+def _request_options(options: CallOptions) -> CallOptions:
+    """Return the options of a call that concern each of its requests."""
+    made = CallOptions()
+    if "timeout" in options:
+        made["timeout"] = options["timeout"]
+    return made
+
+
+def _result_of(task: structs.GetTaskResult) -> Any:
+    """Return the result of a task that has ended. Raises the error of one without."""
+    if isinstance(task, structs.GetTaskResultCompleted):
+        try:
+            return D.from_builtins(task.result, D.CallToolResult)
+        except DecodeError as error:
+            raise ProtocolError(f"tools/call: the result of the task is invalid: {error}") from error
+    if isinstance(task, structs.GetTaskResultFailed):
+        raise RemoteError.from_wire(to_builtins(task.error))
+    raise TaskCancelledError("the task was cancelled" + ("" if not task.status_message else f": {task.status_message}"))

@@ -30,6 +30,7 @@ from tests.server.http import asgi_driver
 from tests.server.http.asgi_driver import serving
 from typedmcp import Client, Context, RemoteError, Server, ToolError, auth, connect, text_of
 from typedmcp.app import CallNext
+from typedmcp.apps import AppPage, AppsClient, AppsServer, load_page
 from typedmcp.dialect import structs
 from typedmcp.protocol.tasks import TASKS
 
@@ -493,6 +494,14 @@ async def _(code: str) -> None:
     server = await served(f'{code}\n@server.tool(task="optional")')
     assert (await called(server, extensions=[TASKS])).result_type == "task"
     assert (await called(server)).result_type == "complete"
+
+
+@row("user interfaces (MCP Apps)")
+async def _(code: str) -> None:
+    server = await served(code, server=Server("s", extensions=[AppsServer()]), AppPage=AppPage)
+    async with connect(server, extensions=[AppsClient()]) as client:
+        [tool] = (await client.list_tools()).tools
+        assert (await load_page(client, tool)).html == "<p>"
 
 
 @row("timeout")

@@ -4,9 +4,9 @@
 
 Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `servers` is one with
 servers that use it. `mcp-1.9` and `fastmcp-…` are clients and servers that are still in use. `llm` has the SDKs of
-language models, whose types check what clients make for their APIs. `node`, `bridge`, `conformance` and `authserver`
-are packages from npm, the last two the official conformance suite and an authorization server. Node.js is installed as
-a wheel in `py2`, so that only Python is needed.
+language models, whose types check what clients make for their APIs. `node`, `bridge`, `conformance`, `authserver` and
+`apps` are packages from npm, the last three the official conformance suite, an authorization server, and the official
+SDK for pages of tools. Node.js is installed as a wheel in `py2`, so that only Python is needed.
 
 The other environments are for packages that use the SDK's types. `adapters` and `proxy` have the source of the package
 in the folder `source`, because only the source has tests. All of these, `py1` and `py2` have the checkout's `mcpspec`.
@@ -59,6 +59,7 @@ NODE_PACKAGES = {
     "bridge": ["supergateway@4.0.0"],
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
     "authserver": ["oidc-provider@9.13.3"],
+    "apps": ["@modelcontextprotocol/ext-apps@2.0.4"],
 }
 USERS = {
     "adapters": [

@@ -246,14 +246,18 @@ class Tool:
     def _to_result(self, value: object, ctx: Context) -> ToolResult:
         try:
             made = self.output.to_result(value, self.name)
-            is_result = type(value).__name__ == "CallToolResult"  # a Struct, an exact type, or a model
-            if self._text is not None and isinstance(made, _Result) and not is_result:
-                made.content = [D.TextContent(text=str(self._text(value)))]
+            if self._text is not None and isinstance(made, _Result):
+                self._describe(made, value, self._text)
             if self._output_validator is not None and isinstance(made, _Result) and made.is_error is not True:
                 self._check_output(self._output_validator, made, value)
         except Exception as error:
             return self._reject_result(error, value, ctx)
         return made
+
+    def _describe(self, made: D.CallToolResult, value: object, text: Callable[[Any], str]) -> None:
+        """Replace the text of a result, unless the function returned a result: a Struct, an exact type, or a model."""
+        if type(value).__name__ != "CallToolResult":
+            made.content = [D.TextContent(text=str(text(value)))]
 
     def _check_output(self, validator: SchemaValidator, made: D.CallToolResult, value: object) -> None:
         """Check structured content against the given `output_schema`."""

@@ -41,6 +41,12 @@ FLOOR = "blocking loop"
 DEPTH = 64
 CALLS = 32
 LARGE = 1 << 20
+TELEMETRY = {
+    "api": "spans and metrics that go nowhere, without an SDK of OpenTelemetry",
+    "unsampled": "metrics, and spans that are not sampled",
+    "sampled": "metrics, and spans that are recorded and not exported",
+}
+"""The kinds of telemetry that contenders have, with descriptions."""
 PROBE_REQUESTS = 64
 """Requests of a first measurement, which determines how many requests a turn has."""
 MIN_WINDOWS = 5
@@ -69,6 +75,9 @@ def list_servers(plan: Plan, revision: str) -> Iterator[Contender]:
     )
     if not plan.quick:
         yield Contender("typedmcp, plain asyncio", make_python_command(folder / "typedmcp_handler.py", "--asyncio"))
+        for telemetry, about in TELEMETRY.items():
+            command = make_python_command(folder / "typedmcp_handler.py", f"--telemetry={telemetry}")
+            yield Contender(f"typedmcp, telemetry: {telemetry}", command, about)
     yield Contender(OFFICIAL, make_python_command(folder / "official_lowlevel.py"))
     if not plan.quick:
         yield Contender("official Python, MCPServer", make_python_command(folder / "official_mcpserver.py"))
@@ -93,6 +102,9 @@ def list_clients(plan: Plan, revision: str) -> Iterator[Contender]:
         yield Contender(
             "typedmcp, plain asyncio", make_python_command(folder / "typedmcp_client.py", *given, "--asyncio")
         )
+        for telemetry, about in TELEMETRY.items():
+            command = make_python_command(folder / "typedmcp_client.py", *given, f"--telemetry={telemetry}")
+            yield Contender(f"typedmcp, telemetry: {telemetry}", command, about)
     yield Contender(
         "typedmcp, blocking",
         make_python_command(folder / "typedmcp_blocking_client.py", *given),

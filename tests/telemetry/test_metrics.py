@@ -8,7 +8,7 @@ import secrets
 import pytest
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 
 import typedmcp
 from tests.spoken import MODERN_REVISION
@@ -79,16 +79,16 @@ def test_names_that_peers_make_up_add_no_series() -> None:
 
 
 def test_prometheus_reads_them_from_its_own_exporter() -> None:
-    registry = CollectorRegistry()
-    reader = PrometheusMetricReader(registry=registry)
-    telemetry = Telemetry(meter_provider=MeterProvider([reader]))
+    provider = MeterProvider([PrometheusMetricReader()])
+    telemetry = Telemetry(meter_provider=provider)
 
     async def main() -> None:
         async with typedmcp.connect(config(telemetry)) as client:
             await client.call_tool("work")
 
     asyncio.run(main())
-    lines = generate_latest(registry).decode().splitlines()
+    lines = generate_latest().decode().splitlines()
+    provider.shutdown()
     counts = [line for line in lines if line.startswith("mcp_server_operation_duration_seconds_count")]
     assert any('gen_ai_tool_name="work"' in line and line.endswith(" 1.0") for line in counts)
     assert any('le="0.01"' in line for line in lines)

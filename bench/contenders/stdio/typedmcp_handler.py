@@ -1,13 +1,17 @@
-"""A handler of typedmcp over stdio. `--asyncio` disables uvloop."""
+"""A handler of typedmcp over stdio. `--asyncio` disables uvloop; `--telemetry=sampled` observes it."""
 
 import asyncio
 import sys
+from pathlib import Path
 
 if "--asyncio" in sys.argv:
     sys.modules["uvloop"] = None  # type: ignore[assignment]  # as if it were not installed
 
 import typedmcp
 from typedmcp.dialect import handlers, structs
+
+sys.path.append(str(Path(__file__).parents[1]))  # it runs as a script
+from observed import telemetry_options
 
 TOOLS = [structs.Tool(name=name, input_schema={"type": "object"}) for name in ("echo", "large", "wait")]
 
@@ -24,4 +28,4 @@ class StdioEchoHandler(handlers.ServerStub[typedmcp.Context]):
         return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
 
 
-typedmcp.serve(StdioEchoHandler(), name="echo", version="1")
+typedmcp.serve(StdioEchoHandler(), name="echo", version="1", **telemetry_options())

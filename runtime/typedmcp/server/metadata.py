@@ -25,11 +25,12 @@ _SHARED_ENTRIES = 256
 _SHARED_ENTRY_BYTES = 4096
 """The same for a cache that all clients share."""
 
-_OWN_MEMBER: Final = rb'\s*"(?:traceparent|tracestate|baggage|progressToken)"\s*:\s*(?:"[^"\\]*"|[0-9]{1,15})\s*'
-_OWN_MEMBERS: Final = re.compile(
-    rb"\A\{(?P<first>(?:%b,)+)(?=\s*\")|(?<=[\]}\"\w])(?P<last>(?:,%b)+)\}\Z" % (_OWN_MEMBER, _OWN_MEMBER)
-)
-"""The members that differ between the requests of a client, where they begin or end its `_meta`."""
+_OWN_NAMES: Final = (b'"traceparent"', b'"tracestate"', b'"baggage"', b'"progressToken"')
+"""The members that differ between the requests of a client, as JSON."""
+_OWN_MEMBER: Final = rb'\s*(?:%b)\s*:\s*(?:"[^"\\]*"|[0-9]{1,15})\s*' % b"|".join(_OWN_NAMES)
+_FIRST_MEMBERS: Final = re.compile(rb"\{((?:%b,)+)(?=\s*\")" % _OWN_MEMBER)
+_LAST_MEMBERS: Final = re.compile(rb"(?<=[\]}\"\w])((?:,%b)+)\}\Z" % _OWN_MEMBER)
+"""These members where they begin or end a `_meta`."""
 
 
 class RequestMetadata:
@@ -110,19 +111,24 @@ class MetadataCache:
 
         None for a request that has no such members, or that is too long or wrong.
         """
-        found = _OWN_MEMBERS.search(raw) if len(raw) <= self._entry_bytes else None
-        if found is None:
+        if len(raw) > self._entry_bytes:
             return None
-        is_first = found["first"] is not None
-        common = b"{" + raw[found.end() :] if is_first else raw[: found.start()] + b"}"
-        own = b"{%b}" % (found["first"][:-1] if is_first else found["last"][1:])
+        places = [place for name in _OWN_NAMES if (place := raw.find(name)) >= 0]
+        if not places:
+            return None
+        if (found := _FIRST_MEMBERS.match(raw)) is not None:
+            common, own = b"{" + raw[found.end() :], b"{%b}" % found[1][:-1]
+        elif (found_last := _LAST_MEMBERS.match(raw, max(0, raw.rfind(b",", 0, min(places))))) is not None:
+            common, own = raw[: found_last.start()] + b"}", b"{%b}" % found_last[1][1:]
+        else:
+            return None
         try:
             members: dict[str, Any] = msgspec.json.decode(own)
             metadata = self.get(common)
         except (ValueError, RecursionError, RemoteError):
             return None
         # Of several members with one name the last counts.
-        pair = (members, metadata.members) if is_first else (metadata.members, members)
+        pair = (metadata.members, members) if found is None else (members, metadata.members)
         return metadata.with_members({**pair[0], **pair[1]})
 
     def _decode(self, raw: bytes) -> RequestMetadata:

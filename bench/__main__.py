@@ -24,6 +24,7 @@ SUITES = {
     "convert": "convert",
     "stdio": "stdio",
     "http": "http",
+    "gateway": "gateway",
     "import": "imports",
     "memory": "memory",
     "instructions": "instructions",

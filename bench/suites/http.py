@@ -45,7 +45,7 @@ from bench.suites.processes import (
     warm_up,
 )
 
-__all__ = ["measure_tables"]
+__all__ = ["FOLDER", "OURS", "Load", "make_uvicorn_command", "measure_contenders", "measure_tables", "start_listening"]
 
 FLOOR = "bare ASGI application"
 OURS = "typedmcp"
@@ -135,23 +135,39 @@ def measure_streams(plan: Plan, wrk: str, revision: str) -> Table:
 
 def measure_load(plan: Plan, load: Load, connections: tuple[int, ...], *, name: str, title: str, about: str) -> Table:
     """Measure all servers under a load, with a column for each number of connections."""
-    log(name.replace("/", ": "))
-    found = list(list_servers(plan, load.kind))
-    measured = measure_restarting(
-        {one.name: partial(_run_measures, one, load, connections, plan) for one in found}, plan, max
-    )
     same = " All calls have the same `_meta` and headers, like most calls of a client." if load.kind == "app" else ""
     sessions = " There are as many sessions as connections; they take turns." if load.revision == LEGACY else same
     worker = (
         " Each server has one worker, and on Linux one core. Python servers run in uvicorn with uvloop and httptools."
     )
+    found = list(list_servers(plan, load.kind))
+    about += sessions + worker
+    return measure_contenders(plan, load, connections, found, name=name, title=title, about=about, reference=OFFICIAL)
+
+
+def measure_contenders(
+    plan: Plan,
+    load: Load,
+    connections: tuple[int, ...],
+    found: Sequence[Contender],
+    *,
+    name: str,
+    title: str,
+    about: str,
+    reference: str,
+) -> Table:
+    """Measure some servers under a load, with a column for each number of connections."""
+    log(name.replace("/", ": "))
+    measured = measure_restarting(
+        {one.name: partial(_run_measures, one, load, connections, plan) for one in found}, plan, max
+    )
     return Table(
         name=name,
         title=title,
-        about=about + sessions + worker,
+        about=about,
         unit="requests/s",
         better="higher",
-        reference=OFFICIAL,
+        reference=reference,
         columns=[format_connections(count) for count in connections],
         headline=format_connections(32),
         rows=make_rows(measured, found),
@@ -335,10 +351,10 @@ def run_server(contender: Contender, load: Load, sessions: int) -> Generator[Htt
 
 
 @contextmanager
-def start_listening(contender: Contender) -> Generator[tuple[Process, int]]:
-    """Start the process of a server, and yield it with its port once it listens."""
+def start_listening(contender: Contender, core: int = 0) -> Generator[tuple[Process, int]]:
+    """Start the process of a server on a core, and yield it with its port once it listens."""
     port = find_free_port()
-    command = pin_to_core(0, [*contender.command, str(port)])
+    command = pin_to_core(core, [*contender.command, str(port)])
     with start_process(contender.name, command, pipes=False, timeout=contender.timeout) as process:
         until = time.monotonic() + contender.timeout
         while True:

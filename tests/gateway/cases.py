@@ -15,8 +15,9 @@ import pytest
 import typedmcp
 from tests.gateway.everyday_server import PICTURE, Sum
 from typedmcp.dialect import structs
+from typedmcp.revisions.features import structs_of
 
-__all__ = ["CASES", "Case", "connect_options", "run_case"]
+__all__ = ["CASES", "Case", "connect_options", "run_case", "unsaid"]
 
 Case: TypeAlias = Callable[[typedmcp.Client], Awaitable[None]]
 
@@ -168,3 +169,13 @@ CASES: dict[str, Case] = {
     "completion": completion,
     "subscriptions": subscriptions,
 }
+
+
+def unsaid(name: str, client: str, server: str) -> str | None:
+    """Return a part of the error for what one of two revisions cannot say, or None if both can."""
+    first, second = structs_of(client), structs_of(server)
+    if name == "elicitation (form)" and not (hasattr(first, "ElicitRequest") and hasattr(second, "ElicitRequest")):
+        return "elicitation"
+    if name == "elicitation (URL)" and not all(hasattr(each, "ElicitRequestURLParams") for each in (first, second)):
+        return "elicitation.url"
+    return None

@@ -5,21 +5,10 @@ from __future__ import annotations
 import pytest
 
 import typedmcp
-from tests.gateway.cases import CASES, connect_options, run_case
+from tests.gateway.cases import CASES, connect_options, run_case, unsaid
 from tests.gateway.everyday_server import make_server
 from tests.helpers import run
 from tests.spoken import SUPPORTED
-from typedmcp.revisions.features import structs_of
-
-
-def unsaid(name: str, client: str, server: str) -> str | None:
-    """Return a part of the error for what one of two revisions cannot say, or None if both can."""
-    first, second = structs_of(client), structs_of(server)
-    if name == "elicitation (form)" and not (hasattr(first, "ElicitRequest") and hasattr(second, "ElicitRequest")):
-        return "elicitation"
-    if name == "elicitation (URL)" and not all(hasattr(each, "ElicitRequestURLParams") for each in (first, second)):
-        return "elicitation.url"
-    return None
 
 
 @pytest.mark.parametrize("server", SUPPORTED)

@@ -103,7 +103,8 @@ class Forwarder:
         record = dialect.methods.CLIENT_REQUESTS[ctx.method]
         seconds = self._answer_seconds if call.can_ask else None
         try:
-            async with self._leases.lease(server, caller, capabilities, call) as leased:
+            wants_logs = ctx.metadata.log_level is not None
+            async with self._leases.lease(server, caller, capabilities, call, wants_logs=wants_logs) as leased:
                 result = await send(leased, record, params, call, state, seconds, is_plain=is_plain)
                 return _with_state(result, server)
         except UnsupportedVersionError as error:

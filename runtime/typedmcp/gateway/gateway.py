@@ -100,8 +100,9 @@ class Gateway:
         self._merger = ChangeMerger(self.changes)
         self._checking: asyncio.Future[Any] | None = None
         """The check that is running, which all who ask share."""
-        self._seen: dict[str, float] = {}
-        """The time of the last request of each legacy client; infinite for connections, whose end is noticed."""
+        self._seen: dict[str, tuple[bool, float]] = {}
+        """The legacy clients whose lists are followed: whether they want log messages, and the time of their last
+        request. It is infinite for connections, whose end is noticed."""
 
     def _load(self, config: Config) -> dict[str, GatewayServer]:
         """Return the servers of a configuration, with the rules of the option or, without it, of the configuration."""
@@ -356,10 +357,10 @@ class Gateway:
             holder = task = asyncio.current_task()
             assert task is not None
             task.add_done_callback(lambda _: running.watches.release(task))
-        capabilities = input_capabilities(ctx)
+        capabilities, wants_logs = input_capabilities(ctx), ctx.metadata.log_level is not None
         if wanted.tools_list_changed or wanted.prompts_list_changed or wanted.resources_list_changed:
             waiting = [
-                running.watches.hold(holder, server, caller, capabilities)
+                running.watches.hold(holder, server, caller, capabilities, wants_logs=wants_logs)
                 for server in self._servers.values()
                 if announced_lists(server)
             ]
@@ -367,19 +368,18 @@ class Gateway:
         granted = msgspec.structs.replace(wanted, resource_subscriptions=None)
         if wanted.resource_subscriptions:
             subscribed = [
-                uri
-                for uri in wanted.resource_subscriptions
-                if await self._subscribe(running, holder, caller, capabilities, uri)
+                uri for uri in wanted.resource_subscriptions if await self._subscribe(running, holder, caller, ctx, uri)
             ]
             granted.resource_subscriptions = subscribed
         return granted
 
     async def _subscribe(
-        self, running: _Running, holder: Holder, caller: GatewayCaller, capabilities: Mapping[str, Any], uri: str
+        self, running: _Running, holder: Holder, caller: GatewayCaller, ctx: Context, uri: str
     ) -> bool:
         """Subscribe to a resource at the first server that grants it."""
+        capabilities, wants_logs = input_capabilities(ctx), ctx.metadata.log_level is not None
         for server in running.router.servers_of(uri, caller):
-            if await running.watches.hold(holder, server, caller, capabilities, uri):
+            if await running.watches.hold(holder, server, caller, capabilities, uri, wants_logs=wants_logs):
                 return True
             running.watches.release(holder, [uri])
         return False
@@ -392,15 +392,16 @@ class Gateway:
 
     def _follow_lists(self, running: _Running, ctx: Context, caller: GatewayCaller) -> None:
         """Subscribe to the lists of the servers for a legacy client, which does not ask for that."""
-        if caller.key not in self._seen:
+        wants_logs = ctx.metadata.log_level is not None
+        lasts = isinstance(ctx.connection, ServerConnection)
+        if caller.key not in self._seen and lasts:
+            weakref.finalize(ctx.connection, self._forget, asyncio.get_running_loop(), caller.key)
+        followed, _ = self._seen.get(caller.key, (None, 0.0))
+        if followed is not wants_logs:  # its calls may have another connection now
             for server in self._servers.values():
                 if announced_lists(server):
-                    running.watches.hold(caller.key, server, caller, input_capabilities(ctx))
-            if isinstance(ctx.connection, ServerConnection):
-                loop = asyncio.get_running_loop()
-                weakref.finalize(ctx.connection, self._forget, loop, caller.key)
-        lasts = isinstance(ctx.connection, ServerConnection)
-        self._seen[caller.key] = math.inf if lasts else asyncio.get_running_loop().time()
+                    running.watches.hold(caller.key, server, caller, input_capabilities(ctx), wants_logs=wants_logs)
+        self._seen[caller.key] = wants_logs, math.inf if lasts else asyncio.get_running_loop().time()
 
     def _forget(self, loop: asyncio.AbstractEventLoop, key: str) -> None:
         """Release the subscriptions of a client, whose connection has ended."""
@@ -418,7 +419,7 @@ class Gateway:
         while True:
             await asyncio.sleep(max(0.05, seconds / 4))
             now = asyncio.get_running_loop().time()
-            for key in [key for key, seen in self._seen.items() if now - seen >= seconds]:
+            for key in [key for key, (_, seen) in self._seen.items() if now - seen >= seconds]:
                 self._release(key)
 
 

@@ -136,15 +136,21 @@ class Leases:
 
     @asynccontextmanager
     async def lease(
-        self, server: GatewayServer, caller: GatewayCaller, capabilities: Mapping[str, Any], call: ForwardedCall | None
+        self,
+        server: GatewayServer,
+        caller: GatewayCaller,
+        capabilities: Mapping[str, Any],
+        call: ForwardedCall | None,
+        *,
+        wants_logs: bool,
     ) -> AsyncGenerator[LeasedClient]:
         """Yield the client of a server for a caller. `call` gets the questions and log messages of the server."""
-        is_shared = server.is_stateless and (call is None or call.ctx.metadata.log_level is None)
+        is_shared = server.is_stateless and not wants_logs
         who = "" if caller.principal is None or self._credentials is None else caller.principal.key
         if not is_shared:
             declared = "" if server.is_stateless else msgspec.json.encode(capabilities, order="sorted").decode()
             who = f"{who} {caller.key} {declared}"
-        needs_all = not (is_shared or caller.is_alone) and bool(capabilities or (call and call.ctx.metadata.log_level))
+        needs_all = not (is_shared or caller.is_alone) and bool(capabilities or wants_logs)
         identity = f"{server.name} {who}"
         if needs_all:
             identity = next(each for n in range(len(self._used) + 1) if (each := f"{identity} {n}") not in self._used)
@@ -289,7 +295,7 @@ def _checked(client: Client, method: str, value: Any, ctx: Context) -> Any:
 async def describe(leases: Leases, server: GatewayServer, caller: GatewayCaller, seconds: float) -> bool:
     """Connect to a server, so that its description and its tools are known. Return whether that worked."""
     try:
-        async with asyncio.timeout(seconds), leases.lease(server, caller, {}, None) as leased:
+        async with asyncio.timeout(seconds), leases.lease(server, caller, {}, None, wants_logs=False) as leased:
             if server.may_have("tools"):
                 async for tool in leased.client.tools():
                     server.schemas[tool.name] = tool.input_schema

@@ -64,6 +64,8 @@ class _Watch:
     capabilities: Mapping[str, Any]
     uri: str | None
     """The resource to watch; None for the lists."""
+    wants_logs: bool
+    """True if the client wants log messages, so that its calls have a connection of their own."""
     holders: set[Holder] = field(default_factory=set[Holder])
     granted: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """True if the server sends the changes. Set once that is known."""
@@ -86,16 +88,21 @@ class Watches:
         caller: GatewayCaller,
         capabilities: Mapping[str, Any],
         uri: str | None = None,
+        *,
+        wants_logs: bool,
     ) -> asyncio.Future[bool]:
         """Subscribe to a resource of a server, or to its lists, until the holder releases it.
 
         The result is True once the server sends changes, and False if it does not grant them.
         """
-        who = caller.principal.key if server.is_stateless and caller.principal else caller.key
-        key = (server.name, "" if server.is_stateless and not caller.principal else who, uri)
+        wants_logs = wants_logs and caller.is_alone
+        is_shared = server.is_stateless and not wants_logs
+        principal = "" if caller.principal is None else caller.principal.key
+        key = (server.name, principal if is_shared else caller.key, uri)
         watch = self._watches.get(key)
         if watch is None:
-            watch = self._watches[key] = _Watch(server, caller, capabilities if caller.is_alone else {}, uri)
+            own: Mapping[str, Any] = capabilities if caller.is_alone else {}
+            watch = self._watches[key] = _Watch(server, caller, own, uri, wants_logs)
             watch.task = asyncio.get_running_loop().create_task(self._run(watch))
         watch.holders.add(holder)
         return watch.granted
@@ -134,7 +141,10 @@ class Watches:
         pause = _FIRST_PAUSE
         while True:
             try:
-                async with self._leases.lease(watch.server, watch.caller, watch.capabilities, None) as leased:
+                lease = self._leases.lease(
+                    watch.server, watch.caller, watch.capabilities, None, wants_logs=watch.wants_logs
+                )
+                async with lease as leased:
                     lists = announced_lists(watch.server) if watch.uri is None else set[Change]()
                     uris = [] if watch.uri is None else [watch.uri]
                     async with leased.client.listen(

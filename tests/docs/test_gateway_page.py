@@ -1,0 +1,28 @@
+"""The tables of the page about gateways are those of a run: `python -m tests.docs.gateways` makes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.gateways import PAGE, TRANSPORTS, cell, expected_cell, run_pair, tables
+from tests.docs.markdown import replace_block
+from tests.gateway.cases import CASES, unsaid
+from tests.helpers import LEGACY, MODERN_REVISION, run
+
+
+def test_the_tables_say_what_the_revisions_can_say() -> None:
+    async def predict(_transport: str, client: str, server: str) -> dict[str, str | None]:
+        return {name: unsaid(name, client, server) for name in CASES}
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert replace_block(text, "gateways", run(tables(predict))) == text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("client", "server"), [(MODERN_REVISION, LEGACY[0]), (LEGACY[-1], MODERN_REVISION), (LEGACY[0], LEGACY[-1])]
+)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_cell_of_the_tables_is_true(transport: str, client: str, server: str) -> None:
+    results = run(run_pair(transport, client, server))
+    assert cell([name for name, error in results.items() if error is not None]) == expected_cell(client, server)

@@ -209,6 +209,23 @@ async def test_the_scopes_of_mounted_servers_count() -> None:
 
 
 @in_loop
+async def test_a_tool_that_runs_as_a_task_gets_403_before_there_is_a_task() -> None:
+    server = typedmcp.Server("s", extensions=[typedmcp.ServerTasks()])
+
+    @server.tool(task="optional", scopes=["files:write"])
+    async def convert() -> str:
+        return "converted"
+
+    meta = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    async with serving(server, auth=make_auth()) as served:
+        for token, status in (("ann", 403), ("ann:files:write", 200)):
+            served.bearer = token
+            reply = await served.call("convert", meta=meta).reply()
+            assert reply.status == status
+        assert reply.json["result"]["resultType"] == "task"
+
+
+@in_loop
 async def test_middleware_sees_the_error_about_scopes() -> None:
     server = make_server()
     seen: list[Exception] = []

@@ -2,8 +2,8 @@
 //
 //     node provider.mjs NODE_MODULES SETTINGS
 //
-// SETTINGS is a JSON object: `accessSeconds` is the lifetime of access tokens, `clients` are registered clients. A POST
-// of such an object to /test changes the settings. `forget` removes what is stored: "tokens" or "clients", or both.
+// SETTINGS is a JSON object: `accessSeconds` is the lifetime of access tokens, `clients` are registered clients, and with
+// `nonces` proofs (DPoP) need a nonce. A POST of such an object to /test changes the settings. `forget` removes what is stored: "tokens" or "clients", or both.
 
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
@@ -11,7 +11,7 @@ import { Buffer } from 'node:buffer';
 
 const [modules, given] = process.argv.slice(2);
 const { Provider } = await import(pathToFileURL(`${modules}/oidc-provider/lib/index.js`));
-const settings = { accessSeconds: 3600, clients: [], ...JSON.parse(given) };
+const settings = { accessSeconds: 3600, clients: [], nonces: false, ...JSON.parse(given) };
 const SCOPES = 'read write admin';
 
 // Everything that is stored, by the kind of model and its id.
@@ -48,6 +48,7 @@ const provider = new Provider(issuer, {
     features: {
         clientCredentials: { enabled: true },
         devInteractions: { enabled: true },
+        dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 'for tests'), requireNonce: () => settings.nonces },
         introspection: { enabled: true, allowedPolicy: (_context, client) => client.clientId === 'resource-server' },
         registration: { enabled: true },
         revocation: { enabled: true },

@@ -37,7 +37,7 @@ class Provider:
     issuer: str
 
     def change(self, **settings: Any) -> None:
-        """Change its settings: `accessSeconds`, and `forget` with what it removes, "tokens" or "clients"."""
+        """Change its settings: `accessSeconds`, `nonces`, and `forget` with what it removes, "tokens" or "clients"."""
         with urlopen(f"{self.issuer}/test", json.dumps(settings).encode(), timeout=10) as done:  # noqa: S310
             done.read()
 
@@ -51,9 +51,9 @@ def provider(**settings: Any) -> Generator[Provider]:
 
 
 @contextmanager
-def resource(issuer: str, port: int = 0) -> Generator[str]:
-    """Run the MCP server that accepts the tokens of an issuer, and give its URL."""
-    command = [sys.executable, "-m", "tests.auth.resource_server", issuer, *([str(port)] if port else [])]
+def resource(issuer: str, port: int = 0, kind: str = "bearer") -> Generator[str]:
+    """Run the MCP server that accepts the tokens of an issuer, and give its URL. `kind` is `bearer` or `dpop`."""
+    command = [sys.executable, "-m", "tests.auth.resource_server", issuer, str(port), kind]
     with listening(command) as server:
         yield f"{server.address}/mcp"
 

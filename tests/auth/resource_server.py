@@ -1,6 +1,7 @@
-"""An MCP server whose tools need scopes: `resource_server.py ISSUER [PORT]` prints its address once it listens.
+"""An MCP server whose tools need scopes: `resource_server.py ISSUER [PORT [dpop]]` prints its address once it listens.
 
-It asks the authorization server about each token (RFC 7662), so that a token is rejected as soon as it is revoked.
+With `dpop` it takes only tokens that are bound to a key, with its nonces. It asks the authorization server about each
+token (RFC 7662), so that a token is rejected as soon as it is revoked.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Introspection:
         if not found["active"] or found["aud"] != self._resource:
             return None
         subject = found.get("sub", found["client_id"])
-        return typedmcp.Principal(subject, frozenset(found.get("scope", "").split()), expires=found["exp"])
+        return typedmcp.Principal(subject, frozenset(found.get("scope", "").split()), found["exp"], claims=found)
 
     def _ask(self, token: str) -> dict[str, Any]:
         headers = {"Authorization": f"Basic {CREDENTIALS}"}
@@ -66,11 +67,12 @@ def make_server() -> typedmcp.Server:
     return server
 
 
-def main(issuer: str, port: int = 0) -> None:
-    with socket.create_server(("127.0.0.1", port)) as listening:
+def main(issuer: str, port: str = "0", kind: str = "bearer") -> None:
+    with socket.create_server(("127.0.0.1", int(port))) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         verify = Introspection(issuer, f"{address}/mcp")
-        auth = typedmcp.Auth(verify, resource=f"{address}/mcp", issuers=[issuer], scopes=["read"])
+        dpop = typedmcp.DpopVerifier(f"{address}/mcp", required=True, nonces=True) if kind == "dpop" else None
+        auth = typedmcp.Auth(verify, resource=f"{address}/mcp", issuers=[issuer], scopes=["read"], dpop=dpop)
         app: Any = typedmcp.asgi(make_server(), auth=auth)
         print(address, flush=True)
         config = uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=2)
@@ -78,4 +80,4 @@ def main(issuer: str, port: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(*sys.argv[1:])

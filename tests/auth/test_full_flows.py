@@ -23,6 +23,7 @@ from tests.browser import CHROMIUM, DRIVER, browser
 from tests.client.http.scripted_http import Request, Wire, serving
 from tests.server.scripted import run
 from typedmcp import auth
+from typedmcp.auth.dpop import DpopKey
 
 pytestmark = [pytest.mark.long, needs_provider]
 
@@ -57,7 +58,14 @@ def url(shared: Provider) -> Generator[str]:
 @pytest.fixture
 def issuer(shared: Provider) -> Generator[Provider]:
     yield shared
-    shared.change(accessSeconds=3600)
+    shared.change(accessSeconds=3600, nonces=False)
+
+
+@pytest.fixture(scope="module")
+def bound_url(shared: Provider) -> Generator[str]:
+    """Run a server that takes only tokens that are bound to a key."""
+    with resource(shared.issuer, kind="dpop") as found:
+        yield found
 
 
 async def call(url: str, option: Any, name: str = "read") -> str:
@@ -257,6 +265,71 @@ def test_a_client_signs_in_as_itself(issuer: Provider, url: str, client_id: str,
             with pytest.raises(typedmcp.SignInError) as caught:  # it is registered without this scope
                 await client.call_tool("admin")
             assert caught.value.code == "invalid_scope"
+
+    run(main)
+
+
+@pytest.mark.parametrize("nonces", [False, True])
+def test_bound_tokens_are_renewed_and_used_by_other_processes_with_one_key(
+    issuer: Provider, bound_url: str, tmp_path: Path, nonces: bool
+) -> None:
+    issuer.change(accessSeconds=1, nonces=nonces)
+    ada = Person()
+    assert asyncio.run(call(bound_url, ada.sign_in(storage=auth.FileStorage(tmp_path)))) == "ada"
+    first = grant_of(tmp_path)
+    processes = [client_process(bound_url, tmp_path, 5) for _ in range(2)]
+    try:
+        results = [process.communicate(timeout=40) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [(output.split(), errors) for output, errors in results] == [(["ada"] * 5, "")] * 2
+    second = grant_of(tmp_path)
+    assert first["access_token"] != second["access_token"]
+    assert first["dpop_key"] == second["dpop_key"]
+    assert [asked["dpop_jkt"] for asked in ada.asked] == [DpopKey.load(first["dpop_key"], {}).thumbprint]
+
+
+def test_a_stolen_bound_token_is_of_no_use_without_its_key(issuer: Provider, bound_url: str, tmp_path: Path) -> None:
+    async def steal() -> None:
+        thief = auth.MemoryStorage()
+        another = DpopKey.generate("ES256", {}).dump()
+        await thief.save(f"token {bound_url}", json.dumps({**stolen, "dpop_key": another}).encode())
+        mallory = auth.BrowserSignIn(lambda _: False, timeout=0.5)
+        with pytest.raises(typedmcp.SignInError):
+            await call(bound_url, auth.OAuth(sign_in=mallory, storage=thief))
+        with pytest.raises(typedmcp.AuthorizationRequiredError):
+            await call(bound_url, stolen["access_token"])
+
+    asyncio.run(call(bound_url, Person().sign_in(storage=auth.FileStorage(tmp_path))))
+    stolen = grant_of(tmp_path)
+    asyncio.run(steal())
+    assert asyncio.run(call(bound_url, Person(refuses=True).sign_in(storage=auth.FileStorage(tmp_path)))) == "ada"
+
+
+def test_a_client_signs_in_as_itself_with_a_key_for_its_tokens(issuer: Provider, bound_url: str) -> None:
+    async def main() -> None:
+        issuer.change(accessSeconds=1, nonces=True)
+        option = auth.ClientCredentials("service", "s/e:c r%t", issuer=issuer.issuer)
+        async with typedmcp.connect(bound_url, auth=option, **OPTIONS) as client:
+            assert await client.call_tool("read", result_type=str) == "service"
+            await asyncio.sleep(1.1)
+            assert await client.call_tool("write", result_type=str) == "written"
+        with pytest.raises(typedmcp.SignInError, match="dpop=False"):
+            await call(bound_url, auth.ClientCredentials("service", "s/e:c r%t", dpop=False))
+
+    run(main)
+
+
+def test_a_bound_token_needs_more_scopes(issuer: Provider, bound_url: str) -> None:
+    async def main() -> None:
+        ada = Person()
+        async with typedmcp.connect(bound_url, auth=ada.sign_in(), **OPTIONS) as client:
+            assert await client.call_tool("write", result_type=str) == "written"
+            issuer.change(forget=["tokens"])
+            assert await client.call_tool("write", result_type=str) == "written"
+        assert len({asked["dpop_jkt"] for asked in ada.asked}) == 1
+        assert len(ada.asked) == 3
 
     run(main)
 

@@ -27,7 +27,11 @@ class TaskTool(Tool):
         self._wish = ToolTask(self.name, options.get("task") == "required", bool(options.get("retry")))
 
     def call(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:
-        """Return the task that runs the function, or the result for a client without tasks."""
+        """Return the task that runs the function, or the result for a client without tasks.
+
+        Raises `InsufficientScopeError` before there is a task, so that clients get 403.
+        """
+        ctx.require_scopes(*self.scopes)
         run = next((each.run_tool for each in ctx.config.extensions if each.run_tool is not None), None)
         if run is not None:
             return run(self._wish, ctx, lambda ctx: super(TaskTool, self).call(arguments, ctx))

@@ -49,6 +49,7 @@ __all__ = ["FOLDER", "OURS", "Load", "make_uvicorn_command", "measure_contenders
 
 FLOOR = "bare ASGI application"
 OURS = "typedmcp"
+VERIFIED = "typedmcp, verified token"
 CLIENT_FLOOR = "blocking loop"
 FOLDER = CONTENDERS / "http"
 CALLS = 16
@@ -86,6 +87,8 @@ def list_servers(plan: Plan, kind: str) -> Iterator[Contender]:
         FLOOR, make_uvicorn_command(FOLDER, f"bare_asgi:{kind}"), "the floor: no protocol, a constant response"
     )
     yield Contender(OURS, make_uvicorn_command(FOLDER, f"typedmcp_handler:{kind}"))
+    note = "with an access token in each request, which has been verified before"
+    yield Contender(VERIFIED, make_uvicorn_command(FOLDER, f"typedmcp_verified:{kind}"), note)
     yield Contender(OFFICIAL, make_uvicorn_command(FOLDER, f"official_lowlevel:{kind}"))
     if not plan.quick:
         yield Contender("official Python, MCPServer", make_uvicorn_command(FOLDER, f"official_mcpserver:{kind}"))
@@ -191,6 +194,15 @@ class Load:
     wrk: str
     revision: str
     tool: str
+    token: str | None = None
+    """The access token of each request."""
+
+    def with_token_for(self, contender: Contender) -> Load:
+        """Return the load for a contender, with a token if it needs one."""
+        if contender.name != VERIFIED:
+            return self
+        command = [sys.executable, str(FOLDER / "typedmcp_verified.py")]
+        return replace(self, token=subprocess.check_output(command, text=True, timeout=TIMEOUT).strip())  # noqa: S603
 
     @property
     def kind(self) -> str:
@@ -206,6 +218,8 @@ class Load:
     def headers(self) -> dict[str, str]:
         """The headers of each request."""
         found = {**HEADERS, "MCP-Protocol-Version": self.revision}
+        if self.token is not None:
+            found["Authorization"] = f"Bearer {self.token}"
         return found if self.revision == LEGACY else {**found, "Mcp-Method": "tools/call", "Mcp-Name": self.tool}
 
     @property
@@ -343,7 +357,7 @@ def run_wrk(command: list[str], seconds: float) -> dict[str, float]:
 def run_server(contender: Contender, load: Load, sessions: int) -> Generator[HttpServerRun]:
     """Run a server, open its sessions, and check that it responds."""
     with start_listening(contender) as (process, port):
-        server = HttpServerRun(process, load, port)
+        server = HttpServerRun(process, load.with_token_for(contender), port)
         if load.revision == LEGACY and contender.name != FLOOR:
             server.open(sessions)
         server.check()

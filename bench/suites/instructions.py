@@ -161,7 +161,7 @@ def _serve_http(load: http.Load, contender: Contender, calls: int) -> Process:
         session = {"Mcp-Session-Id": server.sessions[0]} if server.sessions else {}
         connection = HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
         for _ in range(calls):
-            connection.request("POST", "/mcp", load.line, {**load.headers, **session})
+            connection.request("POST", "/mcp", load.line, {**server.load.headers, **session})
             if load.expected.encode() not in connection.getresponse().read():
                 raise server.process.make_failure("not every response is an echo")
         connection.close()

@@ -216,7 +216,9 @@ async def test_a_tool_that_runs_as_a_task_gets_403_before_there_is_a_task() -> N
     async def convert() -> str:
         return "converted"
 
-    meta = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    meta: dict[str, Any] = {
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    }
     async with serving(server, auth=make_auth()) as served:
         for token, status in (("ann", 403), ("ann:files:write", 200)):
             served.bearer = token

@@ -31,6 +31,7 @@ from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuth
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.apps import Apps
 from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.settings import AuthSettings
 from mcp.server.caching import CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import *
@@ -56,6 +57,8 @@ from fastmcp.prompts import Message, PromptResult
 from fastmcp.resources import DirectoryResource, FileResource, ResourceContent, ResourceResult, TextResource
 from fastmcp.resources.security import ResourceSecurity
 from fastmcp.server.auth import OAuthProxy
+from fastmcp.server.auth.providers.introspection import IntrospectionTokenVerifier
+from fastmcp.server.auth.providers.jwt import JWTVerifier, StaticTokenVerifier
 from fastmcp.server.dependencies import get_access_token, get_context, get_http_headers, get_http_request
 from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.middleware import Middleware

@@ -861,6 +861,35 @@ async def _(code: str) -> None:
     assert callable((await ran(code))["_"])
 
 
+@row("signed tokens")
+@row("introspected tokens")
+async def _(code: str) -> None:
+    """Other tests verify tokens of an issuer that exists."""
+    assert (await ran(code))["_"].issuer == "https://y"
+
+
+@row("fixed tokens")
+async def _(code: str) -> None:
+    assert (await ran(code))["_"]("t") == typedmcp.Principal("a", frozenset(["x"]))
+
+
+@row("scopes of all requests")
+async def _(code: str) -> None:
+    made = (await ran(code, verify=asgi_driver.verify))["_"]
+    async with serving(auth=made) as application:
+        for token, status in (("ada:x", 200), ("ada", 403)):
+            application.bearer = token
+            assert (await application.call("who").reply()).status == status
+
+
+@row("tokens bound to a key (DPoP)")
+async def _(code: str) -> None:
+    made = (await ran(code, verify=asgi_driver.verify))["_"]
+    async with serving(auth=made) as application:
+        reply = await application.call("who").reply()
+        assert (reply.status, reply.headers["www-authenticate"].split(" ")[:2]) == (401, ["Bearer,", "DPoP"])
+
+
 @row("in another application")
 async def _(code: str) -> None:
     from starlette.applications import Starlette
@@ -1033,6 +1062,7 @@ async def _(code: str) -> None:
 @row("client with a secret")
 @row("client with a private key")
 @row("assertion of a platform")
+@row("bound tokens (DPoP)")
 @row("identity provider")
 async def _(code: str) -> None:
     """The option of the line is accepted for a server that nobody runs. `tests/auth` has what each of them does."""

@@ -484,7 +484,12 @@ async def test_posts_to_a_stream_that_is_not_read_wait_before_they_are_queued() 
 @pytest.mark.parametrize(("length", "checks"), [(1, 1), (256, 1), (257, 3), (60_000, 3)])
 def test_results_of_checks_are_cached_for_short_header_values_only(length: int, checks: int) -> None:
     checked: list[bytes] = []
-    check = cache_short_values(lambda value: not checked.append(value))
+
+    def note(value: bytes) -> bool:
+        checked.append(value)
+        return True
+
+    check = cache_short_values(note)
     value = b"v" * length
     assert [check(value) for _ in range(3)] == [True] * 3
     assert checked == [value] * checks

@@ -108,6 +108,14 @@ def test_a_propagator_without_baggage_reads_and_sends_none() -> None:
     assert answer["result"]["structuredContent"] == {}
 
 
+def test_a_server_can_begin_traces_of_its_own() -> None:
+    exported = Exported(propagator=CompositePropagator([]))
+    assert "result" in asyncio.run(call(exported, {"traceparent": TRACEPARENT}))
+    (span,) = exported.spans("tools/call echo")
+    assert span.parent is None
+    assert f"{trace_id(span):032x}" != TRACE
+
+
 def test_baggage_of_the_caller_reaches_the_handler() -> None:
     both = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
     exported = Exported(propagator=both)
@@ -162,3 +170,23 @@ def test_a_client_that_names_the_parent_cannot_forge_spans_of_others() -> None:
         asyncio.run(call(exported, {"traceparent": TRACEPARENT}))
     spans = exported.spans("tools/call echo")
     assert len({span_id(span) for span in spans} | {int(PARENT, 16)}) == 3
+
+
+def test_an_id_of_any_length_is_served() -> None:
+    exported = Exported()
+    for id in ("9" * 5000, f'"{"x" * 5000}"', "-5"):
+        line = f'{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{"_meta":{json.dumps(META)}}}}}\n'
+
+        async def main(line: str = line) -> bytes:
+            near, far = typedmcp.memory_pair()
+            config = typedmcp.ServerConfig(server, telemetry=exported.telemetry, on_diagnostic=lambda _: None)
+            serving = asyncio.ensure_future(typedmcp.serve_async(config, far))
+            near.write(line.encode())
+            data = await near.read()
+            await near.close()
+            await serving
+            return data
+
+        assert b'"jsonrpc":"2.0"' in asyncio.run(main())
+    for span in exported.spans():
+        assert len(str(attributes(span).get("jsonrpc.request.id", ""))) <= 256

@@ -49,6 +49,8 @@ _MAX_NAMES: Final = 1000
 
 def bounded(value: object) -> str:
     """Return a value of a peer as text of one line and at most 256 characters."""
+    if type(value) is int and value.bit_length() <= 64:  # Python refuses to write very long numbers
+        return str(value)
     return visible(str(value), _MAX_TEXT)
 
 

@@ -106,13 +106,13 @@ class SessionObserver:
         if self._telemetry.content and method == "tools/call":
             with suppress(TypeError, ValueError, RecursionError):
                 details[TOOL_ARGUMENTS] = bounded_json(_member(params, "arguments"))
-        operation = self._start(bounded(method), SpanKind.CLIENT, self._telemetry.client_duration, details=details)
-        name = _member(params, "name") if method in TARGETS else None
-        if isinstance(name, str):
-            self._names.add(method, name)
-            if self._names.has(method, name):
-                operation.name_target(name)
-        return operation
+        target = _member(params, "name") if method in TARGETS else None
+        if isinstance(target, str):
+            self._names.add(method, target)
+        if not isinstance(target, str) or not self._names.has(method, target):
+            target = None
+        histogram = self._telemetry.client_duration
+        return self._start(bounded(method), SpanKind.CLIENT, histogram, target=target, details=details)
 
     def _start(self, method: str, kind: SpanKind, histogram: Any, **options: Any) -> Operation:
         return self._telemetry.start(method, kind, histogram, measured=self._measured(), **options)

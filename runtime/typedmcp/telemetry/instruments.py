@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from typedmcp.telemetry.api import context, metrics, propagate, trace
-from typedmcp.telemetry.attributes import METHOD, OPERATION, KnownNames
+from typedmcp.telemetry.attributes import METHOD, OPERATION, TARGETS, KnownNames
 from typedmcp.telemetry.operation import Operation
 
 if TYPE_CHECKING:
@@ -80,17 +80,25 @@ class Instruments:
         histogram: Histogram,
         *,
         measured: Mapping[str, Any],
+        target: str | None = None,
         details: Mapping[str, Any] | None = None,
         parent: Context | None = None,
         links: Sequence[Link] = (),
     ) -> Operation:
-        """Start an operation. The measurement has the attributes `measured`, the span also `details`."""
+        """Start an operation. The measurement has the attributes `measured`, the span also `details`.
+
+        `target` is the name of the tool or prompt that it is about, if that is known to exist.
+        """
         attributes = {METHOD: method, **measured}
         if method == "tools/call":
             attributes[OPERATION] = "execute_tool"
+        if target is not None:
+            attributes[TARGETS[method]] = target
         parent = context.get_current() if parent is None else parent
         all_attributes = {**attributes, **details} if details else attributes
-        span = self.tracer.start_span(method, parent, kind, all_attributes, links)
+        span = self.tracer.start_span(
+            method if target is None else f"{method} {target}", parent, kind, all_attributes, links
+        )
         return Operation(span, parent, method, attributes, histogram)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -70,6 +71,13 @@ class DispatcherObserver:
 
     def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls a handler and observes it."""
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def observed_coroutine(*args: Any) -> Any:
+                return await self._observe(self._start(*args[-2:]), args[-1], function(*args))
+
+            return observed_coroutine
 
         @wraps(function)
         def observed(*args: Any) -> Any:
@@ -114,13 +122,13 @@ class DispatcherObserver:
             details[RESOURCE_URI] = bounded_uri(uri)
         if self._revision is None and self._dispatcher.is_local:  # a connection without a handshake
             self._revision = ctx.revision
-        operation = self._start_span(method, ctx.meta, ctx.revision, details)
-        if name is not None:
-            operation.name_target(name)
+        operation = self._start_span(method, ctx.meta, ctx.revision, details, name)
         ctx.__dict__[_OPERATION] = operation  # pyright: ignore[reportIndexIssue]  # it has one of its own
         return operation
 
-    def _start_span(self, method: str, meta: object, revision: str | None, details: dict[str, Any]) -> Operation:
+    def _start_span(
+        self, method: str, meta: object, revision: str | None, details: dict[str, Any], target: str | None = None
+    ) -> Operation:
         # A connection of lines has the context in which it began, which says nothing about its messages.
         current = NO_CONTEXT if self._dispatcher.is_local else context.get_current()
         parent = extract(meta, self._telemetry.propagator, current)
@@ -131,9 +139,10 @@ class DispatcherObserver:
             SpanKind.SERVER,
             self._telemetry.server_duration,
             measured=self._measured(revision),
+            target=target,
             details=details,
             parent=parent,
-            links=_links(current, parent),
+            links=() if parent is current else _links(current, parent),
         )
 
     def _measured(self, revision: str | None) -> dict[str, Any]:

@@ -37,8 +37,9 @@ end
 class RedisServer:
     """A server process that runs while it is entered. `start` and `stop` may be called in between."""
 
-    def __init__(self, binary: str, folder: Path) -> None:
+    def __init__(self, binary: str, folder: Path, *, is_durable: bool = False) -> None:
         self._binary = binary
+        self._is_durable = is_durable
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self.port: int = 0
@@ -58,7 +59,8 @@ class RedisServer:
 
     def start(self) -> None:
         """Start the server with the saved data. If another process has taken the port, no server runs."""
-        options = {"port": self.port, "bind": "127.0.0.1", "dir": self._folder, "save": "", "appendonly": "no"}
+        durable = {"appendonly": "yes", "appendfsync": "always"} if self._is_durable else {"appendonly": "no"}
+        options = {"port": self.port, "bind": "127.0.0.1", "dir": self._folder, "save": "", **durable}
         command = [self._binary, *(part for name, value in options.items() for part in (f"--{name}", str(value)))]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         if _wait_until(_TIMEOUT, lambda: process.poll() is not None or self.answers()) and process.poll() is None:
@@ -109,12 +111,12 @@ class RedisServer:
 
 
 @contextmanager
-def redis_server() -> Generator[RedisServer]:
-    """Run a server. Skips the test if Redis is not installed."""
+def redis_server(*, is_durable: bool = False) -> Generator[RedisServer]:
+    """Run a server, which keeps every command if it is durable. Skips the test if Redis is not installed."""
     if _BINARY is None:
         pytest.skip("needs redis-server (Debian package redis-server)")
     pytest.importorskip("redis", reason="needs the extra redis")
-    with tempfile.TemporaryDirectory() as folder, RedisServer(_BINARY, Path(folder)) as server:
+    with tempfile.TemporaryDirectory() as folder, RedisServer(_BINARY, Path(folder), is_durable=is_durable) as server:
         yield server
 
 

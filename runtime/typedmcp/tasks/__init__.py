@@ -8,6 +8,7 @@ from __future__ import annotations
 from typedmcp.tasks.extension import ServerTasks
 from typedmcp.tasks.limits import TaskLimits
 from typedmcp.tasks.memory import MemoryTaskStore
+from typedmcp.tasks.redis import RedisTaskStore
 from typedmcp.tasks.store import TaskStore
 
-__all__ = ["MemoryTaskStore", "ServerTasks", "TaskLimits", "TaskStore"]
+__all__ = ["MemoryTaskStore", "RedisTaskStore", "ServerTasks", "TaskLimits", "TaskStore"]

@@ -202,7 +202,7 @@ class TaskEngine:
                 await asyncio.sleep(_PAUSE)
 
     async def _renew(self) -> None:
-        lost, taken = await self.store.renew({id: run.number for id, run in self.runs.items()})
+        lost, taken = await self.store.renew({id: run.number for id, run in self.runs.items() if run.has_begun})
         for id in lost:
             if id in self.runs:
                 self.runs[id].lose()

@@ -142,6 +142,11 @@ class TaskRun:
         self._reason: str | None = None
         """The reason why the server ends the run, if it does."""
 
+    @property
+    def has_begun(self) -> bool:
+        """True once the task exists in the store."""
+        return self._task is not None
+
     def begin(self, ctx: TaskContext, call: RunCaller) -> None:
         """Begin to run the function."""
         self._ctx = ctx

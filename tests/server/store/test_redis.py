@@ -531,7 +531,8 @@ def test_an_operation_times_out_if_redis_hangs(prefix: str) -> None:
 def test_messages_keep_their_order_if_they_are_read_in_batches(
     shared_redis: RedisServer, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("typedmcp.server.store.redis._BATCH", 3)
+    for module in ("redis", "redis_link"):
+        monkeypatch.setattr(f"typedmcp.server.store.{module}.READ_BATCH", 3)
 
     async def main() -> None:
         async with opened(shared_redis, prefix) as one, opened(shared_redis, prefix) as other:

@@ -18,12 +18,9 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
-from importlib import import_module
-from itertools import count
-from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, cast
+from typing import TYPE_CHECKING, ForwardRef
 
-from typedmcp.errors import UsageError, missing_extra
+from typedmcp.errors import UsageError
 from typedmcp.server.store import (
     MessageCallback,
     StoredEvent,
@@ -34,6 +31,7 @@ from typedmcp.server.store import (
     scripts,
 )
 from typedmcp.server.store.limits import EVENT_STREAM_BYTES, StoreLimits, session_size, subscription_size
+from typedmcp.server.store.redis_link import MAX_PAUSE, READ_BATCH, RedisLink, RetryLoop, StreamEntry, cancel_all
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -47,13 +45,6 @@ _log = logging.getLogger("typedmcp")
 _RENEWALS_PER_LEASE = 3
 _LEASES_BETWEEN_CHECKS = 3
 """Leases after which a follower reads its stream even if no worker has announced an event."""
-_BATCH = 100
-"""Messages read at once."""
-_MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0
-"""Seconds between two attempts to reach Redis."""
-
-_Entry: TypeAlias = tuple[int, Mapping[bytes, bytes]]
-"""An entry of a Redis stream: its number and its fields."""
 
 
 class RedisStore:
@@ -100,7 +91,7 @@ class RedisStore:
         self._lease = lease
         self._timeout = timeout
         times = (max(1, int(seconds * 1000)) for seconds in (ttl, lease, keep))
-        self._link = _RedisLink(url, (prefix, self.worker, *times, events, event_bytes), connections, timeout)
+        self._link = RedisLink(url, (prefix, self.worker, *times, events, event_bytes), connections, timeout)
         self._inbox, self._bus = f"{prefix}inbox:{self.worker}", f"{prefix}bus"
         self._followers = _Followers()
         self._last_read = 0
@@ -122,7 +113,7 @@ class RedisStore:
         """Close the store, and end each open stream with its final event, or with the lease if Redis is unreachable."""
         if self._link.is_closed:
             return
-        await _cancel_all(self._tasks)
+        await cancel_all(self._tasks)
         try:
             await self._append_final_events(self.worker, is_closing=True)
         except ConnectionError as error:
@@ -226,7 +217,7 @@ class RedisStore:
                 except ConnectionError:
                     if not has_begun or self._link.is_closed:
                         raise
-                    pause, has_ended, events = _MAX_PAUSE, False, []
+                    pause, has_ended, events = MAX_PAUSE, False, []
                 if events or not has_begun:
                     after = events[-1].number if events else after
                     has_begun = True
@@ -263,16 +254,16 @@ class RedisStore:
 
     async def _receive(self, on_message: MessageCallback) -> None:
         """Read messages until cancelled."""
-        attempts = _RetryLoop("worker messages cannot be read")
+        attempts = RetryLoop("worker messages cannot be read")
         while True:
             await asyncio.sleep(attempts.pause)
             with attempts.attempt():
                 self._handle(await self._link.read((self._inbox, self._bus), self._last_read), on_message)
 
-    def _handle(self, batches: Iterable[Sequence[_Entry]], on_message: MessageCallback) -> None:
+    def _handle(self, batches: Iterable[Sequence[StreamEntry]], on_message: MessageCallback) -> None:
         # The numbers of inbox and bus come from one counter, so sorting by number restores the order of sending. A full
         # batch may have been cut off: entries of the other batch with larger numbers have to wait for the next read.
-        full = [batch[-1][0] for batch in batches if len(batch) == _BATCH]
+        full = [batch[-1][0] for batch in batches if len(batch) == READ_BATCH]
         until = min(full, default=None)
         for number, entry in sorted((entry for batch in batches for entry in batch), key=lambda entry: entry[0]):
             if until is not None and number > until:
@@ -298,7 +289,7 @@ class RedisStore:
 
     async def _keep_lease(self) -> None:
         """Renew the lease until cancelled."""
-        attempts = _RetryLoop("the lease of this worker cannot be renewed")
+        attempts = RetryLoop("the lease of this worker cannot be renewed")
         while True:
             await asyncio.sleep(attempts.pause or self._lease / _RENEWALS_PER_LEASE)
             with attempts.attempt():
@@ -315,88 +306,6 @@ class RedisStore:
         """End the open streams of a worker that is dead or closing, in batches."""
         while await self._link.run(scripts.END_STREAMS, worker, int(is_closing), is_urgent=True):
             pass
-
-
-class _RedisLink:
-    """The connections to Redis. Runs scripts, a few at a time, and raises `ConnectionError` for every failure."""
-
-    def __init__(self, url: str | Redis, fixed: tuple[object, ...], connections: int, timeout: float) -> None:
-        self._errors: Any = _library("redis.exceptions")
-        self._owns_client = isinstance(url, str)
-        self._client: Any = _client(url, connections, timeout) if isinstance(url, str) else _checked(url)
-        self._fixed = fixed
-        """The arguments that every script gets first."""
-        self._timeout = timeout
-        # Redis has to answer before the client's socket timeout closes the connection.
-        socket_timeout = self._client.connection_pool.connection_kwargs.get("socket_timeout")
-        self._block_ms = int(min(timeout, socket_timeout or 5) * 500)
-        self._slots = _slots(connections)
-        self._connections = connections
-        self._numbers = count(1)
-        self.is_closed: bool = False
-
-    async def run(self, script: scripts.Script, *args: object, is_urgent: bool = False) -> Any:
-        """Run a script. An urgent one does not wait for a slot, and must be harmless if it runs twice."""
-        if self.is_closed:
-            raise ConnectionError("the store is closed")
-        with self._wrap_errors():
-            async with asyncio.timeout(self._timeout):
-                slot = None if is_urgent else await self._slots.get()
-                # A task of its own, since the library can lose a cancellation, and then breaks a shared connection.
-                task = asyncio.ensure_future(self._evaluate(script, slot, args))
-                task.add_done_callback(partial(self._release, slot))
-                await asyncio.wait((task,))
-            return task.result()
-
-    async def read(self, streams: tuple[str, str], after: int) -> list[list[_Entry]]:
-        """Wait for entries of two Redis streams. Returns no entries if none comes for a while."""
-        ids = (f"{after}-0", f"{after}-0")
-        command = ("XREAD", "COUNT", _BATCH, "BLOCK", self._block_ms, "STREAMS", *streams, *ids)
-        with self._wrap_errors():
-            async with asyncio.timeout(self._timeout + self._block_ms / 1000):
-                return _entries(await self._client.execute_command(*command))
-
-    async def wait_idle(self) -> None:
-        """Wait until no script is running."""
-        for _ in range(4):  # followers that were woken first ask for their slots
-            await asyncio.sleep(0)
-        slots: list[int] = []
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._timeout):
-                while len(slots) < self._connections:
-                    slots.append(await self._slots.get())
-        for slot in slots:
-            self._slots.put_nowait(slot)
-
-    async def close(self) -> None:
-        """Close the connections, if the store created the client."""
-        self.is_closed = True
-        if self._owns_client:
-            with self._wrap_errors():
-                await self._client.aclose()
-
-    async def _evaluate(self, script: scripts.Script, slot: int | None, args: tuple[object, ...]) -> Any:
-        arguments = (0, *self._fixed, "" if slot is None else slot, next(self._numbers), *args)
-        async with asyncio.timeout(self._timeout):
-            try:
-                return await self._client.evalsha(script.digest, *arguments)
-            except self._errors.NoScriptError:
-                return await self._client.eval(script.text, *arguments)
-
-    def _release(self, slot: int | None, task: asyncio.Task[Any]) -> None:
-        if slot is not None:
-            self._slots.put_nowait(slot)
-        if not task.cancelled():
-            task.exception()  # marks it as retrieved: the caller may have been cancelled
-
-    @contextmanager
-    def _wrap_errors(self) -> Generator[None]:
-        try:
-            yield
-        except TimeoutError as error:
-            raise ConnectionError(f"Redis did not answer within {self._timeout:g} s") from error
-        except (self._errors.RedisError, OSError) as error:
-            raise ConnectionError(f"Redis: {error}") from error
 
 
 class _Followers:
@@ -428,74 +337,6 @@ class _Followers:
         """Wake the followers of all streams."""
         for id in self._waiting:
             self.wake(id)
-
-
-class _RetryLoop:
-    """The pauses between attempts that fail. They grow, and only the first failure is logged."""
-
-    def __init__(self, failure: str) -> None:
-        self._failure = failure
-        self.pause: float = 0.0
-        """Seconds to wait before the next attempt."""
-
-    @contextmanager
-    def attempt(self) -> Generator[None]:
-        """Run one attempt, and suppress its exception."""
-        try:
-            yield
-        except Exception as error:
-            if not self.pause:
-                _log.warning("%s: %s", self._failure, error, exc_info=not isinstance(error, ConnectionError))
-            self.pause = min(_MAX_PAUSE, max(_MIN_PAUSE, self.pause * 2))
-        else:
-            self.pause = 0.0
-
-
-async def _cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks until they end: the library can lose a cancellation while it connects."""
-    running = set(tasks)
-    while running:
-        for task in running:
-            task.cancel()
-        _, running = await asyncio.wait(running, timeout=_MIN_PAUSE)
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise UsageError(missing_extra("RedisStore", "redis")) from error
-
-
-def _client(url: str, connections: int, timeout: float) -> Any:
-    # The library may send a script again: the scripts do not do the same command twice.
-    lost = _library("redis.exceptions").ConnectionError
-    pause = _library("redis.backoff").ConstantBackoff(_MIN_PAUSE)
-    retry = _library("redis.asyncio.retry").Retry(pause, 2, supported_errors=(lost,))
-    options = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "max_connections": connections + 2}
-    return _library("redis.asyncio").Redis.from_url(url, retry=retry, protocol=2, **options)
-
-
-def _checked(client: Any) -> Any:
-    if not isinstance(client, _library("redis.asyncio").Redis):
-        raise UsageError(f"RedisStore takes a URL or a redis.asyncio.Redis, not {type(client).__name__}")
-    if client.connection_pool.connection_kwargs.get("decode_responses"):
-        raise UsageError("RedisStore needs a client without decode_responses")
-    return client
-
-
-def _slots(number: int) -> asyncio.LifoQueue[int]:
-    slots: asyncio.LifoQueue[int] = asyncio.LifoQueue()
-    for slot in range(number):
-        slots.put_nowait(slot)
-    return slots
-
-
-def _entries(answer: Any) -> list[list[_Entry]]:
-    # The form of the answer depends on the client's protocol and on the library's version.
-    pairs: Any = cast(Any, answer).items() if isinstance(answer, dict) else answer or ()
-    flat: list[Any] = [batch[0] if batch and isinstance(batch[0], list) else batch for _, batch in pairs]
-    return [[(int(id.partition(b"-")[0]), entry) for id, entry in batch] for batch in flat]
 
 
 def _flat(fields: Mapping[str, str]) -> list[bytes]:

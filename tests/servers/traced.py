@@ -30,7 +30,7 @@ async def ask(ctx: typedmcp.Context) -> str:
 
 
 async def serve_http(telemetry: Telemetry) -> None:
-    config = uvicorn.Config(typedmcp.asgi(server, telemetry=telemetry), log_level="warning")
+    config = uvicorn.Config(typedmcp.asgi(server, sse_path="/sse", telemetry=telemetry), log_level="warning")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
         await uvicorn.Server(config).serve([listener])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import socket
 
 import pytest
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
@@ -11,9 +12,12 @@ from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import generate_latest
 
 import typedmcp
+from tests.server.http.asgi_driver import serving
 from tests.spoken import MODERN_REVISION
 from tests.telemetry.exported import Exported
 from typedmcp.telemetry import Telemetry
+from typedmcp.telemetry.network import transport_attributes
+from typedmcp.transports.streams import StreamTransport
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 
@@ -60,6 +64,46 @@ def test_operations_and_sessions_are_measured_on_both_sides(revision: str) -> No
         assert calls[0][1].explicit_bounds == BUCKETS
         ((kind, point),) = exported.points(f"mcp.{side}.session.duration")
         assert (kind, point.count, point.explicit_bounds) == ({"mcp.protocol.version": revision}, 1, BUCKETS)
+
+
+def test_a_session_over_http_is_measured_at_its_end() -> None:
+    exported = Exported()
+
+    async def main() -> None:
+        async with serving(server, telemetry=exported.telemetry) as served:
+            session = await served.session()
+            assert exported.points("mcp.server.session.duration") == []
+            assert (await session.delete()).status == 204
+
+    asyncio.run(main())
+    ((kind, point),) = exported.points("mcp.server.session.duration")
+    assert point.count == 1
+    assert kind == {
+        "mcp.protocol.version": "2025-11-25",
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+    }
+
+
+@pytest.mark.parametrize("family", [socket.AF_UNIX, socket.AF_INET])
+def test_sockets_have_their_kind(family: int) -> None:
+    async def main() -> dict[str, str]:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            near, far = socket.socketpair() if family == socket.AF_UNIX else connected(listener)
+            with near, far:
+                transport = StreamTransport(near.fileno(), near.fileno())
+                try:
+                    return transport_attributes(transport)
+                finally:
+                    await transport.close()
+
+    expected = "unix" if family == socket.AF_UNIX else "tcp"
+    assert asyncio.run(main()) == {"network.transport": expected}
+
+
+def connected(listener: socket.socket) -> tuple[socket.socket, socket.socket]:
+    near = socket.create_connection(listener.getsockname())
+    return near, listener.accept()[0]
 
 
 def test_names_that_peers_make_up_add_no_series() -> None:

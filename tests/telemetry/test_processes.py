@@ -74,6 +74,23 @@ def test_a_trace_goes_through_both_processes(transport: str, revision: str, tmp_
     assert ("mcp.session.id" in received[0]["attributes"]) is has_session
 
 
+def test_a_trace_goes_over_http_with_sse(tmp_path: Path) -> None:
+    file, exported = tmp_path / "spans", Exported()
+
+    async def main(url: str) -> None:
+        async with typedmcp.connect(url, telemetry=exported.telemetry, revisions=["2024-11-05"], sse=True) as client:
+            await client.call_tool("work", on_progress=ignore)
+
+    with listening([sys.executable, SCRIPT, str(file), "http"]) as served:
+        asyncio.run(main(f"{served.address}/sse"))
+    (sent,) = exported.spans("tools/call work")
+    (received,) = [span for span in spans_in(file) if span["name"] == "tools/call work"]
+    assert received["parent_id"] == f"0x{span_id(sent):016x}"
+    assert attributes(sent)["server.address"] == "127.0.0.1"
+    for recorded in (attributes(sent), received["attributes"]):
+        assert (recorded["network.transport"], recorded["network.protocol.name"]) == ("tcp", "http")
+
+
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_what_a_server_sends_is_continued_in_the_client(transport: str, tmp_path: Path) -> None:
     file, exported = tmp_path / "spans", Exported()

@@ -44,7 +44,7 @@ def session_attributes(session: Any) -> dict[str, Any]:
     if endpoint is None:
         transport = session.transport
         own = transport_attributes(transport)
-        endpoint = getattr(transport, "endpoint", None)
+        endpoint = getattr(transport, "_endpoint", None)  # of HTTP with SSE
         return own if endpoint is None else {**own, **_address(endpoint.url)}
     return {**HTTP, **_address(endpoint.url)}
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conformance import run
+from tests.docs.markdown import tables
 from tests.interop import install
+from tests.paths import ROOT
 
 GAP = run.Gap("auth/*", "it is not built")
 TABLE = run.Table({"oauth": GAP}, {"client-2025-11-25": {"initialize": 2, "auth/dpop": "oauth"}})
@@ -169,3 +171,18 @@ def test_a_client_that_does_nothing_fails_scenarios_that_the_suite_passes(
 
 def test_the_table_is_for_the_installed_version_of_the_suite() -> None:
     assert install.NODE_PACKAGES["conformance"] == ["@modelcontextprotocol/conformance@0.2.0-alpha.12"]
+
+
+def test_the_page_counts_what_the_table_expects() -> None:
+    heads = ["role", "revision", "scenarios", "passed", "checks"]
+    page = next(rows for _, (head, *rows) in tables(ROOT / "docs" / "conformance.md") if head == heads)
+    expected: list[list[str]] = []
+    for leg, scenarios in run.Table.read(run.TABLE).legs.items():
+        counts = [count for count in scenarios.values() if isinstance(count, int)]
+        role, revision = leg.split("-")[0], leg[-len("2025-11-25") :]
+        expected.append([role, revision, *map(str, (len(scenarios), len(counts), sum(counts)))])
+    assert sorted(page) == sorted(expected)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for revision in {row[1] for row in expected}:
+        checks = sum(int(row[4]) for row in expected if row[1] == revision)
+        assert f"{checks} on {revision}" in readme or f"{checks} checks on {revision}" in readme

@@ -853,7 +853,10 @@ def test_tasks_are_not_offered_and_their_parameters_are_ignored() -> None:
         async with served(Everything()) as client:
             await client.open("2025-11-25", tasks={"requests": {}})
             assert "tasks" not in client.opened["capabilities"]
-            assert (await client.error("tasks/list"))["code"] == -32601
+            for method in ("tasks/list", "tasks/get", "tasks/result", "tasks/cancel"):
+                error = await client.error(method, {} if method == "tasks/list" else {"taskId": "a"})
+                assert error["code"] == -32601
+                assert error["message"].startswith(f"method not found: {method}: tasks of 2025-11-25 are not offered")
             params: Json = {"name": "facts", "arguments": {}, "task": {"ttl": 1000}}
             assert "content" in await client.result("tools/call", params)
 

@@ -25,7 +25,7 @@ IGNORED_FIELDS: Final = frozenset(
 )
 """Members that only modern revisions need. It is not reported if an older revision lacks them."""
 
-_NO_TASKS = "tasks of 2025-11-25 are not offered"
+_NO_TASKS = "tasks of 2025-11-25 are not offered; newer revisions have the extension io.modelcontextprotocol/tasks"
 _HANDSHAKE = "the runtime handles the handshake"
 _SESSION = "the runtime handles it in legacy sessions"
 _INPUT = "revisions/input_requests.py converts it"

@@ -46,4 +46,4 @@ def list_gateways(plan: Plan) -> Iterator[Contender]:
     yield Contender(DIRECT, make_uvicorn_command(FOLDER, "typedmcp_handler:app"))
     yield Contender(OURS, make_uvicorn_command(folder, "typedmcp_gateway:app"))
     if not plan.quick:
-        yield Contender("fastmcp, create_proxy", make_uvicorn_command(folder, "fastmcp_proxy:app"))
+        yield Contender("fastmcp, create_proxy", make_uvicorn_command(folder, "fastmcp_proxy:app"), timeout=60)

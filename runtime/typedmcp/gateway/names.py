@@ -25,14 +25,17 @@ class NameRules:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_own", {name: own for own, name in self.rename.items()})
+        object.__setattr__(self, "_has_filter", bool(self.exclude) or "*" not in self.include)
 
     def expose(self, own: str) -> str | None:
         """Return the name of something at the gateway; None if it does not appear."""
-        if not any(fnmatchcase(own, pattern) for pattern in self.include):
-            return None
-        if any(fnmatchcase(own, pattern) for pattern in self.exclude):
+        if self.__dict__["_has_filter"] and not self._passes(own):
             return None
         return self.rename.get(own) or self.prefix + own
+
+    def _passes(self, own: str) -> bool:
+        is_included = any(fnmatchcase(own, pattern) for pattern in self.include)
+        return is_included and not any(fnmatchcase(own, pattern) for pattern in self.exclude)
 
     def resolve(self, name: str) -> str | None:
         """Return the server's own name of something; None if it can be none of this server."""

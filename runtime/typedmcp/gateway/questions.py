@@ -169,6 +169,8 @@ class ServerQuestions:
         self._has_call = asyncio.Event()
         self.level: str | None = None
         """The log level that was set last, on legacy servers."""
+        self.options: Any = None
+        """The options of the client, which refer to these callbacks."""
 
     def add(self, call: ForwardedCall) -> None:
         """Begin to pass questions to a call."""

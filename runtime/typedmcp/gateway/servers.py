@@ -111,6 +111,9 @@ class LeasedClient(NamedTuple):
 
 def input_capabilities(ctx: Context) -> dict[str, Any]:
     """Return the capabilities of the client for questions, as plain JSON."""
+    given = ctx.client_capabilities
+    if given.sampling is None and given.elicitation is None and given.roots is None:
+        return {}
     declared: dict[str, Any] = to_builtins(ctx.client_capabilities)
     return {name: declared[name] for name in _INPUTS if name in declared}
 
@@ -158,7 +161,10 @@ class Leases:
         questions = self._questions.get(identity)
         if questions is None:
             questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text)
-        options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
+        options: ConnectOptions | None = questions.options
+        if options is None or self._credentials is not None:  # which may have changed
+            options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
+            questions.options = options
         try:
             async with self._pool.lease(server.entry, identity=identity, caller=caller.key, **options) as client:
                 server.description, server.error = client.server, None

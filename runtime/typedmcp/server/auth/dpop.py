@@ -5,6 +5,7 @@ https://www.rfc-editor.org/rfc/rfc9449#section-4.3
 
 from __future__ import annotations
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,6 +33,8 @@ __all__ = ["DpopVerifier"]
 UseOnce: TypeAlias = Callable[[str, float], Awaitable[bool]]
 """Records the use of a name for some seconds, and returns False if it was used already."""
 
+_PROOF: Final = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
+"""One JWT, and not two that a proxy has joined. Libraries differ in what else they skip."""
 _MAX_PROOF: Final = 8192
 """Characters of one proof that is examined."""
 _MAX_RSA_BITS: Final = 4096
@@ -146,7 +149,8 @@ class DpopVerifier:
         import jwt
 
         try:
-            header: dict[str, Any] = jwt.get_unverified_header(proof) if len(proof) <= _MAX_PROOF else {}
+            is_jwt = len(proof) <= _MAX_PROOF and _PROOF.fullmatch(proof) is not None
+            header: dict[str, Any] = jwt.get_unverified_header(proof) if is_jwt else {}
         except (jwt.PyJWTError, ValueError, RecursionError):
             header = {}
         algorithm, jwk = header.get("alg"), header.get("jwk")

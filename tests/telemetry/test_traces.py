@@ -122,6 +122,33 @@ def test_a_plain_tool_runs_in_the_span_of_its_request() -> None:
     assert current == f"{span_id(exported.spans('tools/call block')[1]):x}"
 
 
+def test_a_handler_in_a_thread_runs_in_the_span_of_its_request() -> None:
+    current: list[int] = []
+
+    class Handler:
+        @typedmcp.in_thread
+        def call_tool(self, params: Any, ctx: Any) -> CallToolResult:
+            current.append(get_current_span().get_span_context().span_id)
+            ctx.progress(1)
+            return CallToolResult(result_type="complete", content=[TextContent(text="")])
+
+    exported = Exported()
+
+    async def main() -> None:
+        async with connect(exported, MODERN_REVISION, Handler()) as client:
+            await client.call_tool("work", on_progress=ignore)
+
+    asyncio.run(main())
+    spans = exported.spans("tools/call work", "notifications/progress")
+    assert tree(spans) == [
+        "tools/call work client",
+        "  tools/call work server",
+        "    notifications/progress client",
+        "      notifications/progress server",
+    ]
+    assert current == [span_id(spans[1])]
+
+
 @pytest.mark.parametrize(("tool", "method"), [("ask", "elicitation/create"), ("sample", "sampling/createMessage")])
 def test_requests_of_a_legacy_server_are_children_of_its_handler(tool: str, method: str) -> None:
     exported = Exported()

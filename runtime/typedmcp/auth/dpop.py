@@ -47,7 +47,7 @@ def find_thumbprint(key: Mapping[str, Any]) -> str | None:
     https://www.rfc-editor.org/rfc/rfc7638#section-3
     """
     members = _THUMBPRINT_MEMBERS.get(str(key.get("kty")))
-    if members is None or not all(isinstance(key.get(name), str) for name in members):
+    if members is None or not all(isinstance(value := key.get(name), str) and value.isascii() for name in members):
         return None
     return _encode(hashlib.sha256(msgspec.json.encode({name: key[name] for name in members})).digest())
 

@@ -137,6 +137,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a private key in the header": (lambda: prove(jwk={**PUBLIC, "d": "secret"}), "has a private key"),
     "a key of another kind": (lambda: prove(key=OTHER_KEY, jwk={"kty": "oct", "k": "a"}), "bound to another key"),
     "another key": (lambda: prove(key=OTHER_KEY, jwk=jwk_of(OTHER_KEY, None)), "bound to another key"),
+    "a key that is no text": (lambda: prove(jwk={**PUBLIC, "x": "\ud800"}), "bound to another key"),
     "a signature of another key": (lambda: prove(key=OTHER_KEY), "signature"),
     "a changed signature": (lambda: prove()[:-4] + "AAAA", "signature"),
     "another method": (lambda: prove(htm="GET"), "(htm)"),

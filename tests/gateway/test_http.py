@@ -177,3 +177,25 @@ def test_rules_in_the_configuration_are_checked() -> None:
     config["gateway"]["x"]["exlude"] = []
     with pytest.raises(typedmcp.UsageError, match=r"gateway: server 'x': .*exlude"):
         typedmcp.Gateway(servers=config)
+
+
+def test_a_client_that_answers_nothing_leaves_room_for_the_questions_to_others() -> None:
+    auth = typedmcp.StaticTokens({"a": typedmcp.Principal("a"), "b": typedmcp.Principal("b")})
+
+    async def main() -> None:
+        async with (
+            serving_http(typedmcp.Gateway(old_server(), max_parked=8).asgi(auth=auth)) as url,
+            typedmcp.connect(f"{url}/mcp", auth="a", roots=["file:///a"]) as first,
+            typedmcp.connect(f"{url}/mcp", auth="b", roots=["file:///b"]) as second,
+        ):
+            asked: Any = [await first.call_tool("ask_roots", rounds=0) for _ in range(2)]
+            with pytest.raises(typedmcp.RemoteError, match="client_share_percent"):
+                await first.call_tool("ask_roots", rounds=0)
+            assert await second.call_tool("ask_roots", result_type=list[str]) == ["file:///b"]
+            (key,) = asked[0].input_requests
+            answers = {key: {"roots": [{"uri": "file:///a"}]}}
+            params = {"name": "ask_roots", "requestState": asked[0].request_state, "inputResponses": answers}
+            assert (await first.send("tools/call", params))["structuredContent"] == {"result": ["file:///a"]}
+            assert await first.call_tool("ask_roots", result_type=list[str]) == ["file:///a"]
+
+    run(main())

@@ -175,3 +175,79 @@ def test_a_configuration_leaves_out_disabled_servers_and_names_mistakes(tmp_path
         typedmcp.Gateway(servers=str(file), rules={"c": NameRules()})
     with pytest.raises(typedmcp.UsageError, match="either a target or servers"):
         typedmcp.Gateway()
+
+
+def shop(name: str, **options: Any) -> typedmcp.Server:
+    server = typedmcp.Server(name, **options)
+
+    @server.tool
+    def sell() -> str:
+        return "sold"
+
+    @server.resource("price://tea")
+    def price() -> structs.ReadResourceResult:
+        contents = structs.TextResourceContents(uri="price://tea", text="3")
+        return structs.ReadResourceResult(contents=[contents], ttl_ms=60_000, cache_scope="public")
+
+    return server
+
+
+@pytest.mark.parametrize("revisions", [[MODERN_REVISION], [LEGACY[0]]])
+def test_caches_keep_a_list_of_several_servers_as_its_strictest_server_allows(revisions: list[str]) -> None:
+    def made(**servers: Any) -> typedmcp.Gateway:
+        return typedmcp.Gateway(servers=servers)
+
+    first, other = shop("first", public=True, ttl=60.0), shop("other", public=True, ttl=30.0)
+    old = typedmcp.ServerConfig(other, revisions=revisions)
+    private = typedmcp.ServerConfig(shop("private", ttl=90.0), revisions=revisions)
+
+    async def main() -> None:
+        async with typedmcp.connect(made(first=first, private=private)) as client:
+            assert (await client.list_tools()).cache_scope == "private"
+        async with typedmcp.connect(made(first=first, down=DOWN)) as client:
+            assert (await client.list_tools()).ttl_ms == 0
+        async with typedmcp.connect(made(first=first, other=old)) as client:
+            listed = await client.list_tools()
+            known = revisions == [MODERN_REVISION]
+            assert (listed.ttl_ms, listed.cache_scope) == ((30_000, "public") if known else (0, "private"))
+
+    run(main())
+
+
+def test_shared_caches_keep_nothing_that_a_policy_has_decided() -> None:
+    def policy(_principal: Any, _server: str, _kind: Kind, _own: str) -> bool:
+        return True
+
+    gateway = typedmcp.Gateway(servers={"shop": shop("shop", public=True)}, policy=policy)
+
+    async def main() -> None:
+        async with typedmcp.connect(gateway) as client:
+            assert (await client.list_tools()).cache_scope == "private"
+            assert (await client.read_resource("price://tea")).cache_scope == "private"
+
+    run(main())
+
+
+def test_a_server_that_invents_names_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typedmcp.gateway.listing.MAX_LISTED", 3)
+    count = 0
+
+    class Inventor:
+        def list_tools(self, _params: Any, _ctx: typedmcp.Context) -> structs.ListToolsResult:
+            nonlocal count
+            count += 1
+            tools = [structs.Tool(name=f"t{count}", input_schema={"type": "object"})]
+            return structs.ListToolsResult(tools=tools, ttl_ms=0, cache_scope="private")
+
+    gateway = typedmcp.Gateway(Inventor())
+
+    async def main() -> None:
+        async with typedmcp.connect(gateway) as client:
+            for _ in range(10):
+                await client.list_tools()
+        (server,) = gateway._servers.values()  # pyright: ignore[reportPrivateUsage]
+        assert count > 10
+        assert len(server.listed["tools"]) == 3
+        assert len(server.schemas) <= 4
+
+    run(main())

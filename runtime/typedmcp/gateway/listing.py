@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,9 +11,9 @@ import msgspec
 from mcpspec.support.objects import is_object
 from typedmcp.errors import InvalidParamsError
 from typedmcp.gateway.names import Kind
-from typedmcp.gateway.servers import GatewayServer
+from typedmcp.gateway.servers import MAX_LISTED, GatewayServer
 
-__all__ = ["LISTS", "ListPlace", "decode_cursor", "encode_cursor", "merge"]
+__all__ = ["LISTS", "ListPlace", "decode_cursor", "encode_cursor", "make_private", "merge"]
 
 
 class ListPlace(NamedTuple):
@@ -44,11 +44,12 @@ def merge(
     is_visible: Callable[[GatewayServer, str], bool],
     *,
     is_private: bool,
+    is_complete: bool,
 ) -> Any:
     """Return one page with the items of several, which are all typed or all plain JSON.
 
     Items are left out that are not visible, or whose name another item has. `is_private` is true if the list depends
-    on the principal.
+    on the principal, `is_complete` if no server failed: a list without one of them must not be kept.
     """
     first = next(iter(pages.values()))
     items: dict[str, Any] = {}
@@ -57,22 +58,43 @@ def merge(
         own_names = server.listed.setdefault(place.member, set())
         for item in own_items:
             own: str = item[place.key] if is_object(item) else getattr(item, place.key_attribute)
-            own_names.add(own)
-            if place.kind == "tools":
+            if len(own_names) < MAX_LISTED:
+                own_names.add(own)
+            if place.kind == "tools" and own in own_names:
                 server.schemas[own] = item.get("inputSchema") if is_object(item) else item.input_schema
             name = own if place.kind == "resources" else server.rules.expose(own)
             if name is not None and name not in items and is_visible(server, own):
                 items[name] = _renamed(item, name) if name != own else item
     listed = list(items.values())
+    ttl, is_shared = _cache_of(pages.values())
+    if ttl is not None and not is_complete:
+        ttl = 0
+    made: Any
     if is_object(first):
-        scope = {"cacheScope": "private"} if is_private and "cacheScope" in first else {}
-        made = {**first, place.member: listed, **scope}
+        made = {**first, place.member: listed, **({} if ttl is None else {"ttlMs": ttl})}
         made.pop("nextCursor", None)
-        return made
-    changes: dict[str, Any] = {place.attribute: listed, "next_cursor": None}
-    if is_private:
-        changes["cache_scope"] = "private"
-    return msgspec.structs.replace(first, **changes)
+    else:
+        made = msgspec.structs.replace(first, **{place.attribute: listed, "next_cursor": None, "ttl_ms": ttl})
+    return made if is_shared and not is_private else make_private(made)
+
+
+def _cache_of(pages: Iterable[Any]) -> tuple[Any, bool]:
+    """Return the milliseconds for which all of some pages may be kept, and whether a shared cache may keep all."""
+    ttls: list[Any] = []
+    is_shared = True
+    for page in pages:
+        plain = is_object(page)
+        ttl = page.get("ttlMs") if plain else page.ttl_ms
+        ttls += [] if ttl is None else [ttl]
+        is_shared = is_shared and (page.get("cacheScope") if plain else page.cache_scope) == "public"
+    return min(ttls, default=None), is_shared
+
+
+def make_private(result: Any) -> Any:
+    """Return a result that only the cache of one client may keep. One that says nothing about caches stays as it is."""
+    if is_object(result):
+        return {**result, "cacheScope": "private"} if "cacheScope" in result else result
+    return msgspec.structs.replace(result, cache_scope="private") if hasattr(result, "cache_scope") else result
 
 
 def _renamed(item: Any, name: str) -> Any:

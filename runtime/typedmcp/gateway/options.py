@@ -58,7 +58,8 @@ class GatewayOptions(TypedDict, total=False):
     max_connections: int
     """Connections and processes at a time; by default 100. Idle ones are closed if there are more."""
     max_parked: int
-    """Calls at a time that wait for answers of clients; by default 1000. A further one ends with error -32603."""
+    """Calls at a time that wait for answers of clients; by default 1000. One client has at most
+    `Limits.client_share_percent` of them. A further one ends with error -32603."""
     answer_seconds: float
     """Seconds that a client may take to answer a question of a legacy server; by default 600."""
     idle_seconds: float

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,7 @@ from typing import Any, Final
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, InputUnavailableError, InvalidParamsError, RemoteError
+from typedmcp.protocol.budgets import ClientKey
 from typedmcp.server.context import Context
 
 __all__ = ["ForwardedCall", "ParkedCalls", "ServerQuestions"]
@@ -38,6 +40,8 @@ class ForwardedCall:
     def __init__(self, ctx: Context, caller: str, *, can_ask: bool) -> None:
         self.ctx: Context = ctx
         """The request that the client waits for at the moment."""
+        self.client: ClientKey = ctx.client_key
+        """The client that limits count for."""
         self.caller = caller
         self.can_ask = can_ask
         """True if the client can be asked something during the call."""
@@ -114,16 +118,26 @@ class ParkedCalls:
         self._limit = limit
         self._seconds = seconds
         self._calls: dict[str, ForwardedCall] = {}
+        self._numbers: Counter[ClientKey] = Counter()
+        """The calls of each client."""
 
     def __len__(self) -> int:
         return len(self._calls)
 
     def park(self, call: ForwardedCall) -> None:
-        """Keep a call until its client returns. Raises `RemoteError` if there are too many."""
+        """Keep a call until its client returns. Raises `RemoteError` if all clients, or this one, have too many."""
+        text = None
+        share = max(1, self._limit * call.ctx.config.limits.client_share_percent // 100)
         if len(self._calls) >= self._limit:
-            call.cancel()
             text = f"{self._limit} calls of the gateway wait for answers of clients (max_parked): try again later"
+        elif call.client is not None and self._numbers[call.client] >= share:
+            text = (
+                f"{share} calls wait for answers of this client (max_parked, client_share_percent): answer them first"
+            )
+        if text is not None:
+            call.cancel()
             raise RemoteError(INTERNAL_ERROR, text)
+        self._numbers[call.client] += 1
         self._calls[call.id] = call
         loop = asyncio.get_running_loop()
         self._watch(call, call.ctx, loop, loop.time() + self._seconds)
@@ -132,7 +146,7 @@ class ParkedCalls:
         if self._calls.get(call.id) is not call or call.ctx is not ctx:
             return
         if call.is_done or ctx.cancelled or loop.time() >= deadline:
-            del self._calls[call.id]
+            self._remove(call)
             call.cancel()
             return
         seconds = min(_POLL_SECONDS, max(0.0, deadline - loop.time()))
@@ -149,14 +163,21 @@ class ParkedCalls:
         if call is None or call.caller != caller:
             text = "requestState: the call has ended at the server; call again without it"
             raise InvalidParamsError(text, {"path": "params.requestState"})
-        del self._calls[call.id]
+        self._remove(call)
         return call
+
+    def _remove(self, call: ForwardedCall) -> None:
+        del self._calls[call.id]
+        self._numbers[call.client] -= 1
+        if not self._numbers[call.client]:
+            del self._numbers[call.client]
 
     def close(self) -> None:
         """Cancel all calls."""
         for call in self._calls.values():
             call.cancel()
         self._calls.clear()
+        self._numbers.clear()
 
 
 class ServerQuestions:

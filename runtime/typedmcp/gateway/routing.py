@@ -14,7 +14,7 @@ from typedmcp.errors import InvalidParamsError, MethodNotFoundError, RemoteError
 from typedmcp.gateway.audit import Audit
 from typedmcp.gateway.callers import GatewayCaller
 from typedmcp.gateway.forwarding import STATE, Forwarder
-from typedmcp.gateway.listing import LISTS, decode_cursor, encode_cursor, merge
+from typedmcp.gateway.listing import LISTS, decode_cursor, encode_cursor, make_private, merge
 from typedmcp.gateway.names import Kind
 from typedmcp.gateway.options import Policy
 from typedmcp.gateway.servers import GatewayServer
@@ -38,7 +38,8 @@ class Router:
         if ctx.method in LISTS:
             return await self._list(params, ctx, caller)
         if ctx.method == "resources/read":
-            return await self._find_resource(params.uri, params, ctx, caller, audit)
+            read = await self._find_resource(params.uri, params, ctx, caller, audit)
+            return read if self._policy is None else make_private(read)
         if ctx.method == "completion/complete":
             return await self._complete(params, ctx, caller, audit)
         server, own = self.find("prompts" if ctx.method == "prompts/get" else "tools", params.name, caller)
@@ -88,6 +89,7 @@ class Router:
             pages,
             lambda server, own: self.is_visible(caller, server, place.kind, own),
             is_private=self._policy is not None,
+            is_complete=len(pages) == len(servers),
         )
         following = {server.name: cursor for server, page in pages.items() if (cursor := _next_cursor(page))}
         cursor = next(iter(following.values()), None) if len(self._servers) == 1 else encode_cursor(following)

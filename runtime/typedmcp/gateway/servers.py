@@ -34,6 +34,7 @@ from typedmcp.revisions.features import is_modern, methods_of, structs_of
 from typedmcp.server.context import Context
 
 __all__ = [
+    "MAX_LISTED",
     "GatewayServer",
     "LeasedClient",
     "Leases",
@@ -53,6 +54,8 @@ _LOWEST_LEVEL: Final = "emergency"
 """The level of log messages while no caller asked for any: the protocol has no level for none."""
 _PROBLEMS: Final = 100
 """Wrong items of a result that are left out. More of them make the result wrong."""
+MAX_LISTED: Final = 10_000
+"""Names of one list of a server that are remembered. Further ones are asked for as if they were not listed."""
 _QUESTION_SECONDS: Final = 30.0
 """Seconds that a question outside of a call waits for the next call."""
 
@@ -304,7 +307,8 @@ async def describe(leases: Leases, server: GatewayServer, caller: GatewayCaller,
         async with asyncio.timeout(seconds), leases.lease(server, caller, {}, None, wants_logs=False) as leased:
             if server.may_have("tools"):
                 async for tool in leased.client.tools():
-                    server.schemas[tool.name] = tool.input_schema
+                    if len(server.schemas) < MAX_LISTED:
+                        server.schemas[tool.name] = tool.input_schema
             return True
     except TimeoutError:
         server.error = Error(f"no connection within {seconds:g} s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.gateway.everyday_server import make_server
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from typedmcp.gateway import NameRules
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 
 REVISION = LEGACY[0]
 
@@ -197,5 +199,44 @@ def test_a_client_that_answers_nothing_leaves_room_for_the_questions_to_others()
             params = {"name": "ask_roots", "requestState": asked[0].request_state, "inputResponses": answers}
             assert (await first.send("tools/call", params))["structuredContent"] == {"result": ["file:///a"]}
             assert await first.call_tool("ask_roots", result_type=list[str]) == ["file:///a"]
+
+    run(main())
+
+
+def test_subscriptions_of_one_client_leave_room_for_the_calls_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typedmcp.gateway.watches._MAX_WATCHES", 8)
+    auth = typedmcp.StaticTokens({"a": typedmcp.Principal("a"), "b": typedmcp.Principal("b")})
+    reports: list[Diagnostic] = []
+
+    async def main() -> None:
+        gateway = typedmcp.Gateway(make_server())
+        async with (
+            serving_http(gateway.asgi(auth=auth, on_diagnostic=reports.append)) as url,
+            typedmcp.connect(f"{url}/mcp", auth="a") as first,
+            typedmcp.connect(f"{url}/mcp", auth="b") as second,
+        ):
+            uris = [f"city://{number}" for number in range(20)]
+            async with first.listen(uris=uris) as subscription:
+                assert sorted(subscription.not_granted) == sorted(uris[2:])
+                async with second.listen(uris=uris[:1]) as other:
+                    assert not other.not_granted
+            async with first.listen(uris=uris[:2]) as again:
+                assert not again.not_granted
+
+    run(main())
+    assert [report.text for report in reports if report.kind is DiagnosticKind.LIMIT_REACHED] == [
+        "server 'server': no further subscription: the client has 2 resources (client_share_percent)"
+    ]
+
+
+def test_sessions_of_one_client_do_not_keep_all_connections_open() -> None:
+    auth = typedmcp.StaticTokens({"a": typedmcp.Principal("a"), "b": typedmcp.Principal("b")})
+
+    async def main() -> None:
+        gateway = typedmcp.Gateway(old_server(), max_connections=4)
+        async with serving_http(gateway.asgi(auth=auth)) as url, AsyncExitStack() as stack:
+            for token in (*["a"] * 6, "b"):
+                client = typedmcp.connect(f"{url}/mcp", auth=token, revisions=[REVISION])
+                await (await stack.enter_async_context(client)).call_tool("add", {"a": 1, "b": 2})
 
     run(main())

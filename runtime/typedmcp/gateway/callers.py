@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.text import visible
 from typedmcp.server.connection import ServerConnection
 from typedmcp.server.context import Context
@@ -27,6 +28,8 @@ class GatewayCaller(NamedTuple):
     is_alone: bool
     """True if no other client has the same key. False for clients over HTTP without a session and a token."""
     principal: Principal | None
+    client: ClientKey = None
+    """The client over HTTP that shares count for: a principal or an address. None for the client of a connection."""
 
 
 class CallerFinder:
@@ -48,7 +51,7 @@ class CallerFinder:
         name = "" if principal is None else principal.key
         session = None if ctx.is_modern else ctx.headers.get(_SESSION)
         if session is not None:
-            return GatewayCaller(f"session {session} {name}", True, principal)
+            return GatewayCaller(f"session {session} {name}", True, principal, ctx.client_key)
         info = ctx.client_info
         client = "" if info is None else visible(f"{info.name} {info.version}")[:200]
-        return GatewayCaller(f"client {client} {name}", principal is not None, principal)
+        return GatewayCaller(f"client {client} {name}", principal is not None, principal, ctx.client_key)

@@ -28,6 +28,7 @@ from typedmcp.gateway.questions import ParkedCalls
 from typedmcp.gateway.routing import Router
 from typedmcp.gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities
 from typedmcp.gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
+from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerConfig, ServerDefaults
@@ -189,7 +190,9 @@ class Gateway:
             await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
             forwarder = Forwarder(leases, self._parked, self._options.get("answer_seconds", 600.0))
             router = Router(self._servers, forwarder, self._options.get("policy"))
-            watches = Watches(leases, self._merger, self._report)
+            limits = DEFAULT_LIMITS if self._config is None else self._config.limits
+            max_connections = self._options.get("max_connections", 100)
+            watches = Watches(leases, self._merger, self._report, max_connections, limits.client_share_percent)
             self._running = _Running(pool, leases, router, watches)
             tasks = [asyncio.get_running_loop().create_task(self._sweep())]
             if (seconds := self._options.get("reload_seconds")) is not None and self._file is not None:

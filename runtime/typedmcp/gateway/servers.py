@@ -140,6 +140,10 @@ class Leases:
         self._used: set[str] = set()
         """The identities that one call uses alone."""
 
+    def owner_of(self, caller: GatewayCaller) -> str:
+        """Return the principal whose credentials the server gets; an empty text if all callers have the same."""
+        return "" if caller.principal is None or self._credentials is None else caller.principal.key
+
     @asynccontextmanager
     async def lease(
         self,
@@ -152,7 +156,7 @@ class Leases:
     ) -> AsyncGenerator[LeasedClient]:
         """Yield the client of a server for a caller. `call` gets the questions and log messages of the server."""
         is_shared = server.is_stateless and not wants_logs
-        who = "" if caller.principal is None or self._credentials is None else caller.principal.key
+        who = self.owner_of(caller)
         if not is_shared:
             declared = "" if server.is_stateless else msgspec.json.encode(capabilities, order="sorted").decode()
             who = f"{who} {caller.key} {declared}"

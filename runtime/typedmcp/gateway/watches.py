@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typedmcp.client.subscriptions import Subscription
 from typedmcp.errors import Error
 from typedmcp.gateway.callers import GatewayCaller
 from typedmcp.gateway.servers import GatewayServer, Leases
+from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.notifications import Change
 from typedmcp.server.changes import Changes
@@ -22,6 +24,9 @@ _MERGE_SECONDS: Final = 0.02
 """Seconds in which equal changes, which several connections to a server report, are merged."""
 _FIRST_PAUSE: Final = 0.2
 _MAX_PAUSE: Final = 10.0
+
+_MAX_WATCHES: Final = 500
+"""Subscriptions at a time over one connection to a server, which has twice as many leases."""
 
 Holder = object
 """A user of watches: a request or a client."""
@@ -66,20 +71,43 @@ class _Watch:
     """The resource to watch; None for the lists."""
     wants_logs: bool
     """True if the client wants log messages, so that its calls have a connection of their own."""
-    holders: set[Holder] = field(default_factory=set[Holder])
+    holders: dict[Holder, ClientKey] = field(default_factory=dict[Holder, ClientKey])
+    """The users of the watch, and the client that each counts for."""
     granted: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """True if the server sends the changes. Set once that is known."""
     task: asyncio.Task[None] | None = None
 
 
 class Watches:
-    """Keeps one subscription for each server, client and resource, and counts who wants it."""
+    """Keeps one subscription for each server, client and resource, and counts who wants it.
 
-    def __init__(self, leases: Leases, merger: ChangeMerger, report: Callable[[Diagnostic], None]) -> None:
+    A subscription keeps a connection open, and takes a lease of it. So that calls find both, subscriptions take half of
+    the `max_connections`, and half of the leases of each. One client over HTTP has `percent` of the places.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        merger: ChangeMerger,
+        report: Callable[[Diagnostic], None],
+        max_connections: int,
+        percent: int,
+    ) -> None:
         self._leases = leases
         self._merger = merger
         self._report = report
         self._watches: dict[tuple[str, str, str | None], _Watch] = {}
+        self._max_connections = max(1, max_connections // 2)
+        self._connection_share = max(1, self._max_connections * percent // 100)
+        self._resource_share = max(1, _MAX_WATCHES * percent // 100)
+        self._connections: dict[tuple[str, str], tuple[bool, ClientKey]] = {}
+        """For each server and identity, whether its connection is its own, and its first client."""
+        self._numbers: Counter[tuple[str, str]] = Counter()
+        """The subscriptions of each server and identity."""
+        self._resources: Counter[ClientKey] = Counter()
+        """The resources that each client wants."""
+        self._has_reported = False
+        """True once a refusal was reported, until something is released."""
 
     def hold(
         self,
@@ -93,26 +121,58 @@ class Watches:
     ) -> asyncio.Future[bool]:
         """Subscribe to a resource of a server, or to its lists, until the holder releases it.
 
-        The result is True once the server sends changes, and False if it does not grant them.
+        The result is True once the server sends changes, and False if it does not grant them, or if there is no room.
         """
         wants_logs = wants_logs and caller.is_alone
         is_shared = server.is_stateless and not wants_logs
-        principal = "" if caller.principal is None else caller.principal.key
-        key = (server.name, principal if is_shared else caller.key, uri)
+        owner = self._leases.owner_of(caller) if is_shared else caller.key
+        is_own = owner != ""
+        key = (server.name, owner, uri)
         watch = self._watches.get(key)
+        if watch is not None and holder in watch.holders:
+            return watch.granted
+        if (reason := self._find_limit(key, caller.client, is_own=is_own, is_new=watch is None)) is not None:
+            return self._refuse(f"server {server.name!r}: no further subscription: {reason}")
         if watch is None:
+            self._connections.setdefault(key[:2], (is_own, caller.client))
+            self._numbers[key[:2]] += 1
             own: Mapping[str, Any] = capabilities if caller.is_alone else {}
             watch = self._watches[key] = _Watch(server, caller, own, uri, wants_logs)
             watch.task = asyncio.get_running_loop().create_task(self._run(watch))
-        watch.holders.add(holder)
+        watch.holders[holder] = caller.client
+        self._resources[caller.client] += uri is not None
         return watch.granted
+
+    def _find_limit(
+        self, key: tuple[str, str, str | None], client: ClientKey, *, is_own: bool, is_new: bool
+    ) -> str | None:
+        """Return the limit that a further subscription would exceed, or None."""
+        if is_new and key[:2] not in self._connections and is_own:
+            clients = [each for is_own, each in self._connections.values() if is_own]
+            if len(clients) >= self._max_connections:
+                return f"subscriptions use {len(clients)} connections (max_connections)"
+            if client is not None and clients.count(client) >= self._connection_share:
+                return f"the client uses {self._connection_share} connections for them (client_share_percent)"
+        if is_new and self._numbers[key[:2]] >= _MAX_WATCHES:
+            return f"the connection has {_MAX_WATCHES} of them"
+        if key[2] is not None and client is not None and self._resources[client] >= self._resource_share:
+            return f"the client has {self._resource_share} resources (client_share_percent)"
+        return None
+
+    def _refuse(self, text: str) -> asyncio.Future[bool]:
+        if not self._has_reported:
+            self._has_reported = True
+            self._report(Diagnostic(DiagnosticKind.LIMIT_REACHED, text))
+        refused: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        refused.set_result(False)
+        return refused
 
     def release(self, holder: Holder, uris: Iterable[str] | None = None) -> None:
         """End the subscriptions that nothing else holds: all of a holder, or those to some resources."""
         wanted = None if uris is None else {*uris}
         for key, watch in list(self._watches.items()):
             if holder in watch.holders and (wanted is None or watch.uri in wanted):
-                watch.holders.discard(holder)
+                self._forget(watch, watch.holders.pop(holder))
                 if not watch.holders:
                     self._end(key)
 
@@ -131,10 +191,22 @@ class Watches:
 
     def _end(self, key: tuple[str, str, str | None]) -> None:
         watch = self._watches.pop(key)
+        for client in watch.holders.values():
+            self._forget(watch, client)
+        self._numbers[key[:2]] -= 1
+        if not self._numbers[key[:2]]:
+            del self._numbers[key[:2]], self._connections[key[:2]]
         if watch.task is not None:
             watch.task.cancel()
         if not watch.granted.done():
             watch.granted.set_result(False)
+
+    def _forget(self, watch: _Watch, client: ClientKey) -> None:
+        """Count a holder of a watch no longer."""
+        self._has_reported = False
+        self._resources[client] -= watch.uri is not None
+        if not self._resources[client]:
+            del self._resources[client]
 
     async def _run(self, watch: _Watch) -> None:
         """Subscribe, and subscribe again after the connection was lost: changes may have been missed then."""

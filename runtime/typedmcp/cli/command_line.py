@@ -149,6 +149,18 @@ Examples:
   typedmcp replay session.jsonl --revision 2025-06-18 --transport http
   typedmcp replay session.jsonl --ignore timestamp -- npx some-server""",
     ),
+    "codegen": CommandHelp(
+        "TARGET --out FILE",
+        "Write a typed client of a server, and say what the server has changed.",
+        """The client is a class with a method for each tool, prompt and resource. --lock
+keeps what the server offers. --check compares the server with that file, prints
+what was added (+), removed (-) and changed (~), and exits with 1 if anything was.
+
+Examples:
+  typedmcp codegen https://example.com/mcp --out weather_client.py --lock tools.lock
+  typedmcp codegen https://example.com/mcp --check --lock tools.lock
+  typedmcp codegen --out files.py --sync -- npx some-server""",
+    ),
     "validate": CommandHelp(
         "FILE --revision REVISION",
         "Check recorded traffic against a revision of the protocol.",

@@ -12,7 +12,7 @@ from typedmcp.cli.output import print_json, print_text
 from typedmcp.cli.revision_tables import RevisionTables, read_tables
 from typedmcp.cli.status import OK
 
-__all__ = ["compare_tables", "diff", "render_changes"]
+__all__ = ["Changes", "compare_entries", "compare_tables", "diff", "render_changes"]
 
 Version: TypeAlias = Annotated[str, Parameter(choices=VERSIONS)]
 
@@ -62,10 +62,10 @@ def compare_tables(old: RevisionTables, new: RevisionTables) -> Changes:
     """Compare two revisions. The members of added and removed types are left out."""
     in_one = old.types.keys() ^ new.types.keys()
     return {
-        "types": _compare(old.types, new.types),
-        "members": _compare(_members_in_both(old, in_one), _members_in_both(new, in_one)),
-        "methods": _compare(old.methods, new.methods),
-        "codes": _compare(old.codes, new.codes),
+        "types": compare_entries(old.types, new.types),
+        "members": compare_entries(_members_in_both(old, in_one), _members_in_both(new, in_one)),
+        "methods": compare_entries(old.methods, new.methods),
+        "codes": compare_entries(old.codes, new.codes),
     }
 
 
@@ -73,7 +73,8 @@ def _members_in_both(tables: RevisionTables, in_one: set[str]) -> dict[str, str]
     return {name: text for name, text in tables.members.items() if name.partition(".")[0] not in in_one}
 
 
-def _compare(old: Mapping[str, str], new: Mapping[str, str]) -> TableChanges:
+def compare_entries(old: Mapping[str, str], new: Mapping[str, str]) -> TableChanges:
+    """Compare the entries of a table in two states."""
     return {
         "added": {name: new[name] for name in sorted(new.keys() - old.keys())},
         "removed": {name: old[name] for name in sorted(old.keys() - new.keys())},
@@ -90,9 +91,12 @@ def _options(text: str) -> list[str]:
     return sorted(text.split(" | "))
 
 
-def render_changes(changes: Changes) -> Iterator[str]:
-    """Yield the lines of a text that shows what was added (+), removed (-) and changed (~)."""
-    for kind, title in _TITLES.items():
+def render_changes(changes: Changes, titles: Mapping[str, str] = _TITLES) -> Iterator[str]:
+    """Yield the lines of a text that shows what was added (+), removed (-) and changed (~).
+
+    `titles` are those of the tables, in their order.
+    """
+    for kind, title in titles.items():
         entries = [*_entries(changes[kind])]
         if entries:
             yield title

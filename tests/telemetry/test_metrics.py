@@ -15,6 +15,7 @@ import typedmcp
 from tests.server.http.asgi_driver import serving
 from tests.spoken import MODERN_REVISION
 from tests.telemetry.exported import Exported
+from typedmcp.dialect import structs
 from typedmcp.telemetry import Telemetry
 from typedmcp.telemetry.network import transport_attributes
 from typedmcp.transports.streams import StreamTransport
@@ -120,6 +121,48 @@ def test_names_that_peers_make_up_add_no_series() -> None:
     kinds = [(kind["mcp.method.name"], kind.get("gen_ai.tool.name")) for kind, _ in exported.points(
         "mcp.server.operation.duration")]  # fmt: skip
     assert sorted(kinds, key=str) == [("_OTHER", None), ("server/discover", None), ("tools/call", None)]
+
+
+def test_codes_that_a_server_makes_up_add_no_series() -> None:
+    exported = Exported()
+
+    class Inventor:
+        code = 0
+
+        def call_tool(self, _params: object, _ctx: typedmcp.Context) -> structs.CallToolResult:
+            self.code += 1
+            raise typedmcp.RemoteError(self.code if self.code > 1 else -32000, "made up")
+
+    handler = typedmcp.ServerConfig(Inventor(), telemetry=exported.telemetry)
+
+    async def main() -> None:
+        async with typedmcp.connect(handler, telemetry=exported.telemetry, check_capabilities=False) as client:
+            for _ in range(20):
+                with pytest.raises(typedmcp.RemoteError):
+                    await client.call_tool("t")
+
+    asyncio.run(main())
+    for side in ("client", "server"):
+        kinds = [kind for kind, _ in exported.points(f"mcp.{side}.operation.duration") if "error.type" in kind]
+        assert [kind["error.type"] for kind in kinds] == ["-32000", "_OTHER"]
+        assert [kind["rpc.response.status_code"] for kind in kinds] == ["-32000", "_OTHER"]
+
+
+def test_names_that_clients_of_a_gateway_make_up_add_series_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typedmcp.telemetry.attributes._MAX_NAMES", 5)
+    exported = Exported()
+
+    async def main() -> None:
+        for _ in range(3):  # each has another client of the server
+            gateway = typedmcp.Gateway(server, connect={"telemetry": exported.telemetry})
+            async with typedmcp.connect(gateway) as client:
+                for _ in range(4):
+                    with pytest.raises(typedmcp.RemoteError):
+                        await client.call_tool(secrets.token_hex())
+
+    asyncio.run(main())
+    points = exported.points("mcp.client.operation.duration")
+    assert len({kind["gen_ai.tool.name"] for kind, _ in points if "gen_ai.tool.name" in kind}) == 5
 
 
 def test_prometheus_reads_them_from_its_own_exporter() -> None:

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
+from typedmcp.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 from typedmcp.protocol.text import visible
 from typedmcp.transports.redaction import redact_url
 
 __all__ = [
     "ERROR_TYPE", "HTTP", "JSONRPC_ID", "METHOD", "OPERATION", "OTHER", "PIPE", "PROMPT_NAME", "PROTOCOL_VERSION",
     "RESOURCE_URI", "SERVER_ADDRESS", "SERVER_PORT", "SESSION_ID", "STATUS_CODE", "TARGETS", "TOOL_ARGUMENTS",
-    "TOOL_NAME", "TOOL_RESULT", "KnownNames", "bounded", "bounded_json", "bounded_uri",
+    "TOOL_NAME", "TOOL_RESULT", "KnownNames", "bounded", "bounded_code", "bounded_json", "bounded_uri",
 ]  # fmt: skip
 
 METHOD: Final = "mcp.method.name"
@@ -42,6 +43,9 @@ OTHER: Final = "_OTHER"
 TARGETS: Final = {"tools/call": TOOL_NAME, "prompts/get": PROMPT_NAME}
 """The attribute with the name of what is called, by method."""
 
+_CODES: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
+_SERVER_CODES: Final = range(-32099, -31999)
+"""The codes that JSON-RPC leaves to servers. MCP has its own codes among them."""
 _MAX_TEXT: Final = 256
 _MAX_CONTENT: Final = 8192
 _MAX_NAMES: Final = 1000
@@ -52,6 +56,11 @@ def bounded(value: object) -> str:
     if type(value) is int and value.bit_length() <= 64:  # Python refuses to write very long numbers
         return str(value)
     return visible(str(value), _MAX_TEXT)
+
+
+def bounded_code(code: int) -> str:
+    """Return the code of an error for a measurement: a peer that makes up codes must not add series without end."""
+    return str(code) if code in _CODES or code in _SERVER_CODES else OTHER
 
 
 def bounded_uri(uri: str) -> str:

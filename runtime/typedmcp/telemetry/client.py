@@ -70,7 +70,7 @@ class SessionObserver:
         self._telemetry = telemetry
         self._session: Any = session
         self._listener: SessionListener | None = None
-        self._names = telemetry.names_of(session)
+        self._names = telemetry.names_of(telemetry)  # of all sessions: a gateway passes on what its clients call
         self._network = session_attributes(session)
         self._contexts: dict[RequestId, TraceContext] = {}
         """The contexts of open calls, in which their progress arrives."""

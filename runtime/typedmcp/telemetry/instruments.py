@@ -67,7 +67,7 @@ class Instruments:
         return propagate.get_global_textmap() if self._propagator is None else self._propagator
 
     def names_of(self, owner: object) -> KnownNames:
-        """Return the names of tools and prompts that are known to exist at a server or for a client."""
+        """Return the names of tools and prompts that are known to exist at a server, or for all clients."""
         names = self._names.get(owner)
         if names is None:
             names = self._names[owner] = KnownNames()

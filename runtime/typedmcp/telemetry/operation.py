@@ -11,7 +11,7 @@ from opentelemetry.metrics import Histogram
 from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
 
 from typedmcp.errors import RemoteError, RequestTimeoutError
-from typedmcp.telemetry.attributes import ERROR_TYPE, STATUS_CODE, TARGETS, bounded
+from typedmcp.telemetry.attributes import ERROR_TYPE, STATUS_CODE, TARGETS, bounded, bounded_code
 
 __all__ = ["Operation", "fail_with"]
 
@@ -47,10 +47,10 @@ class Operation:
         """Record that the operation has failed. `code` and `message` are those of an error response."""
         if self._is_finished:
             return
-        self.attributes[ERROR_TYPE] = kind
+        self.attributes[ERROR_TYPE] = kind if code is None else bounded_code(code)
         self.span.set_attribute(ERROR_TYPE, kind)
         if code is not None:
-            self.attributes[STATUS_CODE] = str(code)
+            self.attributes[STATUS_CODE] = bounded_code(code)
             self.span.set_attribute(STATUS_CODE, str(code))
         self.span.set_status(Status(StatusCode.ERROR, bounded(message) if message else None))
 

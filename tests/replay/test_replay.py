@@ -247,7 +247,9 @@ def test_strange_messages_of_a_recording_do_no_harm(tmp_path: Path) -> None:
         None, [], [1, None], {}, {"method": 3}, {"method": "tools/call", "id": [1]}, {"id": {}, "result": 4},
         {"method": "notifications/progress", "params": {"progressToken": {}}}, {"id": 1, "error": []},
         {"method": "notifications/cancelled", "params": {"requestId": []}}, {"method": "x", "id": 9, "params": 3},
-        {"id": 9, "result": {"resultType": "input_required", "inputRequests": [1]}},
+        {"id": 9, "result": {"resultType": "input_required", "inputRequests": [1]}}, {"id": 10, "method": ["x"]},
+        {"id": 11, "method": "tools/call", "params": {"name": "ask"}},
+        {"id": 11, "result": {"resultType": "input_required", "inputRequests": {"a": {"method": {}}, "b": 1}}},
     ]  # fmt: skip
     lines = [
         json.dumps({"sender": sender, "revision": NEWEST, "message": message})
@@ -256,6 +258,7 @@ def test_strange_messages_of_a_recording_do_no_harm(tmp_path: Path) -> None:
     ]
     file.write_text("\n".join([*lines, file.read_text()]))
     config = replay_server(file)
+    assert {"array", "object", "1"} <= read_recording(file).skipped.keys()
 
     async def main() -> None:
         async with typedmcp.connect(config) as client:

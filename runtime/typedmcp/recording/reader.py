@@ -246,7 +246,11 @@ class _RecordingReader:
         if exchange.result is not None and exchange.result.get("resultType") == "input_required":
             requests: Any = exchange.result.get("inputRequests")
             asked = requests if is_object(requests) else {}
-            step = RecordedStep(questions={name: _question(request) for name, request in asked.items()})
+            for request in asked.values():
+                if not _is_question(request):
+                    self._skip(request.get("method") if is_object(request) else request)
+            known = {name: _question(request) for name, request in asked.items() if _is_question(request)}
+            step = RecordedStep(questions=known)
             exchange.steps.append(step)
             self._continued.append((str(exchange.result.get("requestState") or ""), exchange, step))
 
@@ -258,7 +262,7 @@ class _RecordingReader:
 
     def _ask(self, key: tuple[int, object], method: Any, message: dict[str, Any], revision: str) -> None:
         exchange = self._newest_open(key[0])
-        if method not in _INPUT_REQUESTS:
+        if not _is_question(message):
             self._skip(method)
             return
         question = self._questions[key] = _question(message)
@@ -288,7 +292,7 @@ class _RecordingReader:
         return found[-1] if found else None
 
     def _skip(self, method: object) -> None:
-        name = str(method)
+        name = method if isinstance(method, str) else format_value(method)
         self.recording.skipped[name] = self.recording.skipped.get(name, 0) + 1
 
 
@@ -297,10 +301,14 @@ def _id_of(message: dict[str, Any], name: str = "id") -> int | str | None:
     return id if isinstance(id, int | str) else None
 
 
+def _is_question(request: object) -> bool:
+    method: object = request.get("method") if is_object(request) else None
+    return isinstance(method, str) and method in _INPUT_REQUESTS
+
+
 def _question(request: Any) -> RecordedQuestion:
-    params: Any = request.get("params") if is_object(request) else None
-    method = str(request.get("method")) if is_object(request) else ""
-    return RecordedQuestion(method, params if is_object(params) else {})
+    params: Any = request.get("params")
+    return RecordedQuestion(request["method"], params if is_object(params) else {})
 
 
 def _comparable(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from typedmcp.errors import UsageError
 from typedmcp.protocol.option_checks import check_list
 from typedmcp.revisions.features import structs_of
 from typedmcp.server.context import Context
-from typedmcp.server.extensions import ServerExtension
+from typedmcp.server.extensions import AdaptTool, ServerExtension
 
 __all__ = ["AppPage", "AppsServer", "PageContent"]
 
@@ -59,7 +59,7 @@ class AppsServer(ServerExtension):
 
     def __init__(self) -> None:
         super().__init__(APPS)
-        self.adapt_tool = _adapt_tool
+        self.adapt_tool: AdaptTool | None = _adapt_tool
 
 
 def _adapt_tool(tool: D.Tool, ctx: Context) -> D.Tool | None:

@@ -18,8 +18,8 @@ class FairLimit:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.used = 0
-        self.waiting = 0
+        self.used: int = 0
+        self.waiting: int = 0
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         """The uses that wait, by caller. The first caller is the next."""
 

@@ -21,7 +21,7 @@ from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.extension_filters import ExtensionListener
 from typedmcp.server.extension_setup import ToolTask
-from typedmcp.server.extensions import ServerExtension
+from typedmcp.server.extensions import RunTool, ServerExtension
 from typedmcp.tasks.engine import TaskEngine
 from typedmcp.tasks.limits import TaskLimits
 from typedmcp.tasks.memory import MemoryTaskStore
@@ -61,7 +61,7 @@ class ServerTasks(ServerExtension):
         super().__init__(TASKS, lifespan=self._open)
         self.store: TaskStore = MemoryTaskStore(limits) if store is None else store
         self._poll_ms = int(poll_interval * 1000)
-        self.run_tool = self._run_tool
+        self.run_tool: RunTool | None = self._run_tool
         self.handler(methods.TASKS_GET)(self._get)
         self.handler(methods.TASKS_UPDATE)(self._update)
         self.handler(methods.TASKS_CANCEL)(self._cancel)

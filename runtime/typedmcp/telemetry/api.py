@@ -6,7 +6,7 @@ from typedmcp.errors import UsageError, missing_extra
 
 try:
     from opentelemetry import context, metrics, propagate, trace
-except ImportError as error:
-    raise UsageError(missing_extra("telemetry", "otel")) from error
+except ImportError as _error:
+    raise UsageError(missing_extra("telemetry", "otel")) from _error
 
 __all__ = ["context", "metrics", "propagate", "trace"]

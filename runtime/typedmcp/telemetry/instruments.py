@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.metrics import Histogram, Meter, MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
-    from opentelemetry.trace import Link, SpanKind, TracerProvider
+    from opentelemetry.trace import Link, SpanKind, Tracer, TracerProvider
 
 __all__ = ["Instruments"]
 
@@ -40,7 +40,7 @@ class Instruments:
         content: bool = False,
         notifications: bool = True,
     ) -> None:
-        self.tracer = trace.get_tracer("typedmcp", _VERSION, tracer_provider, _SCHEMA_URL)
+        self.tracer: Tracer = trace.get_tracer("typedmcp", _VERSION, tracer_provider, _SCHEMA_URL)
         meter = metrics.get_meter("typedmcp", _VERSION, meter_provider, _SCHEMA_URL)
         self._propagator = propagator
         self.content: bool = content

@@ -295,7 +295,7 @@ def _texts(levels: int) -> str:
 def test_hostile_arguments_take_bounded_time(hint: Any, value: Any) -> None:
     began = time.process_time()
     assert len(fault_of(hint, value)) < 25_000
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 20  # quadratic time would be minutes
 
 
 def _many_parameters(names: list[str]) -> Any:
@@ -328,7 +328,7 @@ def test_many_arguments_take_bounded_time(function: Any, value: Any) -> None:
     assert len(str(caught.value)) < 25_000
     with pytest.raises(ArgumentError):
         signature.bind_texts(dict.fromkeys(arguments, "x"))
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 30  # quadratic time would be minutes
 
 
 # Servers

@@ -147,6 +147,13 @@ class Table:
             parts += [f"{_key(name)} = {json.dumps(expected)}" for name, expected in sorted(scenarios.items())]
         return "\n".join(parts) + "\n"
 
+    def counts(self) -> Iterator[tuple[str, str, int, int, int]]:
+        """Yield role, revision, number of scenarios, of those that pass, and of their checks."""
+        for leg, scenarios in self.legs.items():
+            role, *_, year, month, day = leg.split("-")
+            passed = [checks for checks in scenarios.values() if isinstance(checks, int)]
+            yield role, f"{year}-{month}-{day}", len(scenarios), len(passed), sum(passed)
+
     def gap_for(self, scenario: str) -> str | None:
         return next((name for name, gap in self.gaps.items() if fnmatchcase(scenario, gap.scenarios)), None)
 

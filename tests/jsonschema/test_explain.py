@@ -163,7 +163,7 @@ def test_long_values_of_a_peer_are_cut_and_take_little_time(text: str, hint: Any
     with pytest.raises(ValueConversionError) as caught:
         convert(value, kind)
     assert len(explain(caught.value, "x")) < 1200
-    assert time.process_time() - began < 2  # quadratic time would be minutes
+    assert time.process_time() - began < 20  # quadratic time would be minutes
 
 
 @pytest.mark.parametrize("name", ["n - at `$.a", "n` - at `$.a", "n` - at `$.a`", " - at `$"])

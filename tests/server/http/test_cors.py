@@ -108,7 +108,7 @@ async def test_a_page_can_read_what_clients_need_of_a_response() -> None:
         reply = await served.call("echo", headers={"origin": PAGE}).reply()
         assert (reply.status, allowed(reply)) == (401, PAGE)
         exposed = reply.headers["access-control-expose-headers"]
-        assert exposed.split(", ") == ["mcp-session-id", "www-authenticate", "retry-after"]
+        assert exposed.split(", ") == ["mcp-session-id", "www-authenticate", "dpop-nonce", "retry-after"]
         reply = await served.request("GET", {"origin": PAGE}, path="/.well-known/oauth-protected-resource")
         assert (reply.status, allowed(reply)) == (200, PAGE)
 

@@ -54,9 +54,9 @@ else: programs of upstream that talk to our server and to our client. `make conf
 """
 
 _SUITE = """
-A scenario has passed if each of its checks has. The scenario `tasks-status-notifications` of 2026-07-28 has no checks yet.
-The scenarios of clients have those of authorization among them, also with tokens that are bound to a key (DPoP) and with
-the identities of workloads. 2024-11-05 is not part of the suite.
+A scenario has passed if each of its checks has. The scenario `tasks-status-notifications` of 2026-07-28 has no checks
+yet. The scenarios of clients have those of authorization among them, also with tokens that are bound to a key (DPoP)
+and with the identities of workloads. 2024-11-05 is not part of the suite.
 """
 
 

@@ -69,7 +69,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_function_may_declare_type_parameters(module: Any) -> None:
     signature = Signature(module.function, "tool 'it'")
     assert signature.call(signature.bind({"x": 1, "y": ["a"]}), None) == [1]
-    assert signature.schema()["properties"] == {"x": {"type": "integer"}, "y": {"type": "array"}}
+    assert signature.schema()["properties"] == {"x": {"type": "integer"}, "y": {"type": "array", "items": {}}}
     Server().add_tool(module.function)
 
 

@@ -83,7 +83,7 @@ def test_a_probe_is_checked_against_the_revision_that_it_names() -> None:
         (b"{", "not JSON"),
         (b"\xff", "not"),
         (b"3", "not a message"),
-        (b"[" * 5000, "nested too deeply"),
+        (b"[" * 100_000, "nested too deeply"),
         (frame(id=9, result={}), "id: no earlier request has the id 9"),
         (frame(method="no/such"), "method: unknown in 2025-11-25"),
         (frame(id={}, method="ping"), "id: "),

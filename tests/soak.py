@@ -24,7 +24,7 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import typedmcp
 from tests.server.http.http_wire import WireServer, post, served
@@ -83,10 +83,17 @@ def ends_within(seconds: float, loop: asyncio.AbstractEventLoop, server: subproc
 def _give_up(seconds: float, loop: asyncio.AbstractEventLoop, server: subprocess.Popen[str]) -> None:
     print(f"the soak has not ended after {seconds:g} s; its tasks and threads:", file=sys.stderr)
     for task in asyncio.all_tasks(loop):
-        task.print_stack(file=sys.stderr)
+        print(f"{task.get_name()}:", *_awaited(task.get_coro()), sep="\n  ", file=sys.stderr)
     faulthandler.dump_traceback(sys.stderr)
     server.kill()
     os._exit(1)
+
+
+def _awaited(awaited: Any) -> Generator[str]:
+    """Yield the place of each coroutine, down to the one that waits: `Task.get_stack` has the outermost one alone."""
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        yield f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
+        awaited = awaited.cr_await
 
 
 async def _soak(server: WireServer, seconds: float) -> int:

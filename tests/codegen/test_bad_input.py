@@ -405,6 +405,7 @@ def test_bump_rejects_an_invalid_schema_and_writes_nothing(
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.long
 def test_generated_files_stay_if_a_later_schema_cannot_be_compiled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

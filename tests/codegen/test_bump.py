@@ -214,6 +214,7 @@ def _rename_definition(defs: Schema) -> None:
 _CARRIED, _MENDED, _UNCLEAR = "carried over: ", "mended by upstream: ", "unclear, so not applied: "
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "form", "value"),
     [
@@ -243,6 +244,7 @@ def test_bump_carries_errata_over_and_reports_each(
     assert codegen(schema, output, "check") == 0
 
 
+@pytest.mark.long
 def test_a_new_file_in_which_upstream_mended_a_defect_needs_one_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -273,6 +275,7 @@ def test_a_bump_that_fails_tells_about_the_errata_that_may_be_the_cause(
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.long
 def test_a_defect_that_a_person_lists_for_a_version_to_come_is_corrected(tmp_path: Path) -> None:
     """The remedy of a bump that fails: the entry may name the version before it is pinned."""
 

@@ -147,6 +147,7 @@ def _bump(folder: Path, typescript: str, *options: str) -> Path:
     return schema
 
 
+@pytest.mark.long
 def test_bump_reads_the_order_and_reports_what_the_schema_lacks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,6 +162,7 @@ def test_bump_reads_the_order_and_reports_what_the_schema_lacks(
     assert root.index("    name:") < root.index("    uri:") < root.index("    meta:")
 
 
+@pytest.mark.long
 def test_bump_without_typescript_changes_no_order(tmp_path: Path) -> None:
     schema = _bump(tmp_path, "")
     assert (schema / "order.json").read_bytes() == (SCHEMA / "order.json").read_bytes()

@@ -28,6 +28,7 @@ from tests.codegen.helpers import (
 _PACKAGE = f"mcpspec/v{NEWEST.replace('-', '_')}"
 
 
+@pytest.mark.long
 def test_the_output_does_not_depend_on_the_order_of_hashes(tmp_path: Path) -> None:
     schema = schema_folder(tmp_path / "schema")
     runs = [

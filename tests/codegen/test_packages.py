@@ -510,6 +510,7 @@ def test_diff_compares_a_schema_with_a_revision(tmp_path: Path, capsys: pytest.C
     assert "+ Tool.owner: string, optional" in output
 
 
+@pytest.mark.long
 def test_a_subset_of_revisions_can_be_compiled(tmp_path: Path) -> None:
     arguments = ["--schema", str(SCHEMA), "--output", str(tmp_path)]
     chosen = ["--only", LEGACY]

@@ -53,6 +53,7 @@ def test_the_first_revision_must_have_an_entry(tmp_path: Path, capsys: pytest.Ca
         assert f"supplement.json#/{table}: no entry for {NEWEST} or an earlier revision; add one" in refusal
 
 
+@pytest.mark.long
 def test_a_fact_that_a_later_revision_contradicts_is_a_gap_and_no_error(tmp_path: Path) -> None:
     """A person has to state the new fact, but a bump must not wait for that."""
 
@@ -71,6 +72,7 @@ def test_a_fact_that_a_later_revision_contradicts_is_a_gap_and_no_error(tmp_path
     assert "supplement.json: tools/call does not require the parameter 'name'" in texts
 
 
+@pytest.mark.long
 def test_a_revision_without_an_entry_has_the_features_and_codes_of_the_one_before(tmp_path: Path) -> None:
     folder = schema_folder(tmp_path / "schema")
     pin(folder, _LATER, json.dumps(newest_schema()).encode())
@@ -143,6 +145,7 @@ def test_a_default_holds_for_all_definitions_that_require_the_same_member() -> N
     }
 
 
+@pytest.mark.long
 def test_a_default_for_a_later_type_of_a_member_is_left_out(tmp_path: Path) -> None:
     folder = schema_folder(tmp_path / "schema")
     later = newest_schema()

@@ -276,6 +276,7 @@ def test_the_custom_transport_compresses() -> None:
     assert 0 < received < characters / 8
 
 
+@pytest.mark.long
 def test_several_workers_share_changes() -> None:
     with redis_server() as redis:
         call, change = output("several_workers.py", MCP_REDIS=redis.url)
@@ -288,6 +289,7 @@ def test_the_workers_example_says_how_to_set_redis() -> None:
     assert line.startswith("Set the URL of Redis")
 
 
+@pytest.mark.long
 def test_the_deployed_application_works_on_every_worker_in_old_and_new_revisions() -> None:
     async def count(url: str, revision: str) -> str:
         steps: list[float] = []

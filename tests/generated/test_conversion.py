@@ -72,6 +72,7 @@ def is_named(path: str, lost: list[str]) -> bool:
     return any(path.startswith(each) or each.startswith(path) for each in lost)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", mcpspec.VERSIONS)
 def test_a_converted_value_is_valid_and_converted_back_lacks_only_what_was_lost(source: str) -> None:
     older = structs_of(source)

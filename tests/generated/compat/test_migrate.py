@@ -147,6 +147,7 @@ def check_migration(text: str) -> None:
     assert Counter(note[1:] for note in twice.notes) == Counter(note[1:] for note in once.notes)
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(files())
 def test_a_migrated_file_does_the_same(text: str) -> None:

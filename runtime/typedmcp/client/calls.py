@@ -46,7 +46,9 @@ from typedmcp.errors import (
 )
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.option_checks import check_integer
+from typedmcp.protocol.pending import Call
 from typedmcp.revisions.features import DIALECT, FEATURES
+from typedmcp.revisions.results import CACHEABLE_METHODS
 
 __all__ = ["CallRunner", "Finish", "UrlElicitation", "UrlElicitations"]
 
@@ -56,6 +58,18 @@ _FIRST_PAUSE: Final = 0.1
 """Seconds before a call whose result is only a state is repeated. Doubled each time."""
 
 _MAX_PAUSE: Final = 5.0
+
+
+class _Unfinished:
+    """A round after which a call is repeated, and why: the input that the server requests, or its error."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: D.InputRequiredResult | RemoteError | None) -> None:
+        self.reason: Any = reason
+
+
+_NOT_BEGUN: Final = _Unfinished(None)
 
 Finish: TypeAlias = Callable[[Any, int], Any]
 """Converts the result and the id of a call to the value that the call returns."""
@@ -91,10 +105,19 @@ class CallRunner:
     async def call(self, method: str, params: Any, options: CallOptions, finish: Finish | None = None) -> Any:
         """Call a method of the dialect, within the time for all rounds. Return the result as converted by `finish`."""
         check_call_options(options)
+        rounds = self._rounds_of(options)
+        start = self._now()
+        session = self._connection.session
+        outcome: Any = _NOT_BEGUN
+        # Most calls need one round, which such a session ends in time itself. The timer below is dear.
+        if session is not None and session.limits_time and not session.has_ended:
+            outcome = await self._make_round(session, method, params, options, finish, rounds)
+            if outcome.__class__ is not _Unfinished and not self.completions:
+                return outcome
         max_time = options.get("max_time", self._connection.max_time)
         try:
-            async with asyncio.timeout(max_time):
-                result = await self._call_in_rounds(method, params, options, finish)
+            async with asyncio.timeout_at(None if max_time is None else start + max_time):
+                result = await self._finish_rounds(method, params, options, finish, rounds, outcome)
                 if not self.completions or "max_time" in options:
                     return await self._complete(method, params, result, options, finish) if self.completions else result
         except TimeoutError:
@@ -204,44 +227,64 @@ class CallRunner:
 
     # Rounds of input
 
-    async def _call_in_rounds(self, method: str, params: Any, options: CallOptions, finish: Finish | None) -> Any:
-        """Repeat a call with the requested input until it has a result."""
-        rounds = self._rounds_of(options)
-        if self._tools is not None and method == "tools/call":
-            self._tools.prepare(params.name)
+    async def _finish_rounds(
+        self, method: str, params: Any, options: CallOptions, finish: Finish | None, rounds: int, outcome: Any
+    ) -> Any:
+        """Repeat a call with the requested input until it has a result. `outcome` is that of its first round."""
         pauses = _pauses()
         for _ in range(rounds + 1):
-            session = await self._connection.connect()
-            key = None if options.get("fresh") else self._cache_key(method, params)
-            cached = None if key is None else self._cache.get(key, self._now())
-            if cached is not None:
-                return self._decode(method, Raw(cached), 0)
-            generation = self._cache.generation
-            try:
-                raw, id = await self.exchange(session, method, params, options, is_dialect=True)
-            except RemoteError as error:
-                if error.code != URL_ELICITATION_REQUIRED or not rounds:
-                    raise
-                await self._elicit_urls(method, error)
+            if outcome is _NOT_BEGUN:
+                session = await self._connection.connect()
+                outcome = await self._make_round(session, method, params, options, finish, rounds)
+            if outcome.__class__ is not _Unfinished:
+                return outcome
+            reason, outcome = outcome.reason, _NOT_BEGUN
+            if isinstance(reason, RemoteError):
+                await self._elicit_urls(method, reason)
                 continue
-            result = self._decode(method, raw, id)
-            needs_input = isinstance(result, D.InputRequiredResult)
-            if not needs_input or not rounds:
-                self._validate_output(params, result, id)
-                if key is not None and not needs_input:
-                    is_public = result.cache_scope == "public"
-                    self._cache.put(key, bytes(raw), result.ttl_ms, self._now(), generation, is_public=is_public)
-                return result if finish is None else finish(result, id)
-            params = await self._add_input(method, params, result)
-            if not result.input_requests:  # the server is not ready, and nothing else slows the repetition down
+            params = await self._add_input(method, params, reason)
+            if not reason.input_requests:  # the server is not ready, and nothing else slows the repetition down
                 await asyncio.sleep(next(pauses))
         raise InputUnavailableError(f"{method}: the server requested input more than {rounds} times")
+
+    async def _make_round(
+        self,
+        session: ClientSession,
+        method: str,
+        params: Any,
+        options: CallOptions,
+        finish: Finish | None,
+        rounds: int,
+    ) -> Any:
+        """Send a request and return the value of the call, or `_Unfinished` if it needs another round."""
+        if self._tools is not None and method == "tools/call":
+            self._tools.prepare(params.name)
+        key = None if method not in CACHEABLE_METHODS or options.get("fresh") else self._cache_key(method, params)
+        cached = None if key is None else self._cache.get(key, self._now())
+        if cached is not None:
+            return self._decode(method, Raw(cached), 0)
+        generation = self._cache.generation
+        try:
+            raw, id = await self.exchange(session, method, params, options, is_dialect=True)
+        except RemoteError as error:
+            if error.code != URL_ELICITATION_REQUIRED or not rounds:
+                raise
+            return _Unfinished(error)
+        result = self._decode(method, raw, id)
+        needs_input = isinstance(result, D.InputRequiredResult)
+        if needs_input and rounds:
+            return _Unfinished(result)
+        self._validate_output(params, result, id)
+        if key is not None and not needs_input:
+            is_public = result.cache_scope == "public"
+            self._cache.put(key, bytes(raw), result.ttl_ms, self._now(), generation, is_public=is_public)
+        return result if finish is None else finish(result, id)
 
     def _rounds_of(self, options: CallOptions) -> int:
         """Return how many times a call may be repeated. Raises `UsageError` for a wrong option."""
         rounds = options.get("rounds")
         if rounds is None:
-            rounds = self._connection.limits.input_rounds
+            return self._connection.limits.input_rounds
         check_integer("rounds", rounds)
         if rounds < 0:
             raise UsageError(f"rounds must not be negative, got {rounds}")
@@ -307,13 +350,15 @@ class CallRunner:
         if self._connection.undeclared:
             self._connection.check_declared(method)
         try:
-            return await self._exchange_once(session, method, params, options, is_dialect=is_dialect)
+            call, encoded = self._start_call(session, method, params, options, is_dialect=is_dialect)
+            return await session.exchange(call, encoded), call.id
         except RepeatableError:
             session = await self._connection.connect()
         except RemoteError as error:
             if self._connection.param_headers is None or not await self._can_repeat(error, method, params):
                 raise
-        return await self._exchange_once(session, method, params, options, is_dialect=is_dialect)
+        call, encoded = self._start_call(session, method, params, options, is_dialect=is_dialect)
+        return await session.exchange(call, encoded), call.id
 
     async def _can_repeat(self, error: RemoteError, method: str, params: Any) -> bool:
         """Return whether the same call may succeed now: with other headers, or with a server that was upgraded."""
@@ -330,9 +375,10 @@ class CallRunner:
             cursor = page.next_cursor
         return True
 
-    async def _exchange_once(
+    def _start_call(
         self, session: ClientSession, method: str, params: Any, options: CallOptions, *, is_dialect: bool
-    ) -> tuple[Raw, int]:
+    ) -> tuple[Call, Any]:
+        """Register a call, and return it with its parameters in the server's revision."""
         on_progress = options.get("on_progress")
         call = session.start_call(
             method,
@@ -352,7 +398,7 @@ class CallRunner:
                 raise
         elif on_progress is not None:
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": call.id}}
-        return await session.exchange(call, params), call.id
+        return call, params
 
     # Results
 

@@ -105,6 +105,9 @@ class ClientSession(ABC):
     is_renewable: bool = False
     """True if a new session may follow this one without the option `restart`."""
 
+    limits_time: bool = False
+    """True if every call ends by its `latest` time without a timer of its caller."""
+
     param_headers: ParamHeaders | None = None
     """The parameters that requests repeat in headers, over HTTP."""
 
@@ -249,7 +252,9 @@ class ClientSession(ABC):
             self._receive_slow(line, own)
 
     def _resolve(self, id: RequestId, result: Raw, own: Collection[Call] | None) -> None:
-        call = self._find_call(id, None, own)
+        call = self.requests.calls.pop(id, None) if own is None and id.__class__ is int else None
+        if call is None:
+            call = self._find_call(id, None, own)
         if call is not None:
             pending: PendingCall = call.owner
             if not pending.response.done():

@@ -58,6 +58,8 @@ class Framer:
 
     def feed(self, data: bytes) -> list[bytes | OversizeMessage]:
         """Add bytes, and return the lines that they complete, without newlines."""
+        if not self._parts and not self._skipping and 0 <= data.find(b"\n") == len(data) - 1 <= self._limit:
+            return [data[:-1]]  # one line, as most reads of small messages are
         *whole, tail = data.split(b"\n")
         lines: list[bytes | OversizeMessage] = [*whole]
         if lines and (self._parts or self._skipping):

@@ -173,9 +173,10 @@ class PendingRequests:
         return incoming, own
 
     def _extend(self, call: Call, now: float) -> None:
-        times = [now + call.timeout] if call.timeout is not None else []
-        times += [call.latest] if call.latest is not None else []
-        if times and (deadline := min(times)) != call.deadline:
+        deadline = call.latest
+        if call.timeout is not None and (deadline is None or now + call.timeout < deadline):
+            deadline = now + call.timeout
+        if deadline is not None and deadline != call.deadline:
             call.deadline = deadline
             heapq.heappush(self._deadlines, (deadline, call.id))
             if len(self._deadlines) > 64 + 4 * len(self.calls):

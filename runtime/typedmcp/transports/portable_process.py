@@ -52,7 +52,7 @@ class PortableProcessTransport(ChildTransport):
 
     def __init__(self, parameters: StdioServerParameters, child: _Child) -> None:
         self._child = child
-        super().__init__(parameters, child, child.stderr)
+        super().__init__(parameters, child, child.stderr, child.read)
 
     @classmethod
     async def start(cls, parameters: StdioServerParameters) -> PortableProcessTransport:
@@ -62,9 +62,6 @@ class PortableProcessTransport(ChildTransport):
         transport = cls(parameters, child)
         await transport._begin_supervision()
         return transport
-
-    async def _receive(self) -> bytes:
-        return await self._child.read()
 
     def write(self, data: bytes) -> None:
         """Send bytes to the child, and queue those that it does not accept now."""

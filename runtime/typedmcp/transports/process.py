@@ -50,7 +50,7 @@ class ProcessTransport(ChildTransport):
             watchdog.guard(process.pid)
             self._child.watch()
         self._resources = resources.pop_all()
-        super().__init__(parameters, self._child, self._stderr.text)
+        super().__init__(parameters, self._child, self._stderr.text, self._stdout.read)
 
     @classmethod
     async def start(cls, parameters: StdioServerParameters) -> ProcessTransport:
@@ -64,9 +64,6 @@ class ProcessTransport(ChildTransport):
                 transport = cls(parameters, resources)
         await transport._begin_supervision()
         return transport
-
-    async def _receive(self) -> bytes:
-        return await self._stdout.read()
 
     def write(self, data: bytes) -> None:
         """Send bytes to the child, and queue those that it does not accept now."""

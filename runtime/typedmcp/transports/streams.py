@@ -106,7 +106,7 @@ class StreamTransport:
         """Send bytes, and queue those that the peer does not accept now."""
         if self._broken or self._closed:
             return
-        sent = 0 if self._queue else self._try_to_send([data])
+        sent = 0 if self._queue else self._try_to_send(data)
         if self._broken or sent == len(data):
             return
         if not self._queue:
@@ -118,9 +118,9 @@ class StreamTransport:
         if self._queued > self._high_water:
             self._drained.clear()
 
-    def _try_to_send(self, parts: list[bytes] | list[memoryview]) -> int:
+    def _try_to_send(self, data: bytes | list[memoryview]) -> int:
         try:
-            return os.writev(self._sink, parts)
+            return os.writev(self._sink, data) if isinstance(data, list) else os.write(self._sink, data)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError:  # the reader has closed its end: dropping its messages is not an error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from typedmcp.transports.concurrency import limit_time
@@ -33,8 +34,15 @@ class ChildTransport(ABC):
     Close it after use. If the event loop ends first, as at the end of `asyncio.run`, it closes itself.
     """
 
-    def __init__(self, parameters: StdioServerParameters, child: SupervisedChild, stderr: StderrText) -> None:
+    def __init__(
+        self,
+        parameters: StdioServerParameters,
+        child: SupervisedChild,
+        stderr: StderrText,
+        read_output: Callable[[], Awaitable[bytes]],
+    ) -> None:
         self._parameters = parameters
+        self._read_output = read_output
         self._supervised = child
         self._stderr_text = stderr
         self._closing = asyncio.Event()
@@ -55,7 +63,7 @@ class ChildTransport(ABC):
 
         At the end `exit_status` and `stderr_tail` are known, unless the child only closed its output.
         """
-        data = await self._receive()
+        data = await self._read_output()
         if not data and not self._closing.is_set():
             await limit_time(_EXIT_WAIT, self._supervised.exited.wait())
         return data
@@ -98,10 +106,6 @@ class ChildTransport(ABC):
             await self._shut_down()
         finally:
             await self._release()
-
-    @abstractmethod
-    async def _receive(self) -> bytes:
-        """Return the next bytes of standard output, or empty bytes at the end."""
 
     @abstractmethod
     async def _shut_down(self) -> None:

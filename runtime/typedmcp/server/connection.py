@@ -354,7 +354,7 @@ class ServerConnection(Dispatcher):
         """Send a response without a newline."""
         out = self._out
         if not out and len(line) > _LARGE_BYTES:
-            self._write(line + b"\n")
+            self._write(line, b"\n")
             return
         out += line
         out += b"\n"
@@ -381,9 +381,10 @@ class ServerConnection(Dispatcher):
         self._out.clear()
         self._write(data)
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, *parts: bytes) -> None:
         try:
-            self._transport.write(data)
+            for data in parts:
+                self._transport.write(data)
         except OSError as error:
             self._report_broken(error)
             self.stop()

@@ -1,0 +1,86 @@
+"""A transport over pipes: large messages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from typedmcp.transports.streams import StreamTransport
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
+else:
+    pytest.skip("only Linux lets a process change the size of a pipe", allow_module_level=True)
+
+LARGE = 500_000
+"""Bytes of a message: more than a new pipe holds, and fewer than the system allows by default."""
+
+
+def test_a_message_that_does_not_fit_into_a_pipe_enlarges_it() -> None:
+    async def main(transport: StreamTransport, source: int, sink: int) -> None:
+        transport.write(b"x")
+        first_size = _pipe_size(sink)
+        transport.write(b"y" * LARGE)
+        if _pipe_size(sink) == first_size:
+            pytest.skip("the system does not allow it")
+        assert _unread_bytes(source) == 1 + LARGE, "all is sent before anything is read"
+
+    _run(main)
+
+
+def test_small_messages_leave_a_pipe_as_it_is() -> None:
+    async def main(transport: StreamTransport, source: int, sink: int) -> None:
+        first_size = _pipe_size(sink)
+        for _ in range(100):
+            transport.write(b"x" * 100)
+        assert await transport.read() == b"x" * 10_000
+        assert _pipe_size(source) == first_size
+
+    _run(main)
+
+
+def test_a_full_pipe_is_enlarged_by_its_reader() -> None:
+    async def main(transport: StreamTransport, source: int, sink: int) -> None:
+        first_size = _pipe_size(source)
+        os.write(sink, b"x" * first_size)
+        assert await transport.read() == b"x" * first_size
+        if _pipe_size(source) == first_size:
+            pytest.skip("the system does not allow it")
+        os.write(sink, b"y" * LARGE)
+        assert await transport.read() == b"y" * LARGE, "one chunk"
+
+    _run(main)
+
+
+def _run(main: Callable[[StreamTransport, int, int], Coroutine[Any, Any, None]]) -> None:
+    """Run a function with a transport that reads what it writes, and with the ends of its pipe."""
+
+    async def with_transport() -> None:
+        source, sink = os.pipe()
+        transport = StreamTransport(source, sink)
+        try:
+            await main(transport, source, sink)
+        finally:
+            while _unread_bytes(source):
+                os.read(source, LARGE)
+            await transport.close()
+            os.close(source)
+            os.close(sink)
+
+    asyncio.run(with_transport())
+
+
+def _pipe_size(descriptor: int) -> int:
+    return fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
+
+
+def _unread_bytes(descriptor: int) -> int:
+    found: int = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4))[0]
+    return found

@@ -22,6 +22,7 @@ _GOOGLE = re.compile(r"\*{0,2}(?P<name>\w+)\s*(\(.*?\))?\s*:\s*(?P<text>.*)\Z")
 _NUMPY = re.compile(r"\*{0,2}(?P<names>\w+(\s*,\s*\*{0,2}\w+)*)\s*(:.*)?\Z")
 _SPHINX = re.compile(r":(?P<field>\w+)(?P<rest>[^:]*):\s*(?P<text>.*)\Z")
 _RULE = re.compile(r"[-=~^]{3,}\Z")
+_RULES = ("-", "=", "~", "^")
 
 
 class ParsedDocstring(NamedTuple):
@@ -56,14 +57,14 @@ def _split_sections(lines: list[str]) -> Iterator[tuple[str | None, list[str]]]:
     section: list[str] = []
     for number, line in enumerate(lines):
         following = lines[number + 1] if number + 1 < len(lines) else ""
-        match = _SECTION.match(line)
+        match = _SECTION.match(line) if line.endswith(":") or following[:1] in _RULES else None
         if match and ((match[2] and following[:1] in ("", " ")) or (not match[2] and _RULE.match(following))):
             yield title, section
             title, section = line, []
         elif title is not None and line and not line[0].isspace() and title.endswith(":"):
             yield title, section  # text that is not indented ends a section of Google's style
             title, section = None, [line]
-        elif not (_RULE.match(line) and not section and title is not None):
+        elif section or title is None or not _RULE.match(line):
             section.append(line)
     yield title, section
 
@@ -73,7 +74,7 @@ def _remove_fields(lines: list[str], parameters: dict[str, list[str]]) -> list[s
     kept: list[str] = []
     target: list[str] | None = None
     for line in lines:
-        match = _SPHINX.match(line)
+        match = _SPHINX.match(line) if line.startswith(":") else None
         if match:
             target = []
             if match["field"] in _PARAMETER_FIELDS and match["rest"].split():

@@ -232,7 +232,10 @@ class Signature:
     @cached_property
     def docstring(self) -> ParsedDocstring:
         """The docstring. Parsed on first use, so that servers with many tools start fast."""
-        return parse_docstring(None if is_partial(self.function) else inspect.getdoc(self.function))
+        if is_partial(self.function):
+            return parse_docstring(None)
+        own = getattr(self.function, "__doc__", None)  # otherwise the docstring may be inherited
+        return parse_docstring(own if isinstance(own, str) else inspect.getdoc(self.function))
 
     def description_of(self, parameter: Parameter) -> str:
         """Return the description of a parameter, from its annotation or the docstring."""

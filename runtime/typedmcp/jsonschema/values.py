@@ -130,6 +130,8 @@ def _encode_with_pydantic(value: object) -> Any:
 
 def encode_default(value: object) -> Any:
     """Return a default as plain JSON, or `UNSET` if it has no exact JSON form: NaN would become null."""
+    if value is None or value.__class__ in (str, int, bool):
+        return value
     try:
         return json.loads(json.dumps(to_builtins(value), allow_nan=False))
     except (TypeError, ValueError):

@@ -28,10 +28,11 @@ SUITES = {
     "import": "imports",
     "memory": "memory",
     "instructions": "instructions",
+    "scaling": "scaling",
 }
 """Suites by the first part of their table names, with their modules."""
 QUICK_SUITES = ("codecs", "convert", "stdio", "http", "import")
-"""The default suites of a quick run. Memory and instructions take too long."""
+"""The default suites of a quick run. Memory, instructions and scaling take too long."""
 RETRIES = 2
 """Repetitions of a suite that is over budget."""
 OUT = Path(__file__).parent / "results"
@@ -112,7 +113,7 @@ def _options() -> argparse.Namespace:
         "suites",
         nargs="*",
         metavar="SUITE",
-        help=f"one of {', '.join(SUITES)}; the default is all, or all but memory and instructions with --quick",
+        help=f"one of {', '.join(SUITES)}; the default is all; with --quick not memory, instructions, scaling",
     )
     parser.add_argument("--quick", action="store_true", help="a rough run of under a minute")
     parser.add_argument("--check", action="store_true", help="fail if a ratio is worse than in bench/budget.toml")

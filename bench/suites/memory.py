@@ -16,7 +16,7 @@ from bench.results import Table
 from bench.suites import http, stdio
 from bench.suites.processes import LEGACY, OFFICIAL, TIMEOUT, Contender, Process, is_echo, make_call, make_rows
 
-__all__ = ["measure_tables"]
+__all__ = ["measure_tables", "open_stream"]
 
 ROUNDS = 3
 """Few rounds are enough: memory hardly varies."""
@@ -62,21 +62,21 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
 def _measure_open(contender: Contender, sessions: int, streams: int) -> Mapping[str, float]:
     with http.run_server(contender, http.Load("", LEGACY, "echo"), WARM_UP + streams) as server, ExitStack() as stack:
 
-        def open_stream(session: str) -> None:
-            stack.enter_context(closing(_open_stream(server, session)))
+        def add_stream(session: str) -> None:
+            stack.enter_context(closing(open_stream(server, session)))
 
         before = _read_memory(server.process, "VmRSS")
         server.open(sessions)
         a_session = (_read_memory(server.process, "VmRSS") - before) / sessions
         for session in server.sessions[:WARM_UP]:
-            open_stream(session)
+            add_stream(session)
         before = _read_memory(server.process, "VmRSS")
         for session in server.sessions[WARM_UP : WARM_UP + streams]:
-            open_stream(session)
+            add_stream(session)
         return {"a session": a_session, "a stream": (_read_memory(server.process, "VmRSS") - before) / streams}
 
 
-def _open_stream(server: http.HttpServerRun, session: str) -> HTTPConnection:
+def open_stream(server: http.HttpServerRun, session: str) -> HTTPConnection:
     """Open the stream of a session, and return its connection."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
     headers = {"Accept": "text/event-stream", "Mcp-Session-Id": session, "MCP-Protocol-Version": LEGACY}

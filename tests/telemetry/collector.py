@@ -90,7 +90,7 @@ def collecting() -> Generator[Collector]:
             self.end_headers()
             self.wfile.write(response)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

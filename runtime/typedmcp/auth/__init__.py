@@ -12,7 +12,7 @@ from typedmcp.auth.exchange import (
     ProtectedServer,
     RequestSigner,
 )
-from typedmcp.auth.flows import Assertion, ClientCredentials, EnterpriseManaged, JwtBearer, OAuth
+from typedmcp.auth.flows import Assertion, ClientCredentials, EnterpriseManaged, JwtBearer, OAuth, TokenExchange
 from typedmcp.auth.sign_in import BrowserSignIn, ConsoleSignIn, Redirect, SignIn
 from typedmcp.auth.storage import FileStorage, KeyringStorage, MemoryStorage, TokenStorage
 from typedmcp.auth.tokens import ClientCredential
@@ -21,5 +21,5 @@ __all__ = [
     "AccessGrant", "Assertion", "AuthRequest", "AuthResponse", "Authorization", "Authorizer", "BrowserSignIn",
     "ClientCredential", "ClientCredentials", "ConsoleSignIn", "EnterpriseManaged", "FileStorage", "JwtBearer",
     "KeyringStorage", "MemoryStorage", "OAuth", "ProtectedServer", "Redirect", "RequestSigner", "SignIn",
-    "TokenStorage",
+    "TokenExchange", "TokenStorage",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ from typedmcp.protocol.option_checks import check_flag, check_list
 from typedmcp.protocol.text import visible
 from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["Assertion", "ClientCredentials", "EnterpriseManaged", "JwtBearer", "OAuth"]
+__all__ = ["Assertion", "ClientCredentials", "EnterpriseManaged", "JwtBearer", "OAuth", "TokenExchange"]
 
 Assertion: TypeAlias = "str | Callable[[str], str | Awaitable[str]]"
 """A signed assertion, or a function, plain or async, that gets its audience and returns one."""
@@ -36,6 +36,9 @@ _JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105  # a name
 _ID_TOKEN: Final = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105
 _ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
+_ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
+_ACCESS_TOKENS: Final = (None, _ACCESS_TOKEN, "urn:ietf:params:oauth:token-type:jwt")
+"""The types of issued tokens that a header may hold. Servers have to name one, but some do not."""
 _OFFLINE: Final = "offline_access"
 
 
@@ -367,6 +370,59 @@ class EnterpriseManaged(_BaseFlow):
             raise SignInError(f"{self._idp.token_endpoint} issued another token than an ID-JAG")
         fields = {"grant_type": _JWT_BEARER, "assertion": grant.access_token, "resource": found.resource}
         token = await run(request_token(found.server, self._credential, fields, time.time(), key))
+        return token, ClientCredential(client_id=self._credential.client_id)
+
+
+class TokenExchange(_BaseFlow):
+    """A token of a person or a program is exchanged for one that is issued for the server (RFC 8693).
+
+    `subject_token` is the token to exchange, or a function that gets the issuer and returns it, such as the newest one.
+    `subject_token_type` is its type, by default an access token. `client_id` and `client_secret` are those of the
+    program that exchanges it. `audience` is a name of the server beside its URL, if the authorization server needs one.
+    https://www.rfc-editor.org/rfc/rfc8693
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        client_secret: str | None = None,
+        *,
+        subject_token: Assertion,
+        subject_token_type: str = _ACCESS_TOKEN,
+        audience: str | None = None,
+        issuer: str | None = None,
+        scopes: Sequence[str] = (),
+        storage: TokenStorage | None = None,
+        dpop: bool | None = None,
+    ) -> None:
+        super().__init__(client_id, issuer, scopes, storage, dpop)
+        self._subject_token = subject_token
+        self._subject_token_type = subject_token_type
+        self._audience = audience
+        self._credential = ClientCredential(client_id=client_id, client_secret=client_secret)
+
+    async def obtain(
+        self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
+    ) -> tuple[TokenResponse, ClientCredential]:
+        """Exchange the token. Raises `SignInError` if the same token comes back, which must not be passed on."""
+        subject = await _get_assertion(self._subject_token, found.server.issuer)
+        fields = {
+            "grant_type": _TOKEN_EXCHANGE,
+            "requested_token_type": _ACCESS_TOKEN,
+            "resource": found.resource,
+            "subject_token": subject,
+            "subject_token_type": self._subject_token_type,
+            **({} if self._audience is None else {"audience": self._audience}),
+            **_scope(scopes),
+        }
+        token = await run(request_token(found.server, self._credential, fields, time.time(), key))
+        url = found.server.token_endpoint
+        if token.issued_token_type not in _ACCESS_TOKENS:
+            raise SignInError(f"{url} issued another token than an access token")
+        if hmac.compare_digest(token.access_token.encode(), subject.encode()):
+            raise SignInError(f"{url} returned the token that was to be exchanged, which is not for this server")
+        # Another token is got with the newest subject token, so that no access outlives it by a refresh token.
+        token = msgspec.structs.replace(token, refresh_token=None)
         return token, ClientCredential(client_id=self._credential.client_id)
 
 

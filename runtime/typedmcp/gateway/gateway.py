@@ -21,6 +21,7 @@ from typedmcp.errors import UsageError
 from typedmcp.gateway.audit import Audit, outcome_of, outcome_of_error
 from typedmcp.gateway.callers import CallerFinder, GatewayCaller
 from typedmcp.gateway.configuration import load_rules
+from typedmcp.gateway.exchange import ExchangedCredentials
 from typedmcp.gateway.forwarding import Forwarder, plain_codec
 from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.options import GatewayOptions, ServersConfig, check_options
@@ -96,6 +97,8 @@ class Gateway:
             self._servers.update(self._load(servers))
         self._file = os.fspath(servers) if isinstance(servers, str | os.PathLike) else None
         self._callers = CallerFinder()
+        exchange = options.get("exchange")
+        self._exchanged = None if exchange is None else ExchangedCredentials(exchange)
         self._parked = ParkedCalls(options.get("max_parked", 1000), options.get("answer_seconds", 600.0))
         self._running: _Running | None = None
         self._merger = ChangeMerger(self.changes)
@@ -186,7 +189,8 @@ class Gateway:
             idle_seconds=self._options.get("idle_seconds", 300.0),
         )
         async with pool:
-            leases = Leases(pool, self._options.get("credentials"), self._options.get("connect", {}), self._report)
+            credentials = self._exchanged or self._options.get("credentials")
+            leases = Leases(pool, credentials, self._options.get("connect", {}), self._report)
             await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
             forwarder = Forwarder(leases, self._parked, self._options.get("answer_seconds", 600.0))
             router = Router(self._servers, forwarder, self._options.get("policy"))
@@ -324,7 +328,7 @@ class Gateway:
         return await self._forward(params, ctx)
 
     async def _forward(self, params: Any, ctx: Context) -> Any:
-        caller = self._callers.find(ctx)
+        caller = self._find_caller(ctx)
         audit = Audit(
             self._options.get("on_call"), ctx, caller, has_arguments=self._options.get("audit_arguments", False)
         )
@@ -337,6 +341,11 @@ class Gateway:
         if is_object(result):
             ctx.method_codec = plain_codec(ctx.method)
         return result
+
+    def _find_caller(self, ctx: Context) -> GatewayCaller:
+        if self._exchanged is not None:
+            self._exchanged.remember(ctx)
+        return self._callers.find(ctx)
 
     async def _route(self, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
         running = self._require_running()
@@ -353,7 +362,7 @@ class Gateway:
 
     async def authorize_subscriptions(self, params: Any, ctx: Context) -> D.SubscriptionFilter:
         """Subscribe at the servers to what a client wants, and return what they grant."""
-        running, caller = self._require_running(), self._callers.find(ctx)
+        running, caller = self._require_running(), self._find_caller(ctx)
         wanted: D.SubscriptionFilter = params.notifications
         holder: Holder = caller.key
         if ctx.is_modern:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
 
 from typedmcp.client.call_options import check_names
 from typedmcp.client.options import ConnectOptions
+from typedmcp.errors import UsageError
 from typedmcp.gateway.audit import OnCall
+from typedmcp.gateway.exchange import ExchangeOf
 from typedmcp.gateway.names import Kind, NameRules
 from typedmcp.server.principal import Principal
 
@@ -44,6 +46,8 @@ class GatewayOptions(TypedDict, total=False):
     """Prefix, filters and other names, by the name of the server."""
     credentials: CredentialsOf | None
     """The credentials of each principal at each URL. By default all principals share those of `connect`."""
+    exchange: ExchangeOf | None
+    """Exchanges the token of each principal for one of each server (RFC 8693), instead of `credentials`."""
     policy: Policy | None
     """Decides which tools, prompts and resources a principal may see and use; by default all."""
     on_call: OnCall | None
@@ -67,5 +71,7 @@ class GatewayOptions(TypedDict, total=False):
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise `TypeError` for an option that a gateway does not have."""
+    """Raise `TypeError` for an option that a gateway does not have, `UsageError` for two that exclude each other."""
     check_names("Gateway", options, GatewayOptions)
+    if options.get("exchange") is not None and options.get("credentials") is not None:
+        raise UsageError("Gateway takes either credentials= or exchange=, not both")

@@ -245,7 +245,7 @@ async def send(
     options: dict[str, Any] = {"meta": meta, "on_progress": call.on_progress if has_progress else None}
     if seconds is not None:
         options.update(timeout=seconds, max_time=None)
-    if client.revision != ctx.revision or not is_plain:
+    if client.revision != ctx.revision or not is_plain or not ctx.raw:  # the server itself reads a list without bytes
         if hasattr(params, "request_state"):
             params = msgspec.structs.replace(params, request_state=state)
         return await client.send(record, params, rounds=0, **options)
@@ -271,7 +271,7 @@ _decode_message = msgspec.json.Decoder(_ForwardedMessage).decode
 
 def plain_params(raw: bytes, params: Any, state: str | None) -> dict[str, Any]:
     """Return the parameters of a message as its client wrote them, with the names and answers of `params`."""
-    plain = _decode_message(raw).params if raw else to_builtins(params)  # the server itself reads a list without one
+    plain = _decode_message(raw).params
     plain.pop("_meta", None)
     for member in ("name", "uri", "cursor", "ref"):
         if member in plain:

@@ -112,6 +112,7 @@ class _ListSink:
     def __init__(self, exchange: StatelessExchange) -> None:
         self.principal = exchange.principal
         self.expires = exchange.expires
+        self.client = exchange.client
         self.request_headers = exchange.request_headers
 
     def send_message(self, ctx: Context, line: bytes) -> bool:  # noqa: ARG002

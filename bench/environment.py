@@ -76,6 +76,10 @@ def _versions() -> dict[str, str]:
             output = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
             if number := re.search(r"\d[\d.]+", output):
                 found[program] = number[0]
+    if install.program("go").exists():
+        pinned_go = re.search(r"/go-sdk v(\S+)", (install.program_folder("go") / "go.mod").read_text(encoding="utf-8"))
+        assert pinned_go is not None
+        found["go-sdk"] = pinned_go[1]
     if "Node.js" in found:
         for package in install.NODE_PACKAGES["node"]:
             name, _, pinned = package.rpartition("@")

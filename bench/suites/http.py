@@ -28,6 +28,7 @@ from bench.suites.processes import (
     NODE_WARM_UP_CALLS,
     OFFICIAL,
     OFFICIAL_CLIENT,
+    PROGRAMS,
     TEXT,
     TIMEOUT,
     Contender,
@@ -36,6 +37,7 @@ from bench.suites.processes import (
     is_echo,
     make_call,
     make_handshake,
+    make_program_command,
     make_python_command,
     make_rows,
     make_typescript_command,
@@ -96,6 +98,8 @@ def list_servers(plan: Plan, kind: str) -> Iterator[Contender]:
     if not plan.quick:  # it takes seconds to warm up
         node = [*make_typescript_command(FOLDER / "official_typescript.mjs"), kind]
         yield Contender("official TypeScript, low level", node, "on the HTTP server of Node.js", NODE_WARM_UP_CALLS)
+    for language, name in PROGRAMS.items():
+        yield Contender(name, make_program_command(language, "echo-http", kind), "on an HTTP server of its own")
 
 
 def make_uvicorn_command(folder: Path, app: str) -> list[str]:
@@ -414,6 +418,8 @@ def list_clients(plan: Plan, url: str, revision: str) -> Iterator[Contender]:
             [*make_typescript_command(folder / "official_typescript.mjs"), url, revision],
             warm_up_calls=NODE_WARM_UP_CALLS,
         )
+    for language, name in PROGRAMS.items():
+        yield Contender(name, make_program_command(language, "call", url, revision, sys.executable))
 
 
 def measure_client_table(plan: Plan, url: str, revision: str) -> Table:

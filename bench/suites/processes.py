@@ -30,6 +30,7 @@ __all__ = [
     "NODE_WARM_UP_CALLS",
     "OFFICIAL",
     "OFFICIAL_CLIENT",
+    "PROGRAMS",
     "TEXT",
     "TIMEOUT",
     "Contender",
@@ -41,6 +42,7 @@ __all__ = [
     "make_call",
     "make_environment",
     "make_handshake",
+    "make_program_command",
     "make_python_command",
     "make_rows",
     "make_typescript_command",
@@ -50,6 +52,9 @@ __all__ = [
     "start_process",
     "warm_up",
 ]
+
+PROGRAMS = {"go": "official Go"}
+"""The names in tables of the programs that `tests.interop.install` builds, by language."""
 
 CONTENDERS = Path(__file__).parents[1] / "contenders"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -257,6 +262,14 @@ def make_typescript_command(script: Path) -> list[str]:
     copy = packages.parent / f"{script.parent.name}_{script.name}"  # Node.js looks for packages beside the script
     copy.write_bytes(script.read_bytes())
     return [str(node), "--no-warnings", str(copy)]
+
+
+def make_program_command(language: str, *arguments: str) -> list[str]:
+    """Return the command for the program on the SDK of a language, which cannot start if it is not built."""
+    program = install.program(language)
+    if not program.exists():
+        log(f"the official SDK for {language} is not installed: run `make interop`")
+    return [str(program), *arguments]
 
 
 def make_python_command(script: Path, *arguments: str) -> list[str]:

@@ -13,6 +13,7 @@ from bench.corpus import MESSAGES
 from bench.quote import DOCUMENTS, ROOT, insert_block, is_newer, load_quotes, render_block
 from bench.report.figures import slugify
 from bench.suites.codecs import CONTENDERS
+from bench.suites.processes import PROGRAMS
 
 _A_RATIO = re.compile(
     r"\d ?(×|times (as|faster|smaller))|\d+(\.\d+)? ?(µs|(\w+ )?(requests|calls) a second|/s\b)|\d\.\d+ s\b"
@@ -44,9 +45,20 @@ def test_the_quoted_run_is_complete_and_of_a_commit() -> None:
 
 def test_quotes_that_are_newer_than_the_run_are_of_codecs_that_will_be_measured() -> None:
     results, quotes = load_quotes()
-    newer = [quote for quote in quotes.quoted if is_newer(results, quote)]
+    newer = [quote for quote in quotes.quoted if is_newer(results, quote) and quote.against not in PROGRAMS.values()]
     assert {name for quote in newer for name in (quote.contender, quote.against)} <= CONTENDERS.keys()
     assert {quote.table for quote in newer} <= {f"codecs/{name}" for name in MESSAGES}
+
+
+def test_quotes_against_programs_are_of_tables_and_columns_that_the_run_has() -> None:
+    results, quotes = load_quotes()
+    against = [quote for quote in quotes.quoted if quote.against in PROGRAMS.values()]
+    assert against
+    for quote in against:
+        table = results.table(quote.table)
+        assert table is not None
+        assert quote.column in table.columns
+        assert quote.contender in {row.contender for row in table.rows}
 
 
 def test_a_contender_that_failed_in_the_run_is_not_left_out() -> None:

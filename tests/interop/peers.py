@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,8 @@ SERVER = [*COMMAND[:-1], "http"]
 PATIENCE = 120
 """Seconds until a client is terminated: it takes about three."""
 
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+
 
 @dataclass(frozen=True)
 class Peer:
@@ -52,6 +55,20 @@ class Peer:
         """True if a server of the revision may request input of the user."""
         return self.revision >= "2025-06-18"
 
+    @property
+    def has_empty_lists(self) -> bool:
+        """False if the types of the client have no difference between an empty list and none."""
+        return self.client != "go"
+
+    @property
+    def keeps_order(self) -> bool:
+        """False if the client sorts the members of objects."""
+        return self.client != "go"
+
+    def order(self, names: Iterable[str]) -> list[str]:
+        """Return names of members in the order in which the client has them."""
+        return list(names) if self.keeps_order else sorted(names)
+
     def saw(self, step: str) -> JSON:
         """Return the client's observations in a step of the scenario."""
         seen = _seen(self)[step]
@@ -73,6 +90,8 @@ class Peer:
         if self.client == "typescript":
             modules = install.INTEROP / "node" / "node_modules"
             return [node(), str(HERE / "typescript_client.mjs"), str(modules), self.revision, self.transport, *target]
+        if self.client in install.PROGRAMS:
+            return [str(install.program(self.client)), "scenario", self.revision, self.transport, *target]
         interpreter = str(install.python("py1" if self.client == "python 1" else "py2"))
         mode = "modern" if self.is_modern else "legacy"
         launcher = [str(HERE / "installed.py")] if self.has_our_types else []
@@ -88,9 +107,10 @@ STDIO = [
     Peer("typescript", "2025-06-18"),
     Peer("typescript", "2025-11-25"),
     Peer("typescript", "2026-07-28"),
+    *(Peer(language, revision) for language in install.PROGRAMS for revision in REVISIONS),
 ]
 HTTP = [peer.over("http") for peer in STDIO]
-SSE = [peer.over("sse") for peer in STDIO if not peer.is_modern]
+SSE = [peer.over("sse") for peer in STDIO if not peer.is_modern and peer.client not in install.PROGRAMS]
 PEERS = STDIO + HTTP + SSE
 PATHS = {"http": "/mcp", "sse": "/sse"}
 

@@ -84,8 +84,10 @@ def test_the_client_lists_resources_and_templates(peer: Peer) -> None:
 
 @every_client
 def test_the_client_lists_prompts_with_their_arguments(peer: Peer) -> None:
-    offered = [item for name, (item, _) in server.PROMPTS.items() if name not in server.LATE]
-    assert peer.saw("lists")["prompts"] == structs.to_builtins(offered)
+    offered = structs.to_builtins([item for name, (item, _) in server.PROMPTS.items() if name not in server.LATE])
+    if not peer.has_empty_lists:
+        offered = [{key: value for key, value in item.items() if value != []} for item in offered]
+    assert peer.saw("lists")["prompts"] == offered
 
 
 # Contents
@@ -234,7 +236,8 @@ def test_a_sampling_request_may_have_a_key(peer: Peer) -> None:
 @every_client
 def test_a_tool_gets_the_client_s_roots(peer: Peer) -> None:
     seen = peer.saw("asking")["test_input_required_result_list_roots"]
-    assert seen == {"text": "Roots: file:///home/ada/project", "asked": ["roots"]}
+    answers_by_itself = peer.client == "go" and peer.is_modern  # no code of the client's user runs
+    assert seen == {"text": "Roots: file:///home/ada/project", "asked": [] if answers_by_itself else ["roots"]}
 
 
 def form(message: str, **fields: dict[str, Any]) -> dict[str, Any]:
@@ -252,7 +255,11 @@ def test_a_tool_gets_input_of_the_user(peer: Peer) -> None:
     seen = peer.saw("asking")["test_elicitation"]
     fields = server.ACCOUNT["properties"]
     assert [without_mode(question) for question in seen["asked"]] == [form("Who are you?", **fields)]
-    assert seen["text"] == ('User response: action=accept, content={"username": "ada", "email": "ada@example.org"}')
+    action, _, content = seen["text"].partition(", content=")
+    assert action == "User response: action=accept"
+    answered = json.loads(content)
+    assert answered == {"username": "ada", "email": "ada@example.org"}
+    assert list(answered) == peer.order(["username", "email"])
 
 
 @with_forms
@@ -263,10 +270,9 @@ def test_a_form_has_the_defaults_that_the_revision_supports(peer: Peer) -> None:
     if peer.revision == "2025-06-18":  # which has a default for what is true or false only
         known = {"verified": True}
     assert {name: field["default"] for name, field in fields.items() if "default" in field} == known
-    assert list(fields) == list(server.DEFAULTS["properties"])
-    assert seen["text"].endswith(
-        'content={"name": "Ada", "age": 36, "score": 1.5, "status": "pending", "verified": false}'
-    )
+    assert list(fields) == peer.order(server.DEFAULTS["properties"])
+    answered = json.loads(seen["text"].partition("content=")[2])
+    assert answered == {"name": "Ada", "age": 36, "score": 1.5, "status": "pending", "verified": False}
 
 
 @with_forms
@@ -280,7 +286,7 @@ def test_a_form_offers_the_choices_that_the_revision_supports(peer: Peer) -> Non
         expected["titledSingle"] = {"type": "string", **titles}
     assert fields == expected
     answered = json.loads(seen["text"].partition("content=")[2])
-    assert list(answered) == list(expected)
+    assert list(answered) == peer.order(expected)
 
 
 @with_forms
@@ -295,7 +301,12 @@ def test_a_form_offers_the_choices_that_the_revision_supports(peer: Peer) -> Non
     ],
 )
 def test_a_tool_gets_the_requested_input_on_every_revision(peer: Peer, tool: str, answer: str) -> None:
-    assert peer.saw("asking")[f"test_input_required_result_{tool}"]["text"] == answer
+    seen = peer.saw("asking")[f"test_input_required_result_{tool}"]
+    if peer.client == "go" and peer.is_modern and tool in ("multiple_inputs", "capabilities"):
+        # It cannot decode a request for roots without parameters, and these tools request them without.
+        assert "unexpected end of JSON input" in seen["failed"]
+    else:
+        assert seen["text"] == answer
 
 
 @with_forms

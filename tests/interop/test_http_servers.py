@@ -14,7 +14,7 @@ import pytest
 import typedmcp
 from tests.interop import test_servers
 from tests.interop.servers.started import MODERN, OLDER, Server, connected_over_http, plain, run, served
-from tests.interop.test_servers import EVERYTHING, OFFER, PYTHON_1, PYTHON_2, TYPESCRIPT, Sdk, text
+from tests.interop.test_servers import EVERYTHING, GO, OFFER, PYTHON_1, PYTHON_2, TYPESCRIPT, Sdk, text
 from typedmcp import sync
 from typedmcp.client import Client, connect
 
@@ -26,6 +26,7 @@ SDKS = [
     (TYPESCRIPT, OLDER, HTTP), (TYPESCRIPT, MODERN, HTTP),
     (PYTHON_1, OLDER, HTTP), (PYTHON_1, OLDER, SSE),
     (PYTHON_2, OLDER, HTTP), (PYTHON_2, MODERN, HTTP), (PYTHON_2, OLDER, SSE),
+    (GO, OLDER, HTTP), (GO, MODERN, HTTP),
 ]  # fmt: skip
 
 
@@ -59,7 +60,7 @@ for _name, _test in vars(test_servers).items():  # what holds over stdio holds h
         globals()[_name] = _test
 
 
-EVERY = [(TYPESCRIPT, HTTP), (PYTHON_1, HTTP), (PYTHON_1, SSE), (PYTHON_2, HTTP), (PYTHON_2, SSE)]
+EVERY = [(TYPESCRIPT, HTTP), (PYTHON_1, HTTP), (PYTHON_1, SSE), (PYTHON_2, HTTP), (PYTHON_2, SSE), (GO, HTTP)]
 every_server = pytest.mark.parametrize(("server", "transport"), EVERY, ids=str)
 
 

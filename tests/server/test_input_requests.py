@@ -92,6 +92,30 @@ def test_an_answer_counts_for_the_question_that_it_was_given_to_alone() -> None:
     run(main)
 
 
+@either_era
+def test_a_request_for_roots_has_parameters_for_clients_that_need_them(revision: str) -> None:
+    async def folders(_params: Any, ctx: Context) -> Any:
+        return [root.uri for root in await ctx.list_roots(key="folders")]
+
+    async def main() -> None:
+        answer = {"roots": [{"uri": "file:///a"}]}
+        async with served(Asks(folders)) as client:
+            await opened(client, revision)
+            if revision == MODERN_REVISION:
+                first = await attempt(client)
+                assert first["inputRequests"] == {"folders": {"method": "roots/list", "params": {}}}
+                result = await attempt(client, first, folders=answer)
+            else:
+                id = client.start("tools/call", {"name": "tool", "arguments": {}})
+                request = await client.receive()
+                assert (request["method"], request["params"]) == ("roots/list", {})
+                client.send({"id": request["id"], "result": answer})
+                result = (await client.answer_to(id))["result"]
+            assert said(result) == "['file:///a']"
+
+    run(main)
+
+
 CHANGES: dict[str, Callable[[int], Any]] = {
     "the message of a form": lambda number: form_of(f"Pay {number}?"),
     "the schema of a form": lambda number: form_of("?", {**FORM, "title": f"{number}"}),

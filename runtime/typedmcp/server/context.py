@@ -445,7 +445,8 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
 
     async def list_roots(self, *, key: str | None = None) -> list[D.Root]:
         """Ask the client for the folders that it works in."""
-        result = await self._ask_one(D.ListRootsRequest(), key)
+        # The Go SDK cannot decode an input request without parameters, although these have none that are required.
+        result = await self._ask_one(D.ListRootsRequest(params=D.ListRootsRequestParams()), key)
         return cast(D.ListRootsResult, result).roots
 
     async def ask(self, requests: Mapping[str, InputRequest]) -> dict[str, Any]:

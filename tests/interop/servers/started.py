@@ -22,7 +22,7 @@ from typedmcp.transports.process_parameters import StdioServerParameters
 
 __all__ = [
     "MODERN", "OLDER", "Line", "Server", "connected", "connected_over_http", "node_server", "plain", "processes",
-    "run", "served",
+    "program_server", "run", "served",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -61,6 +61,12 @@ class Server:
 
 def node_server(name: str, script: Path, *arguments: str, newest: str = OLDER, options: tuple[str, ...] = ()) -> Server:
     return Server(name, (str(install.node() / "bin" / "node"), *options, str(script), *arguments), newest)
+
+
+def program_server(language: str) -> Server:
+    """Return the server on the SDK of a compiled language."""
+    offer = Path(__file__).parent / "offer.json"
+    return Server(language, (str(install.program(language)), "serve", str(offer)), MODERN)
 
 
 @asynccontextmanager

@@ -100,7 +100,7 @@ conformance: $(PROJECT) ## Install the official conformance suite, and run it ag
 	$(RUN) -m tests.conformance.run $(ARGS)
 
 bench: $(BENCH) ## Measure against contenders, and write a report: QUICK=1 for under a minute, SUITES="codecs convert stdio http gateway import memory instructions scaling"
-	@$(RUN) -m tests.interop.install py2 node || echo "Node.js and its packages cannot be installed: no TypeScript"
+	@$(RUN) -m tests.interop.install py2 node bridge mcp-proxy || echo "Node.js and its packages cannot be installed: no TypeScript"
 	@$(RUN) -m tests.interop.install go || echo "the program in Go cannot be built: no Go"
 	$(VENV)-bench/bin/python -m bench $(SUITES) $(if $(QUICK),--quick) $(ARGS)
 

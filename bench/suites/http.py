@@ -200,6 +200,8 @@ class Load:
     tool: str
     token: str | None = None
     """The access token of each request."""
+    may_stream: bool = False
+    """True if a response may be a stream of events although it has one message only."""
 
     def with_token_for(self, contender: Contender) -> Load:
         """Return the load for a contender, with a token if it needs one."""
@@ -292,7 +294,8 @@ class HttpServerRun:
         *before, last = reply.messages or [{}]
         methods = [message.get("method") for message in before]
         has_expected_progress = methods == ["notifications/progress"] if self.load.tool == "report" else not methods
-        if not has_expected_progress or reply.is_stream != bool(methods) or not is_echo(last, ID_PLACEHOLDER, TEXT):
+        is_expected_kind = reply.is_stream == bool(methods) or self.load.may_stream
+        if not has_expected_progress or not is_expected_kind or not is_echo(last, ID_PLACEHOLDER, TEXT):
             raise self.process.make_failure(f"responded {reply}")
 
     def measure(self, seconds: float, connections: int) -> Mapping[str, float]:

@@ -422,6 +422,7 @@ class SyncClient(_BlockingClient[Client]):
 
     # In an installed package, type checkers infer the types of attributes only if they are `Final`.
 
+    send_raw: Final = _blocking(Client.send_raw)
     notify: Final = _blocking(Client.notify)
     tools_for: Final = _blocking(Client.tools_for)
     call_for: Final = _blocking(Client.call_for)

@@ -3,10 +3,11 @@
     python tests/interop/install.py [PART …]
 
 Each has an exact version. `py1` and `py2` are virtual environments with the official Python SDK, `servers` is one with
-servers that use it. `mcp-1.9` and `fastmcp-…` are clients and servers that are still in use. `llm` has the SDKs of
-language models, whose types check what clients make for their APIs. `node`, `bridge`, `conformance`, `authserver` and
-`apps` are packages from npm, the last three the official conformance suite, an authorization server, and the official
-SDK for pages of tools. Node.js is installed as a wheel in `py2`, so that only Python is needed.
+servers that use it. `mcp-1.9` and `fastmcp-…` are clients and servers that are still in use. `mcp-proxy` and `bridge`
+have gateways of others. `llm` has the SDKs of language models, whose types check what clients make for their APIs.
+`node`, `bridge`, `conformance`, `authserver` and `apps` are packages from npm, the last three the official conformance
+suite, an authorization server, and the official SDK for pages of tools. Node.js is installed as a wheel in `py2`, so
+that only Python is needed.
 
 `go` is a program on the official SDK of that language, built from the folder of that name here. It is left out, with a
 message, where the language is not installed.
@@ -47,6 +48,7 @@ PYTHON_PACKAGES = {
     "fastmcp-2": ["fastmcp==2.14.7"],
     "fastmcp-3": ["fastmcp==3.4.11"],
     "fastmcp-4": ["fastmcp==4.1.7"],
+    "mcp-proxy": ["mcp-proxy==0.13.0"],
     "llm": ["openai==3.57.0", "anthropic==2.13.0", "google-genai==3.6.1"],
 }
 NODE_PACKAGES = {

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from mcpspec.support.methods import Method
 from mcpspec.support.structs import from_builtins
@@ -201,6 +201,16 @@ class CallRunner:
             return msgspec.json.decode(raw)
         except ValueError as error:
             raise ProtocolError(f"result: {error}").attach_call(method, id) from error
+
+    async def call_raw(self, method: str, params: dict[str, Any], options: CallOptions) -> Raw:
+        """Call a method with plain JSON as parameters, and return its result as the server sent it."""
+        session = self._connection.session
+        if session is None or session.has_ended:
+            session = await self._connection.connect()
+        meta = self._connection.encoder.meta(options.get("meta"))
+        if meta is not UNSET:
+            params["_meta"] = meta
+        return (await self.exchange(session, method, params, options))[0]
 
     async def list_page(self, method: str, cursor: str | None, options: CallOptions) -> Any:
         """Call a method that lists something. Return one page. If the server rejects the cursor, forget all pages."""
@@ -397,7 +407,7 @@ class CallRunner:
                 session.requests.cancel_call(call.id)
                 raise
         elif on_progress is not None:
-            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": call.id}}
+            params = {**params, "_meta": _with_token(params.get("_meta", {}), call.id)}
         return call, params
 
     # Results
@@ -455,6 +465,12 @@ class CallRunner:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def _with_token(meta: Any, token: int) -> dict[str, Any]:
+    """Return a `_meta`, which may be encoded already, with a progress token."""
+    members: dict[str, Any] = msgspec.json.decode(meta) if isinstance(meta, Raw) else meta
+    return {**members, "progressToken": token}
 
 
 def _pauses() -> Iterator[float]:

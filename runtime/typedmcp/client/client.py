@@ -256,6 +256,17 @@ class Client:
             return await self._calls.call_plain(method, params, options)
         return await self._calls.call_record(cast("Method[Any, Any]", method), params, options)
 
+    async def send_raw(
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> msgspec.Raw:
+        """Call a method with plain JSON as parameters, and return the result as the server sent it: for proxies.
+
+        Values in `params` may be `msgspec.Raw`. The client writes `_meta`, with the members of the option `meta`. The
+        result is neither decoded nor checked, and what the method means to the client, such as its headers and cache,
+        is ignored but for the headers of HTTP.
+        """
+        return await self._calls.call_raw(method, dict(params or {}), options)
+
     async def notify(self, method: Method[P, None], params: P | Mapping[str, Any] | None = None) -> None:
         """Send a notification by its record, which is one of a package that extends the protocol.
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+from msgspec import Raw
+
 from mcpspec.features import NAME_PARAMS
 from typedmcp import dialect
 from typedmcp.client.request_encoder import is_mapping
@@ -51,6 +54,12 @@ class ParamHeaders:
             self._params[tool.name] = params
         return True
 
+    def name_of(self, method: str, params: Any) -> str | None:
+        """Return the parameter that decides all headers of a request; None if there is none, or others count, too."""
+        member = self._name_params.get(method)
+        name = None if member is None else _member(params, member)
+        return name if isinstance(name, str) and not (self._params and name in self._params) else None
+
     def headers_for(self, revision: str, method: str, params: Any) -> dict[str, str]:
         """Return the headers of a request. Raises `UsageError` for an argument that cannot be encoded as a header."""
         headers = {VERSION: revision, METHOD: method}
@@ -63,6 +72,8 @@ class ParamHeaders:
                 headers[NAME] = encode_value(name)
             if self._params and method == "tools/call" and name in self._params:
                 arguments = _member(params, "arguments")
+                if isinstance(arguments, Raw):
+                    arguments = msgspec.json.decode(arguments)
                 headers.update(mirror_arguments(self._params[name], arguments if is_mapping(arguments) else {}))
         except ValueError as error:
             raise UsageError(f"{method}: {error}") from None
@@ -71,4 +82,4 @@ class ParamHeaders:
 
 def _member(params: Any, name: str) -> Any:
     """Return a parameter from a mapping or a struct, or None."""
-    return params.get(name) if is_mapping(params) else getattr(params, name, None)
+    return params.get(name) if params.__class__ is dict or is_mapping(params) else getattr(params, name, None)

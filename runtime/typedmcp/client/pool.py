@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -167,7 +167,8 @@ class ClientPool:
         """
         entry = target if isinstance(target, ServerEntry) else None
         found = entry.target if entry is not None else target
-        return ClientLease(self, found, entry, identity, identity if caller is None else caller, exclusive, options)
+        name, turn = self._name_of(found), identity if caller is None else caller
+        return ClientLease(self, found, entry, name, identity, turn, exclusive, options)
 
     @property
     def members(self) -> list[PoolMember]:
@@ -195,11 +196,14 @@ class ClientPool:
                 self._drop_client(slot)
         return self.members
 
-    def retire(self, target: Target, identity: str | None = None) -> None:
-        """Close the clients of a target, or those of one identity: idle ones now, others after their last lease."""
+    def retire(self, target: Target, identity: str | None = None, *, only_idle: bool = False) -> None:
+        """Close the clients of a target, or those of one identity: idle ones now, others after their last lease.
+
+        With `only_idle` the others stay.
+        """
         name = self._name_of(target.target if isinstance(target, ServerEntry) else target)
         for slot in list(self._slots.values()):
-            if slot.key[0] == name and identity in (None, slot.identity):
+            if slot.key[0] == name and identity in (None, slot.identity) and not (only_idle and slot.users):
                 slot.is_retired = True
                 del self._slots[slot.key]
                 self._drop_if_unused(slot)
@@ -217,18 +221,18 @@ class ClientPool:
 
     # For leases
 
-    async def acquire(self, lease: ClientLease) -> _Slot:
-        """Return the slot for a lease, with a client that is connected."""
+    async def acquire(self, lease: ClientLease, caller: Hashable) -> _Slot:
+        """Return the slot for a lease, with a client that is connected. `caller` takes turns with others."""
         if self._is_closed:
             raise _closed_error()
         slot = self._slot_for(lease)
         slot.users += 1
         try:
             what = f"all {slot.turns.limit} leases of the client are in use (max_leases)"
-            await slot.turns.acquire(lease.caller, self._wait_seconds, what)
+            await slot.turns.acquire(caller, self._wait_seconds, what)
             try:
                 if not slot.is_connected or self._now() - slot.checked >= self._check_after:
-                    await self._ensure_open(slot, lease)
+                    await self._ensure_open(slot, lease, caller)
             except BaseException:
                 slot.turns.release()
                 raise
@@ -250,7 +254,7 @@ class ClientPool:
     # Slots
 
     def _slot_for(self, lease: ClientLease) -> _Slot:
-        name = self._name_of(lease.target)
+        name = lease.name
         for number in range(len(self._slots) + 2) if lease.is_exclusive else (0,):
             # Exclusive leases have slots of their own, from number 1 on.
             key = (name, lease.identity, number + lease.is_exclusive)
@@ -270,7 +274,7 @@ class ClientPool:
             return f"{type(target).__name__} {id(target)}"
         return name
 
-    async def _ensure_open(self, slot: _Slot, lease: ClientLease) -> None:
+    async def _ensure_open(self, slot: _Slot, lease: ClientLease, caller: Hashable) -> None:
         """Connect the client of a slot, or check that it is alive. One caller does it, and the others wait for it."""
         async with slot.opening:
             if self._is_closed:
@@ -282,10 +286,10 @@ class ClientPool:
             self._drop_client(slot)
             if slot.error is not None and self._now() < slot.retry:
                 raise slot.error
-            await self._take_place(slot, lease.caller)
+            await self._take_place(slot, caller)
             await self._open(slot, lease)
 
-    async def _take_place(self, slot: _Slot, caller: str) -> None:
+    async def _take_place(self, slot: _Slot, caller: Hashable) -> None:
         """Count the slot among the clients. Closes an idle client if the pool is full, and waits if there is none."""
         if not self._places.has_room:
             self._close_idle()
@@ -393,12 +397,15 @@ class ClientLease:
         pool: ClientPool,
         target: Target,
         entry: ServerEntry | None,
+        name: str,
         identity: str,
         caller: str,
         is_exclusive: bool,
         options: ConnectOptions,
     ) -> None:
         self.target = target
+        self.name = name
+        """The name of the target in the pool."""
         self.identity = identity
         self.caller = caller
         self.is_exclusive = is_exclusive
@@ -415,7 +422,7 @@ class ClientLease:
         return connect(self.target, **options)
 
     async def __aenter__(self) -> Client:
-        self._slot = await self._pool.acquire(self)
+        self._slot = await self._pool.acquire(self, self.caller)
         client: Client = self._slot.client
         return client
 

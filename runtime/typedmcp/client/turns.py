@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
+from collections.abc import Hashable
 
 from typedmcp.errors import RequestTimeoutError
 
@@ -20,7 +21,7 @@ class FairLimit:
         self.limit = limit
         self.used: int = 0
         self.waiting: int = 0
-        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._queues: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()
         """The uses that wait, by caller. The first caller is the next."""
 
     @property
@@ -28,7 +29,7 @@ class FairLimit:
         """True if a use is admitted at once."""
         return self.used < self.limit and not self._queues
 
-    async def acquire(self, caller: str, seconds: float | None, what: str) -> None:
+    async def acquire(self, caller: Hashable, seconds: float | None, what: str) -> None:
         """Begin a use; wait for it if necessary.
 
         Raises `RequestTimeoutError` after some seconds. `what` names the limit in its text.
@@ -65,7 +66,7 @@ class FairLimit:
                 self.used += 1
                 future.set_result(None)
 
-    def _withdraw(self, caller: str, future: asyncio.Future[None]) -> None:
+    def _withdraw(self, caller: Hashable, future: asyncio.Future[None]) -> None:
         """Remove a use that waits no longer. One that was admitted in the meantime ends."""
         if future.done() and not future.cancelled():
             self.release()

@@ -52,10 +52,12 @@ class Audit:
     def __init__(self, on_call: OnCall | None, ctx: Context, caller: GatewayCaller, *, has_arguments: bool) -> None:
         self.server: str | None = None
         self._on_call = on_call
+        self.is_wanted: bool = on_call is not None
         self._ctx = ctx
         self._caller = caller
         self._has_arguments = has_arguments
-        self._begun, self._start = time.time(), time.perf_counter()
+        if on_call is not None:
+            self._begun, self._start = time.time(), time.perf_counter()
 
     def end(self, params: Any, outcome: str) -> None:
         """Pass the record on. Errors of the callback are logged."""
@@ -86,8 +88,17 @@ def _name_of(params: Any) -> str | None:
     return name
 
 
+class _EncodedOutcome(msgspec.Struct):
+    is_error: Any = msgspec.field(name="isError", default=None)
+
+
+_decode_outcome = msgspec.json.Decoder(_EncodedOutcome).decode
+
+
 def outcome_of(result: Any) -> str:
-    """Return the outcome of a call with a result, which is typed or plain JSON."""
+    """Return the outcome of a call with a result, which is typed, plain JSON, or encoded."""
+    if isinstance(result, msgspec.Raw):
+        return "tool error" if _decode_outcome(result).is_error else "ok"
     if is_object(result):
         return "tool error" if result.get("isError") else "ok"
     if getattr(result, "result_type", None) == "input_required":

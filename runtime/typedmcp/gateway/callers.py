@@ -6,25 +6,30 @@ their access token.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from hashlib import sha256
+from typing import Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from typedmcp.protocol.budgets import ClientKey
-from typedmcp.protocol.text import visible
 from typedmcp.server.connection import ServerConnection
 from typedmcp.server.context import Context
 from typedmcp.server.principal import Principal
 
-__all__ = ["CallerFinder", "GatewayCaller"]
+__all__ = ["GATEWAY", "CallerFinder", "CallerKey", "GatewayCaller"]
 
 _SESSION: Final = "mcp-session-id"
+_MAX_NAME: Final = 200
+"""Characters of a name or version of a client that are kept. A longer one is replaced by its hash."""
+
+
+CallerKey: TypeAlias = "tuple[str, ...]"
+"""Identifies a client: the kind of the key, and what distinguishes clients of that kind, which the clients wrote."""
 
 
 class GatewayCaller(NamedTuple):
     """The client that sent a request."""
 
-    key: str
-    """A text that identifies the client."""
+    key: CallerKey
     is_alone: bool
     """True if no other client has the same key. False for clients over HTTP without a session and a token."""
     principal: Principal | None
@@ -32,11 +37,15 @@ class GatewayCaller(NamedTuple):
     """The client over HTTP that shares count for: a principal or an address. None for the client of a connection."""
 
 
+GATEWAY: Final = GatewayCaller(("gateway",), False, None)
+"""The gateway itself, as a caller. It opens the connection that callers share if the server is a modern one."""
+
+
 class CallerFinder:
     """Finds the callers of requests."""
 
     def __init__(self) -> None:
-        self._connections: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+        self._connections: WeakKeyDictionary[object, CallerKey] = WeakKeyDictionary()
         self._count = 0
 
     def find(self, ctx: Context) -> GatewayCaller:
@@ -46,12 +55,17 @@ class CallerFinder:
             key = self._connections.get(connection)
             if key is None:
                 self._count += 1
-                key = self._connections[connection] = f"connection {self._count}"
+                key = self._connections[connection] = ("connection", str(self._count))
             return GatewayCaller(key, True, principal)
         name = "" if principal is None else principal.key
         session = None if ctx.is_modern else ctx.headers.get(_SESSION)
         if session is not None:
-            return GatewayCaller(f"session {session} {name}", True, principal, ctx.client_key)
+            return GatewayCaller(("session", session, name), True, principal, ctx.client_key)
         info = ctx.client_info
-        client = "" if info is None else visible(f"{info.name} {info.version}")[:200]
-        return GatewayCaller(f"client {client} {name}", principal is not None, principal, ctx.client_key)
+        client = ("", "") if info is None else (_shorten(info.name), _shorten(info.version))
+        return GatewayCaller(("client", *client, name), principal is not None, principal, ctx.client_key)
+
+
+def _shorten(text: str) -> str:
+    """Return a text that a client sent with each of its requests, short enough to be kept."""
+    return text if len(text) <= _MAX_NAME else sha256(text.encode(errors="replace")).hexdigest()

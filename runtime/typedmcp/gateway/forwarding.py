@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any, Final
 
 import msgspec
+from msgspec import Raw
 
 from typedmcp import dialect
 from typedmcp.client.calls import UrlElicitations
@@ -39,26 +41,34 @@ _URLS: Final = "urls"
 
 @cache
 def plain_codec(method: str) -> MethodCodec:
-    """Return the codec for results in plain JSON, which are sent as they are."""
+    """Return the codec for results in plain JSON, encoded or not, which are sent as they are."""
     codec = fallback_codec(method, is_request=True)
-    codec.downgrades[dict] = None
+    codec.downgrades[dict] = codec.downgrades[Raw] = None
     return codec
 
 
 class Forwarder:
     """Forwards requests, and keeps the calls that wait for answers of their clients."""
 
-    def __init__(self, leases: Leases, parked: ParkedCalls, answer_seconds: float) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        parked: ParkedCalls,
+        answer_seconds: float,
+        describe: Callable[[GatewayServer], Awaitable[None]],
+    ) -> None:
         self._leases = leases
         self._parked = parked
         self._answer_seconds = answer_seconds
+        self._describe = describe
+        """Connects to a server, so that its revision is known."""
 
     async def forward(
         self, server: GatewayServer, params: Any, ctx: Context, caller: GatewayCaller, *, is_plain: bool = True
     ) -> Any:
-        """Return the result of a request at a server: typed, in plain JSON, or an `InputRequiredResult`.
+        """Return the result of a request at a server: typed, in plain JSON, encoded, or an `InputRequiredResult`.
 
-        Results are plain JSON if `is_plain` and the server speaks the revision of the request.
+        Results are encoded or plain JSON if `is_plain` and the server speaks the revision of the request.
 
         Raises `RemoteError` for the error response of the server, and if it cannot be reached.
         """
@@ -69,6 +79,8 @@ class Forwarder:
             return await self._step(parked)
         if state == _URLS and any(answer.action != "accept" for answer in answers.values()):
             raise RemoteError(INTERNAL_ERROR, "the server needs a URL to be opened, which was not accepted")
+        if server.description is None:
+            await self._require_description(server, ctx)
         capabilities = input_capabilities(ctx)
         can_ask = ctx.method_codec.accepts_input and bool(capabilities)
         call = ForwardedCall(ctx, caller.key, can_ask=can_ask)
@@ -79,6 +91,16 @@ class Forwarder:
             return await making
         call.start(making)
         return await self._step(call)
+
+    async def _require_description(self, server: GatewayServer, ctx: Context) -> None:
+        """Connect to a server that could not be reached so far, once for all calls: each would open a connection.
+
+        Raises `RemoteError` if that fails. With credentials of each principal, the call goes on with those.
+        """
+        await self._describe(server)
+        error = server.error
+        if server.description is None and isinstance(error, Error) and not self._leases.has_credentials:
+            raise _unavailable(server, ctx, error, _reason(error)) from error
 
     async def _step(self, call: ForwardedCall) -> Any:
         """Wait for the result or for questions, and keep the call for their answers."""

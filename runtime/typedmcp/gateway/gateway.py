@@ -8,6 +8,7 @@ import os
 import weakref
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, NamedTuple, Unpack, cast
 
 import msgspec
@@ -19,7 +20,7 @@ from typedmcp.client.pool import ClientPool
 from typedmcp.client.targets import Target
 from typedmcp.errors import UsageError
 from typedmcp.gateway.audit import Audit, outcome_of, outcome_of_error
-from typedmcp.gateway.callers import CallerFinder, GatewayCaller
+from typedmcp.gateway.callers import GATEWAY, CallerFinder, CallerKey, GatewayCaller
 from typedmcp.gateway.configuration import load_rules
 from typedmcp.gateway.exchange import ExchangedCredentials
 from typedmcp.gateway.forwarding import Forwarder, plain_codec
@@ -28,6 +29,7 @@ from typedmcp.gateway.options import GatewayOptions, ServersConfig, check_option
 from typedmcp.gateway.questions import ParkedCalls
 from typedmcp.gateway.routing import Router
 from typedmcp.gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities
+from typedmcp.gateway.shares import ConnectionShares
 from typedmcp.gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -59,8 +61,6 @@ _IMPLIED: Final[Mapping[str, dict[str, bool]]] = {
 }
 _ONLY: Final = "server"
 """The name of the server of a gateway with one target."""
-_ALONE: Final = GatewayCaller("gateway", False, None)
-"""The gateway itself, as a caller."""
 
 
 class Gateway:
@@ -104,7 +104,7 @@ class Gateway:
         self._merger = ChangeMerger(self.changes)
         self._checking: asyncio.Future[Any] | None = None
         """The check that is running, which all who ask share."""
-        self._seen: dict[str, tuple[bool, float]] = {}
+        self._seen: dict[CallerKey, tuple[bool, float]] = {}
         """The legacy clients whose lists are followed: whether they want log messages, and the time of their last
         request. It is infinite for connections, whose end is noticed."""
 
@@ -189,12 +189,12 @@ class Gateway:
             idle_seconds=self._options.get("idle_seconds", 300.0),
         )
         async with pool:
-            credentials = self._exchanged or self._options.get("credentials")
-            leases = Leases(pool, credentials, self._options.get("connect", {}), self._report)
-            await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
-            forwarder = Forwarder(leases, self._parked, self._options.get("answer_seconds", 600.0))
-            router = Router(self._servers, forwarder, self._options.get("policy"))
             limits = DEFAULT_LIMITS if self._config is None else self._config.limits
+            leases = self._make_leases(pool, limits.client_share_percent)
+            await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
+            answer_seconds = self._options.get("answer_seconds", 600.0)
+            forwarder = Forwarder(leases, self._parked, answer_seconds, partial(self._describe_once, leases, pool))
+            router = Router(self._servers, forwarder, self._options.get("policy"))
             max_connections = self._options.get("max_connections", 100)
             watches = Watches(leases, self._merger, self._report, max_connections, limits.client_share_percent)
             self._running = _Running(pool, leases, router, watches)
@@ -206,10 +206,19 @@ class Gateway:
             finally:
                 self._running = None
                 self._parked.close()
+                tasks += [server.describing for server in self._servers.values() if server.describing is not None]
                 for task in tasks:
                     task.cancel()
                 await asyncio.wait(tasks)
                 await watches.close()
+
+    def _make_leases(self, pool: ClientPool, percent: int) -> Leases:
+        """Return the leases of a pool. One client over HTTP has `percent` of the connections."""
+        total = self._options.get("max_connections", 100)
+        retire = partial(pool.retire, only_idle=True)
+        shares = ConnectionShares(max(1, total * percent // 100), total, retire)
+        credentials = self._exchanged or self._options.get("credentials")
+        return Leases(pool, credentials, self._options.get("connect", {}), self._report, shares)
 
     # State and configuration
 
@@ -274,12 +283,20 @@ class Gateway:
 
     async def _describe(self, leases: Leases, pool: ClientPool, server: GatewayServer) -> None:
         """Ask a server for its capabilities and instructions. One that is down is asked again by its first caller."""
-        await describe(leases, server, _ALONE, _START_SECONDS)
+        await describe(leases, server, GATEWAY, _START_SECONDS)
         if not server.is_stateless:
             pool.retire(server.entry.target)  # the session of the gateway itself, which no caller shares
         if server.error is not None:
             self._report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, f"server {server.name!r}: {server.error}"))
         self._declare()
+
+    async def _describe_once(self, leases: Leases, pool: ClientPool, server: GatewayServer) -> None:
+        """Ask a server for its capabilities, once for all callers that need them at the moment."""
+        task = server.describing
+        if task is None or task.done():
+            describing = self._describe(leases, pool, server)
+            task = server.describing = asyncio.get_running_loop().create_task(describing)
+        await asyncio.shield(task)
 
     def _declare(self) -> None:
         """Declare the capabilities and instructions of the servers. A server that is not known may have all."""
@@ -337,8 +354,9 @@ class Gateway:
         except BaseException as error:
             audit.end(params, outcome_of_error(error, ctx.revision))
             raise
-        audit.end(params, outcome_of(result))
-        if is_object(result):
+        if audit.is_wanted:
+            audit.end(params, outcome_of(result))
+        if isinstance(result, msgspec.Raw) or is_object(result):
             ctx.method_codec = plain_codec(ctx.method)
         return result
 
@@ -415,12 +433,12 @@ class Gateway:
                     running.watches.hold(caller.key, server, caller, input_capabilities(ctx), wants_logs=wants_logs)
         self._seen[caller.key] = wants_logs, math.inf if lasts else asyncio.get_running_loop().time()
 
-    def _forget(self, loop: asyncio.AbstractEventLoop, key: str) -> None:
+    def _forget(self, loop: asyncio.AbstractEventLoop, key: CallerKey) -> None:
         """Release the subscriptions of a client, whose connection has ended."""
         if not loop.is_closed() and self._running is not None:
             loop.call_soon_threadsafe(self._release, key)
 
-    def _release(self, key: str) -> None:
+    def _release(self, key: CallerKey) -> None:
         self._seen.pop(key, None)
         if self._running is not None:
             self._running.watches.release(key)

@@ -11,11 +11,13 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, InputUnavailableError, InvalidParamsError, RemoteError
+from typedmcp.gateway.callers import CallerKey
 from typedmcp.protocol.budgets import ClientKey
 from typedmcp.server.context import Context
 
@@ -37,15 +39,12 @@ class _Question:
 class ForwardedCall:
     """A call at a server, which may outlive the request of the client that it was made for."""
 
-    def __init__(self, ctx: Context, caller: str, *, can_ask: bool) -> None:
+    def __init__(self, ctx: Context, caller: CallerKey, *, can_ask: bool) -> None:
         self.ctx: Context = ctx
         """The request that the client waits for at the moment."""
-        self.client: ClientKey = ctx.client_key
-        """The client that limits count for."""
         self.caller = caller
         self.can_ask = can_ask
         """True if the client can be asked something during the call."""
-        self.id: str = secrets.token_urlsafe(16)
         self._questions: dict[str, _Question] = {}
         self._count = 0
         self._changed = asyncio.Event()
@@ -55,6 +54,16 @@ class ForwardedCall:
         """Make the call, in a task of its own."""
         self._task = asyncio.get_running_loop().create_task(sending)
         self._task.add_done_callback(lambda _: self._changed.set())
+
+    @cached_property
+    def id(self) -> str:
+        """Names the call to the client that continues it, which others cannot guess."""
+        return secrets.token_urlsafe(16)
+
+    @cached_property
+    def client(self) -> ClientKey:
+        """The client that limits count for."""
+        return self.ctx.client_key
 
     def on_progress(self, params: Any) -> Any:
         """Pass progress on to the client."""
@@ -152,7 +161,7 @@ class ParkedCalls:
         seconds = min(_POLL_SECONDS, max(0.0, deadline - loop.time()))
         loop.call_later(seconds, self._watch, call, ctx, loop, deadline)
 
-    def take(self, state: object, caller: str) -> ForwardedCall | None:
+    def take(self, state: object, caller: CallerKey) -> ForwardedCall | None:
         """Return the call that a state of a repeated request names; None for the state of something else.
 
         Raises `InvalidParamsError` for a call that was given up, or that is another client's.
@@ -190,8 +199,8 @@ class ServerQuestions:
         self._has_call = asyncio.Event()
         self.level: str | None = None
         """The log level that was set last, on legacy servers."""
-        self.options: Any = None
-        """The options of the client, which refer to these callbacks."""
+        self.lease: Any = None
+        """The lease of the client, whose options refer to these callbacks."""
 
     def add(self, call: ForwardedCall) -> None:
         """Begin to pass questions to a call."""

@@ -39,12 +39,13 @@ class Router:
             return await self._list(params, ctx, caller)
         if ctx.method == "resources/read":
             read = await self._find_resource(params.uri, params, ctx, caller, audit)
-            return read if self._policy is None else make_private(read)
+            return read if self._policy is None else make_private(_decoded(read))
         if ctx.method == "completion/complete":
             return await self._complete(params, ctx, caller, audit)
         server, own = self.find("prompts" if ctx.method == "prompts/get" else "tools", params.name, caller)
         audit.server = server.name
-        return await self._forwarder.forward(server, _replace(params, name=own), ctx, caller)
+        renamed = params if own == params.name else _replace(params, name=own)
+        return await self._forwarder.forward(server, renamed, ctx, caller)
 
     def find(self, kind: Kind, name: str, caller: GatewayCaller) -> tuple[GatewayServer, str]:
         """Return the server of a tool or prompt, and its own name there.
@@ -52,7 +53,8 @@ class Router:
         Raises `InvalidParamsError` for a name that no server has, or that the principal may not use.
         """
         found = [(server, own) for server in self._servers.values() if (own := server.rules.resolve(name)) is not None]
-        found.sort(key=lambda each: (each[1] not in each[0].listed.get(kind, ()), -len(each[0].rules.prefix)))
+        if len(found) > 1:
+            found.sort(key=lambda each: (each[1] not in each[0].listed.get(kind, ()), -len(each[0].rules.prefix)))
         for server, own in found[:1]:
             if self.is_visible(caller, server, kind, own):
                 return server, own
@@ -108,7 +110,7 @@ class Router:
         is_plain: bool,
     ) -> Any:
         own = _replace(params, cursor=cursor)
-        return await self._forwarder.forward(server, own, ctx, caller, is_plain=is_plain)
+        return _decoded(await self._forwarder.forward(server, own, ctx, caller, is_plain=is_plain))
 
     # Resources and completion
 
@@ -148,6 +150,11 @@ class Router:
         server, own = self.find("prompts", params.ref.name, caller)
         audit.server = server.name
         return await self._forwarder.forward(server, _replace(params, ref=_replace(params.ref, name=own)), ctx, caller)
+
+
+def _decoded(result: Any) -> Any:
+    """Return a result that may be encoded as plain JSON."""
+    return msgspec.json.decode(result) if isinstance(result, msgspec.Raw) else result
 
 
 def _replace(params: Any, **changes: Any) -> Any:

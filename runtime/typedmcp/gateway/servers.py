@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from types import TracebackType
 from typing import Any, Final, NamedTuple, cast
 from weakref import WeakValueDictionary
 
@@ -13,22 +14,23 @@ import msgspec
 from msgspec import Raw
 
 from mcpspec.support.methods import Method
-from mcpspec.support.structs import from_builtins, to_builtins
+from mcpspec.support.structs import dec_hook, to_builtins
 from typedmcp import dialect
 from typedmcp.client.client import Client
 from typedmcp.client.config import ServerEntry
 from typedmcp.client.negotiation import ServerDescription
 from typedmcp.client.options import ConnectOptions
-from typedmcp.client.pool import ClientPool
+from typedmcp.client.pool import ClientLease, ClientPool
 from typedmcp.client.result_decoder import ResultProblem, result_decoder
 from typedmcp.client.targets import is_url
 from typedmcp.errors import DecodeError, Error, ProtocolError, RemoteError
-from typedmcp.gateway.callers import GatewayCaller
+from typedmcp.gateway.callers import GATEWAY, CallerKey, GatewayCaller
 from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.options import CredentialsOf
 from typedmcp.gateway.questions import ForwardedCall, ServerQuestions
+from typedmcp.gateway.shares import ConnectionShares
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL
+from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL, SERVER_INFO
 from typedmcp.protocol.notifications import LogLevel
 from typedmcp.revisions.features import is_modern, methods_of, structs_of
 from typedmcp.server.context import Context
@@ -48,6 +50,8 @@ __all__ = [
 D = dialect.structs
 
 _META_PREFIX: Final = "io.modelcontextprotocol/"
+_OWN_MEMBERS: Final = ("name", "uri", "cursor", "ref")
+"""The parameters that the gateway may have changed."""
 _INPUTS: Final = ("sampling", "elicitation", "roots")
 """The capabilities of clients that a gateway passes on."""
 _LOWEST_LEVEL: Final = "emergency"
@@ -71,6 +75,8 @@ class GatewayServer:
     """The last description that the server gave of itself. None before its first connection."""
     error: Exception | None = None
     """Why the server could not be reached the last time. None if it could."""
+    describing: asyncio.Task[None] | None = None
+    """The attempt to connect that calls share while the server is unknown."""
     listed: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The own names and URIs that the server has listed, by the member of the list."""
     schemas: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -105,6 +111,66 @@ class ServerStatus(NamedTuple):
     """The reason why it could not be reached."""
 
 
+class ServerLease:
+    """The use of a client of a server. `Leases.lease` makes it, and `async with` enters it."""
+
+    __slots__ = ("_call", "_caller", "_is_own", "_lease", "_leases", "_questions", "_server", "_slot")
+
+    def __init__(
+        self,
+        leases: Leases,
+        server: GatewayServer,
+        caller: GatewayCaller,
+        lease: ClientLease,
+        questions: ServerQuestions,
+        call: ForwardedCall | None,
+        *,
+        is_shared: bool,
+    ) -> None:
+        self._leases = leases
+        self._server = server
+        self._caller = caller
+        self._lease = lease
+        self._questions = questions
+        self._call = call
+        self._is_own = (
+            not is_shared and call is not None and caller.client is not None
+        )  # subscriptions are limited apart
+        self._slot: Any = None
+
+    async def __aenter__(self) -> LeasedClient:
+        leases, lease, caller = self._leases, self._lease, self._caller
+        try:
+            if self._is_own:
+                await leases.shares.enter(caller.client, lease.identity, caller.key)
+            try:
+                self._slot = await leases.pool.acquire(lease, caller.key)
+            except BaseException:
+                self._leave_share()
+                raise
+        except BaseException:
+            leases.used.discard(lease.identity)
+            raise
+        client: Client = self._slot.client
+        self._server.description, self._server.error = client.server, None
+        if self._call is not None:
+            self._questions.add(self._call)
+        return LeasedClient(client, self._questions)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._call is not None:
+            self._questions.remove(self._call)
+        self._leases.pool.release(self._slot, error)
+        self._leave_share()
+        self._leases.used.discard(self._lease.identity)
+
+    def _leave_share(self) -> None:
+        if self._is_own:
+            self._leases.shares.leave(self._caller.client, self._lease.identity, self._lease.target)
+
+
 class LeasedClient(NamedTuple):
     """A client of a server, with its callbacks."""
 
@@ -122,7 +188,7 @@ def input_capabilities(ctx: Context) -> dict[str, Any]:
 
 
 class Leases:
-    """Finds the client of a server for a caller."""
+    """Finds the client of a server for a caller. `share` is the number of connections that one client has at most."""
 
     def __init__(
         self,
@@ -130,22 +196,28 @@ class Leases:
         credentials: CredentialsOf | None,
         connect: ConnectOptions,
         report: Callable[[Diagnostic], None],
+        shares: ConnectionShares,
     ) -> None:
-        self._pool = pool
+        self.pool: ClientPool = pool
+        self.shares: ConnectionShares = shares
         self._credentials = credentials
         self._connect = connect
         self._report = report
         self._questions: WeakValueDictionary[str, ServerQuestions] = WeakValueDictionary()
         """The callbacks of each client, while it exists."""
-        self._used: set[str] = set()
+        self.used: set[str] = set()
         """The identities that one call uses alone."""
 
-    def owner_of(self, caller: GatewayCaller) -> str:
-        """Return the principal whose credentials the server gets; an empty text if all callers have the same."""
-        return "" if caller.principal is None or self._credentials is None else caller.principal.key
+    @property
+    def has_credentials(self) -> bool:
+        """True if principals have credentials of their own."""
+        return self._credentials is not None
 
-    @asynccontextmanager
-    async def lease(
+    def owner_of(self, caller: GatewayCaller) -> CallerKey:
+        """Return the principal whose credentials the server gets; an empty key if all callers have the same."""
+        return () if caller.principal is None or self._credentials is None else ("principal", caller.principal.key)
+
+    def lease(
         self,
         server: GatewayServer,
         caller: GatewayCaller,
@@ -153,37 +225,31 @@ class Leases:
         call: ForwardedCall | None,
         *,
         wants_logs: bool,
-    ) -> AsyncGenerator[LeasedClient]:
-        """Yield the client of a server for a caller. `call` gets the questions and log messages of the server."""
-        is_shared = server.is_stateless and not wants_logs
-        who = self.owner_of(caller)
+    ) -> ServerLease:
+        """Return a context manager that yields the client of a server for a caller.
+
+        `call` gets the questions and log messages of the server.
+        """
+        is_shared = (server.is_stateless or caller is GATEWAY) and not wants_logs
+        parts: list[Any] = [server.name, self.owner_of(caller)]
         if not is_shared:
-            declared = "" if server.is_stateless else msgspec.json.encode(capabilities, order="sorted").decode()
-            who = f"{who} {caller.key} {declared}"
+            parts += (caller.key, None if server.is_stateless else capabilities)
         needs_all = not (is_shared or caller.is_alone) and bool(capabilities or wants_logs)
-        identity = f"{server.name} {who}"
+        identity = _encode_identity(parts)
         if needs_all:
-            identity = next(each for n in range(len(self._used) + 1) if (each := f"{identity} {n}") not in self._used)
-            self._used.add(identity)
+            names = (_encode_identity([*parts, number]) for number in range(len(self.used) + 1))
+            identity = next(each for each in names if each not in self.used)
+            self.used.add(identity)
         questions = self._questions.get(identity)
         if questions is None:
             questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text)
-        options: ConnectOptions | None = questions.options
-        if options is None or self._credentials is not None:  # which may have changed
+        lease: ClientLease | None = questions.lease
+        if (
+            lease is None or lease.target is not server.entry.target or self._credentials is not None
+        ):  # may have changed
             options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
-            questions.options = options
-        try:
-            async with self._pool.lease(server.entry, identity=identity, caller=caller.key, **options) as client:
-                server.description, server.error = client.server, None
-                if call is not None:
-                    questions.add(call)
-                try:
-                    yield LeasedClient(client, questions)
-                finally:
-                    if call is not None:
-                        questions.remove(call)
-        finally:
-            self._used.discard(identity)
+            lease = questions.lease = self.pool.lease(server.entry, identity=identity, **options)
+        return ServerLease(self, server, caller, lease, questions, call, is_shared=is_shared)
 
     def _options(
         self, server: GatewayServer, caller: GatewayCaller, capabilities: Mapping[str, Any], questions: ServerQuestions
@@ -224,10 +290,10 @@ async def send(
     *,
     is_plain: bool,
 ) -> Any:
-    """Make a call at a server, and return its result: typed, or plain JSON if both sides speak the same revision.
+    """Make a call at a server, and return its result: typed, or encoded if both sides speak the same revision.
 
-    Members that the schema does not know survive in plain JSON. `state` is the state that the server gave for the next
-    attempt. `seconds` is the time for the answer; None for the usual one.
+    Members that the schema does not know survive in an encoded result. `state` is the state that the server gave for
+    the next attempt. `seconds` is the time for the answer; None for the usual one.
     """
     client, questions = leased
     ctx = call.ctx
@@ -236,13 +302,18 @@ async def send(
     meta = {name: value for name, value in given.items() if not name.startswith(_META_PREFIX)}
     has_progress = meta.pop("progressToken", None) is not None
     if is_modern(client.revision):
-        meta[CAPABILITIES] = input_capabilities(ctx)
+        if capabilities := input_capabilities(ctx):  # the client itself has none there
+            meta[CAPABILITIES] = capabilities
         if level is not None:
             meta[LOG_LEVEL] = level
     elif level is not None and questions.level != level:
         questions.level = level
         await _set_level(client, level, ctx)
-    options: dict[str, Any] = {"meta": meta, "on_progress": call.on_progress if has_progress else None}
+    options: dict[str, Any] = {}
+    if meta:
+        options["meta"] = meta
+    if has_progress:
+        options["on_progress"] = call.on_progress
     if seconds is not None:
         options.update(timeout=seconds, max_time=None)
     if client.revision != ctx.revision or not is_plain or not ctx.raw:  # the server itself reads a list without bytes
@@ -250,8 +321,8 @@ async def send(
             params = msgspec.structs.replace(params, request_state=state)
         return await client.send(record, params, rounds=0, **options)
     plain = plain_params(ctx.raw, params, state)
-    value = await client.send(record.name, plain, **options)
-    return _checked(client, record.name, value, ctx)
+    raw = await client.send_raw(record.name, plain, **options)
+    return _checked(client, record.name, raw, ctx)
 
 
 async def _set_level(client: Client, level: str, ctx: Context) -> None:
@@ -263,46 +334,70 @@ async def _set_level(client: Client, level: str, ctx: Context) -> None:
 
 
 class _ForwardedMessage(msgspec.Struct):
-    params: dict[str, Any] = {}
+    params: dict[str, Raw] = {}
 
 
 _decode_message = msgspec.json.Decoder(_ForwardedMessage).decode
+_decode_plain = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def plain_params(raw: bytes, params: Any, state: str | None) -> dict[str, Any]:
     """Return the parameters of a message as its client wrote them, with the names and answers of `params`."""
-    plain = _decode_message(raw).params
+    plain: dict[str, Any] = _decode_message(raw).params
     plain.pop("_meta", None)
-    for member in ("name", "uri", "cursor", "ref"):
+    for member in _OWN_MEMBERS:
         if member in plain:
-            plain[member] = to_builtins(getattr(params, member))
+            value = getattr(params, member)
+            plain[member] = value if isinstance(value, str) else to_builtins(value)
     if plain.get("cursor", "") is None:
         del plain["cursor"]
     if "requestState" in plain or "inputResponses" in plain:
         answers: Mapping[str, Any] = params.input_responses or {}
-        given: dict[str, Any] = plain.pop("inputResponses", {})
+        encoded = plain.pop("inputResponses", None)
+        given: dict[str, Any] = {} if encoded is None else _decode_plain(encoded)
         kept = {key: answer for key, answer in given.items() if key in answers}
         plain.pop("requestState", None)
         plain.update({"inputResponses": kept} if kept else {}, **({} if state is None else {"requestState": state}))
     return plain
 
 
-def _checked(client: Client, method: str, value: Any, ctx: Context) -> Any:
+def _encode_identity(parts: list[Any]) -> str:
+    """Return a text for the parts of an identity, which differs if they do."""
+    return msgspec.json.encode(parts, order="sorted").decode()
+
+
+@cache
+def _checker(method: str, revision: str) -> Callable[[Raw], Any]:
+    """Return the function that decodes a result into the exact type of a revision."""
+    kind: Any = methods_of(revision).METHODS[method].result
+    return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
+
+
+def _checked(client: Client, method: str, raw: Raw, ctx: Context) -> Any:
     """Return a result as it is if it fits its method, else what can be understood of it. Raises `ProtocolError`."""
+    revision = client.revision
     try:
-        from_builtins(value, methods_of(client.revision).METHODS[method].result)
-    except DecodeError:
-        problems: list[ResultProblem] = []
-        try:
-            result = result_decoder(method, client.revision)(Raw(msgspec.json.encode(value)), problems, _PROBLEMS)
-        except DecodeError as error:
-            raise ProtocolError(f"result of {method}: {error}") from error
-        for problem in problems:
-            ctx.report(f"the server sent a wrong result: {problem}")
-        return result
-    if value.get("resultType") == "input_required":
-        return D.from_builtins(value, D.InputRequiredResult)
-    return value
+        typed = _checker(method, revision)(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _understand(method, revision, raw, ctx)
+    if not is_modern(revision):
+        return raw
+    if typed.result_type == "complete" and typed.meta and SERVER_INFO in typed.meta:
+        return raw
+    value = _decode_plain(raw)
+    return D.from_builtins(value, D.InputRequiredResult) if typed.result_type == "input_required" else value
+
+
+def _understand(method: str, revision: str, raw: Raw, ctx: Context) -> Any:
+    """Return what can be understood of a result that does not fit its method. Raises `ProtocolError`."""
+    problems: list[ResultProblem] = []
+    try:
+        result = result_decoder(method, revision)(raw, problems, _PROBLEMS)
+    except DecodeError as error:
+        raise ProtocolError(f"result of {method}: {error}") from error
+    for problem in problems:
+        ctx.report(f"the server sent a wrong result: {problem}")
+    return result
 
 
 async def describe(leases: Leases, server: GatewayServer, caller: GatewayCaller, seconds: float) -> bool:

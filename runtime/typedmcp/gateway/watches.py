@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from typedmcp.client.subscriptions import Subscription
 from typedmcp.errors import Error
-from typedmcp.gateway.callers import GatewayCaller
+from typedmcp.gateway.callers import CallerKey, GatewayCaller
 from typedmcp.gateway.servers import GatewayServer, Leases
 from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -96,13 +96,13 @@ class Watches:
         self._leases = leases
         self._merger = merger
         self._report = report
-        self._watches: dict[tuple[str, str, str | None], _Watch] = {}
+        self._watches: dict[tuple[str, CallerKey, str | None], _Watch] = {}
         self._max_connections = max(1, max_connections // 2)
         self._connection_share = max(1, self._max_connections * percent // 100)
         self._resource_share = max(1, _MAX_WATCHES * percent // 100)
-        self._connections: dict[tuple[str, str], tuple[bool, ClientKey]] = {}
+        self._connections: dict[tuple[str, CallerKey], tuple[bool, ClientKey]] = {}
         """For each server and identity, whether its connection is its own, and its first client."""
-        self._numbers: Counter[tuple[str, str]] = Counter()
+        self._numbers: Counter[tuple[str, CallerKey]] = Counter()
         """The subscriptions of each server and identity."""
         self._resources: Counter[ClientKey] = Counter()
         """The resources that each client wants."""
@@ -126,7 +126,7 @@ class Watches:
         wants_logs = wants_logs and caller.is_alone
         is_shared = server.is_stateless and not wants_logs
         owner = self._leases.owner_of(caller) if is_shared else caller.key
-        is_own = owner != ""
+        is_own = bool(owner)
         key = (server.name, owner, uri)
         watch = self._watches.get(key)
         if watch is not None and holder in watch.holders:
@@ -144,7 +144,7 @@ class Watches:
         return watch.granted
 
     def _find_limit(
-        self, key: tuple[str, str, str | None], client: ClientKey, *, is_own: bool, is_new: bool
+        self, key: tuple[str, CallerKey, str | None], client: ClientKey, *, is_own: bool, is_new: bool
     ) -> str | None:
         """Return the limit that a further subscription would exceed, or None."""
         if is_new and key[:2] not in self._connections and is_own:
@@ -189,7 +189,7 @@ class Watches:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _end(self, key: tuple[str, str, str | None]) -> None:
+    def _end(self, key: tuple[str, CallerKey, str | None]) -> None:
         watch = self._watches.pop(key)
         for client in watch.holders.values():
             self._forget(watch, client)

@@ -17,7 +17,7 @@ from types import CoroutineType, coroutine
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from mcpspec.support.converters import DroppedFields
 from mcpspec.support.error_text import format_value
@@ -172,11 +172,6 @@ class Dispatcher:
 
     can_ask: bool = True
     """True if requests can be sent to clients of legacy revisions."""
-
-    @property
-    def session_id(self) -> str | None:
-        """A text that identifies the connection or session. None for clients without a session."""
-        raise NotImplementedError
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -810,7 +805,7 @@ class Dispatcher:
         if (
             ctx.metadata.features is self._features
             and not ctx.cancelled
-            and getattr(result, "result_type", None) == "complete"
+            and (result.__class__ is Raw or getattr(result, "result_type", None) == "complete")
         ):
             line = self.encode_result(ctx, result, is_registered=True)
         if line is None:

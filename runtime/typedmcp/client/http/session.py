@@ -74,6 +74,11 @@ _DELETE_TIMEOUT: Final = 2.0
 _MAX_EVENT_IDS: Final = 1024
 """Ids of events that are kept to recognise repeated events."""
 
+_MAX_HEADS: Final = 256
+"""Encoded headers of modern requests that are kept, by method and name."""
+_MAX_HEAD_NAME: Final = 128
+"""Characters of a name whose headers are kept."""
+
 _LEGACY_REQUESTS: Final = {"initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"}
 _IDEMPOTENT: Final = (_LEGACY_REQUESTS | methods.CLIENT_REQUESTS.keys()) - {"tools/call"}
 """Requests that may be sent again if a reused connection turns out to be closed."""
@@ -156,6 +161,8 @@ class HttpSession(ClientSession):
         """The negotiated revision."""
         self._proposed_revision: str | None = None
         """The revision of `server/discover` while none is negotiated."""
+        self._heads: dict[tuple[str, str, str], bytes] = {}
+        """The headers of modern requests by revision, method and name."""
         self._legacy_head = _POST
         """The headers of requests in legacy revisions."""
         self._session_id: str | None = None
@@ -230,8 +237,21 @@ class HttpSession(ClientSession):
 
     def _head(self, method: str, params: Any) -> bytes:
         if (revision := self._modern_revision(method)) is not None:
-            return _POST + encode_headers(self._param_headers.headers_for(revision, method, params))
+            name = self._param_headers.name_of(method, params)
+            head = None if name is None else self._heads.get((revision, method, name))
+            if head is None:
+                head = _POST + encode_headers(self._param_headers.headers_for(revision, method, params))
+                if name is not None:
+                    self._remember_head((revision, method, name), head)
+            return head
         return _POST if method == "initialize" else self._legacy_head
+
+    def _remember_head(self, key: tuple[str, str, str], head: bytes) -> None:
+        """Keep the headers of calls that differ in no other parameter."""
+        if len(key[2]) <= _MAX_HEAD_NAME:
+            if len(self._heads) >= _MAX_HEADS:
+                self._heads.clear()
+            self._heads[key] = head
 
     def _modern_revision(self, method: str) -> str | None:
         """Return the revision of a request without a session, or None for a legacy request."""

@@ -120,6 +120,8 @@ class Exchange(msgspec.Struct, eq=False):
     _changed: asyncio.Future[None] | None = None
     """Completes once a request has been answered or abandoned."""
     _pumping: asyncio.Task[None] | None = None
+    _watching: asyncio.Task[None] | None = None
+    """Waits for the disconnection of the client, once the handler has waited for a moment."""
 
     def __repr__(self) -> str:
         """Leave out the headers, since they may contain credentials."""
@@ -332,8 +334,8 @@ class Exchange(msgspec.Struct, eq=False):
         use = self.dispatcher.hold(self.client, size)
         ctx.task = task = asyncio.current_task()
         assert task is not None
-        self.on_suspend(ctx)
-        watching = self.state.loop.create_task(self._watch(receive, ctx))
+        waiting = self.state.waiting
+        waiting.add(ctx, self._start_watching, receive)
         outside = task.cancelling()
         try:
             result = await resume(handling, waits_for)
@@ -347,10 +349,17 @@ class Exchange(msgspec.Struct, eq=False):
         else:
             self.dispatcher.respond(ctx, result)
         finally:
-            watching.cancel()
+            waiting.remove(ctx)
+            if self._watching is not None:
+                self._watching.cancel()
             self.dispatcher.release(use, size)
         if task.cancelling() > outside:
             await _absorb_cancellation(task, outside)
+
+    def _start_watching(self, ctx: Context, receive: Receive) -> None:
+        """Notice from now on when the client disconnects."""
+        self._watching = self.state.loop.create_task(self._watch(receive, ctx))
+        self.on_suspend(ctx)
 
     def on_cancelled(self, ctx: Context, error: asyncio.CancelledError) -> None:
         """Respond to a request whose handler was cancelled by the client, or because the server is closing."""
@@ -383,7 +392,7 @@ class Exchange(msgspec.Struct, eq=False):
             self.state.report_unreachable_store(error)
 
     def on_suspend(self, ctx: Context) -> None:
-        """Prepare for a handler that waits."""
+        """Prepare for a handler that waits for longer than a moment."""
 
     def on_disconnect(self, ctx: Context) -> None:
         """Handle the disconnection of the client."""
@@ -515,6 +524,8 @@ class SessionExchange(Exchange):
 
     create_session: Callable[[SessionExchange], Awaitable[None]] | None = None
     """Stores the session, if this request may begin it."""
+    _retry: float | None = None
+    """Seconds after which the client reconnects, if the handler wants to disconnect it before there is a stream."""
 
     @property
     def session(self) -> SessionDispatcher:
@@ -547,7 +558,8 @@ class SessionExchange(Exchange):
     def _open_resumable(self, ctx: Context) -> None:
         final_event = encode_error(ctx.id, CallLostError.CODE, CallLostError().message)[:-1]
         log = StreamLog(self.state.store, self.session.id, self.state.unique_name(), final_event)
-        self.open_stream(log, self.state.first_event(ctx.revision, f"{log.name}.0"))
+        if self.open_stream(log, self.state.first_event(ctx.revision, f"{log.name}.0")) and self._retry is not None:
+            self.disconnect(self._retry)
 
     def on_disconnect(self, ctx: Context) -> None:  # noqa: ARG002  # the request goes on
         """Stop sending; the client can resume the stream."""
@@ -558,3 +570,5 @@ class SessionExchange(Exchange):
         """Close the connection. The client reconnects for the response after `retry` seconds."""
         if self.stream is not None:
             self.stream.hang_up(round(retry * 1000))
+        else:
+            self._retry = retry  # until there is a stream to resume

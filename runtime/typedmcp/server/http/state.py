@@ -24,6 +24,7 @@ from typedmcp.server.config import ServerConfig
 from typedmcp.server.http.auth import Auth
 from typedmcp.server.http.messages import Receive, Send
 from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog
+from typedmcp.server.http.waiting import WaitingRequests
 from typedmcp.server.state_token import StateSigner
 from typedmcp.server.store import Store
 from typedmcp.transports.concurrency import FairSlots, ThreadLimiter, limit_time
@@ -58,6 +59,8 @@ class AppState:
 
     loop: asyncio.AbstractEventLoop
     """The event loop in which the application is open."""
+    waiting: WaitingRequests
+    """The requests whose handlers have waited for less than a moment."""
     threads: ThreadLimiter
     large_bodies: FairSlots
     """The slot in which large bodies are decoded, one at a time."""
@@ -97,6 +100,7 @@ class AppState:
         threads = self.config.limits.threads
         self.threads = ThreadLimiter(threads, threads - threads // 4)
         self.large_bodies = FairSlots(1)
+        self.waiting = WaitingRequests(self.loop)
         self._no_streams = asyncio.Event()
         self._no_streams.set()
         await self.config.lifespans.enter()

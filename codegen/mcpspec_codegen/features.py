@@ -14,6 +14,7 @@ _BY_METHOD = {
     "has_handshake": "initialize",
     "has_discovery": "server/discover",
     "has_listen": "subscriptions/listen",
+    "has_tasks": "tasks/result",
 }
 _BY_DEFINITION = {
     "has_batches": "JSONRPCBatchRequest",

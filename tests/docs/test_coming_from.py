@@ -766,6 +766,14 @@ async def _(code: str) -> None:
         assert text == {"ctx.headers": "{}", "ctx.principal": "None", "ctx.revision": repr(revision)}[code]
 
 
+@row("session id")
+async def _(code: str) -> None:
+    """In memory the connection is the session, on every revision."""
+    for revision in ("2026-07-28", "2025-11-25"):
+        server = await inside(f"str({code} == {code} and len({code}))")
+        assert text_of(await called(server, revisions=[revision])) == "64"
+
+
 @row("`_meta` of the request")
 async def _(code: str) -> None:
     async with connect(await inside(f"{code}['a']")) as client:

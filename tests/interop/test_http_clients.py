@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.interop import install
 from tests.interop.peers import HTTP, SERVER, SSE, Peer, scenario
 from tests.listening import listening
 
 pytestmark = pytest.mark.long
 
-PEERS = HTTP + SSE
+PEERS = [peer for peer in HTTP + SSE if peer.client not in install.PROGRAMS]
+"""Clients in compiled languages are left out: the others are as many as two cores serve within the tests' patience."""
 OWN = ["about", "calls", "reads", "prompts", "completions", "asking", "logging", "errors", "rounds"]
 """The steps of the scenario in which clients do not affect each other.
 

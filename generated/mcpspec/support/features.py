@@ -21,6 +21,8 @@ class Features(NamedTuple):
     """The server answers `server/discover`."""
     has_listen: bool
     """The server sends changes as a response to `subscriptions/listen`, and not to a whole session."""
+    has_tasks: bool
+    """Requests can become tasks whose result `tasks/result` returns. Later revisions have an extension instead."""
     has_input_requests: bool
     """A server requests input in an `InputRequiredResult`, and not by a request to the client."""
     has_cache_hints: bool

@@ -38,7 +38,7 @@ from typedmcp.errors import (
 )
 from typedmcp.protocol.option_checks import check_integer, check_seconds, check_text
 from typedmcp.server.changes import Changes
-from typedmcp.server.config import ServerDefaults, ServerOptions
+from typedmcp.server.config import ServerDefaults, ServerOptions, TaskSupport
 from typedmcp.server.context import Context
 from typedmcp.server.lifespan import Lifespan
 from typedmcp.server.run import serve
@@ -371,6 +371,7 @@ class Server:
             "capabilities": self.capabilities,
             "lifespans": self._lifespans,
             "input_schema_of": self._input_schema_of,
+            "task_support_of": self._task_support_of,
             "extensions": self.extensions,
             "handle": self._handle,
             "call_tool": self._call_tool,
@@ -391,6 +392,13 @@ class Server:
             schema: Mapping[str, Any] = tool.spec.input_schema
             return schema
         return None if self._middleware else {}
+
+    def _task_support_of(self, name: str) -> TaskSupport:
+        """Return whether a tool, which may be mounted, runs as a task."""
+        tool: Tool | MountedItem[Server] | None = self._catalog.items("tools").get(name)
+        if isinstance(tool, Tool):
+            return tool.task_support
+        return "forbidden" if tool is None else tool.server._task_support_of(tool.name)
 
     # Requests
 

@@ -10,6 +10,7 @@ from typedmcp.app.options import ToolOptions
 from typedmcp.app.results import ToolResult
 from typedmcp.app.tools import Tool
 from typedmcp.errors import UsageError
+from typedmcp.server.config import TaskSupport
 from typedmcp.server.context import Context
 from typedmcp.server.extension_setup import OfferedExtension, ToolTask
 
@@ -25,6 +26,7 @@ class TaskTool(Tool):
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__(function, **options)
         self._wish = ToolTask(self.name, options.get("task") == "required", bool(options.get("retry")))
+        self.task_support: TaskSupport = "required" if self._wish.is_required else "optional"
 
     def call(self, arguments: object, ctx: Context) -> MaybeAwaitable[ToolResult]:
         """Return the task that runs the function, or the result for a client without tasks.

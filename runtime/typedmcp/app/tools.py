@@ -33,6 +33,7 @@ from typedmcp.jsonschema.adapt import has_keyword
 from typedmcp.jsonschema.custom_types import type_name
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.protocol.nulls import from_null, to_null
+from typedmcp.server.config import TaskSupport
 from typedmcp.server.principal import check_scopes
 from typedmcp.transports.concurrency import is_awaitable
 
@@ -70,6 +71,9 @@ class Tool:
     exception. With `server_strict` arguments are not repaired, unless the option of the tool says otherwise. Raises
     `UsageError` for a function that cannot be a tool.
     """
+
+    task_support: TaskSupport = "forbidden"
+    """The support for tasks that `tools/list` names."""
 
     def __init__(
         self,

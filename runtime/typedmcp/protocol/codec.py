@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import NoneType
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, Union, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, Union, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -52,6 +52,9 @@ Backend: TypeAlias = Literal["msgspec", "pydantic"]
 
 D = dialect.structs
 X = dialect.exact
+
+_DELIVERING: Final = "tasks/result"
+"""The method of a legacy revision within which a server sends the input requests of a task."""
 
 
 class MethodTable(Protocol):
@@ -103,7 +106,9 @@ class MethodCodec:
         self.name_param: str | None = NAME_PARAMS.get(method.name)
         """The attribute of the parameter that the header `Mcp-Name` repeats, if there is one."""
         results = _results(method, table)
-        self.accepts_input: bool = any(kind.__name__ == "InputRequiredResult" for kind in results)
+        self.accepts_input: bool = method.name == _DELIVERING or any(
+            kind.__name__ == "InputRequiredResult" for kind in results
+        )
         self.find_repair = repair_finder(results)
         self._record = method
         self._revision = revision
@@ -124,7 +129,7 @@ class MethodCodec:
         try:
             convert = self.downgrades[type(result)]
         except KeyError:
-            convert = self._compile_downgrade(type(result))
+            convert = None if self._is_exact(type(result)) else self._compile_downgrade(type(result))
             if self.find_repair is not None:
                 convert = _reject_unrepaired(self.find_repair, convert)
             self.downgrades[type(result)] = convert
@@ -135,6 +140,10 @@ class MethodCodec:
 
     def _compile_downgrade(self, kind: type) -> Converter | None:
         raise NotImplementedError
+
+    def _is_exact(self, kind: type) -> bool:
+        """Return whether a class is an exact type of the legacy revision, which needs no conversion."""
+        return self._revision != DIALECT and kind.__module__ == structs_of(self._revision).__name__
 
     def _expected(self, kind: type) -> type:
         """Return the result type of the method that a class is, or derives from."""

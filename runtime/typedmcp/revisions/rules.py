@@ -26,6 +26,8 @@ IGNORED_FIELDS: Final = frozenset(
 """Members that only modern revisions need. It is not reported if an older revision lacks them."""
 
 _NO_TASKS = "tasks of 2025-11-25 are not offered; newer revisions have the extension io.modelcontextprotocol/tasks"
+_TASKS = "the extension io.modelcontextprotocol/tasks has its own form of it, which tasks/legacy.py converts"
+_NO_CLIENT_TASKS = "clients run no tasks"
 _HANDSHAKE = "the runtime handles the handshake"
 _SESSION = "the runtime handles it in legacy sessions"
 _INPUT = "revisions/input_requests.py converts it"
@@ -43,15 +45,15 @@ DECIDED: Final[Mapping[str, str]] = {
     "tasks/get": _NO_TASKS,
     "tasks/list": _NO_TASKS,
     "tasks/result": _NO_TASKS,
-    "notifications/tasks/status": _NO_TASKS,
-    "CreateTaskResult": _NO_TASKS,
-    "CallToolRequestParams.task": _NO_TASKS,
-    "CreateMessageRequestParams.task": _NO_TASKS,
-    "ElicitRequestFormParams.task": _NO_TASKS,
-    "ElicitRequestURLParams.task": _NO_TASKS,
-    "ServerCapabilities.tasks": _NO_TASKS,
-    "ClientCapabilities.tasks": _NO_TASKS,
-    "Tool.execution": _NO_TASKS,
+    "notifications/tasks/status": _TASKS,
+    "CreateTaskResult": _TASKS,
+    "CallToolRequestParams.task": _TASKS,
+    "CreateMessageRequestParams.task": _NO_CLIENT_TASKS,
+    "ElicitRequestFormParams.task": _NO_CLIENT_TASKS,
+    "ElicitRequestURLParams.task": _NO_CLIENT_TASKS,
+    "ServerCapabilities.tasks": _TASKS,
+    "ClientCapabilities.tasks": _NO_CLIENT_TASKS,
+    "Tool.execution": _TASKS,
     "elicitation/create": "a client that lacks it cannot declare the capability, which is checked first",
     "CancelledNotificationParams.request_id": "a cancellation without it is about a task",
     "ElicitRequestURLParams.elicitation_id": _INPUT,

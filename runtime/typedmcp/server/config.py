@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ForwardRef, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ForwardRef, Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -49,13 +49,17 @@ else:  # for `inspect.signature`
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
     OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
 
-__all__ = ["ServerConfig", "ServerDefaults", "ServerOptions"]
+__all__ = ["ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport"]
 
 D = dialect.structs
 
 _HTTP_GRACE = 5.0
 _CONNECTION_GRACE = 1.0
 """The specification asks a server to exit promptly at the end of its input. Clients kill it after two seconds."""
+
+
+TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
+"""The support of a tool for tasks: it runs as a task never, on demand, or only so."""
 
 
 class ServerOptions(TypedDict, total=False):
@@ -115,6 +119,7 @@ class ServerDefaults(TypedDict, total=False):
     capabilities: D.ServerCapabilities
     lifespans: Lifespans
     input_schema_of: Callable[[str], Mapping[str, Any] | None]
+    task_support_of: Callable[[str], TaskSupport]
     extensions: Sequence[Extension | OfferedExtension]
     handle: Callable[..., Any]
     call_tool: Callable[..., Any]
@@ -172,6 +177,8 @@ class ServerConfig:
         """The methods of extensions that clients can call, by revision."""
         self.name_params: Mapping[str, str] = NAME_PARAMS
         """The parameters that the header `Mcp-Name` repeats, by method."""
+        self.task_support_of: Callable[[str], TaskSupport] | None = defaults.get("task_support_of")
+        """Returns whether a tool runs as a task. None for handlers other than a `Server`."""
         if given := [*defaults.get("extensions", ()), *options.get("extensions", ())]:
             if "extensions" in options and "handle" in defaults:
                 raise UsageError("extensions: a Server has its own; pass them to Server(extensions=[…])")
@@ -214,6 +221,9 @@ class ServerConfig:
         self.extensions, self.extension_results = setup.extensions, setup.results
         self.extension_methods, self.name_params = setup.methods, setup.name_params
         self.functions.update(setup.functions)
+        for each in extensions:
+            if each.legacy is not None and any(revision in each.legacy.revisions for revision in self.revisions):
+                each.legacy.extend(self.functions, self, defaults.get("handle"))
         self.capabilities = declare_extensions(self.capabilities, extensions)
 
     def _with_extensions(self, lifespans: Lifespans) -> Lifespans:

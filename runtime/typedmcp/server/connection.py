@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
+import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -84,8 +85,16 @@ class ServerConnection(Dispatcher):
         self._is_running = False
         self.has_begun: bool = False
         """True once the lifespan has been entered."""
+        self._session_id: str | None = None
         self._latest: Any = None
         """The context of the handler that was called last."""
+
+    @property
+    def session_id(self) -> str:
+        """A text that identifies the connection."""
+        if self._session_id is None:
+            self._session_id = secrets.token_hex()
+        return self._session_id
 
     # Running
 

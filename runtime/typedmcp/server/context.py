@@ -104,6 +104,8 @@ class ContextBackend(Protocol):
     def request_headers(self) -> Mapping[str, str]: ...
     @property
     def thread_id(self) -> int: ...
+    @property
+    def session_id(self) -> str | None: ...
     def client_of(self, ctx: Context) -> ClientKey: ...
     def is_congested(self, ctx: Context | None) -> bool: ...
     def drain(self, ctx: Context | None) -> Coroutine[Any, Any, None]: ...
@@ -162,6 +164,8 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     _progress: float | None = None
     _sent: tuple[float, int] = (0.0, 0)
     """When the current second began, and the progress and log messages that were sent in it."""
+    request_meta: Mapping[str, Any] | None = None
+    """Members for the `_meta` of the requests that legacy revisions send to the client while they handle this one."""
 
     @property
     def request_id(self) -> RequestId | None:
@@ -202,6 +206,11 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     def connection(self) -> object:
         """The object that serves the connection or session. Clients over HTTP without a session share one."""
         return self._backend
+
+    @property
+    def session_id(self) -> str | None:
+        """A text that identifies the connection or session, as secret as the session. None without a session."""
+        return self._backend.session_id
 
     def has_scopes(self, *scopes: str) -> bool:
         """Return whether the access token of the request has all these scopes.

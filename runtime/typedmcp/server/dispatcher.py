@@ -174,6 +174,11 @@ class Dispatcher:
     """True if requests can be sent to clients of legacy revisions."""
 
     @property
+    def session_id(self) -> str | None:
+        """A text that identifies the connection or session. None for clients without a session."""
+        raise NotImplementedError
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that everything but handlers in threads runs in."""
         raise NotImplementedError

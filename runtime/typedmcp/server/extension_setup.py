@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -17,8 +17,8 @@ from typedmcp.protocol.extensions import DeclaredExtensions, Extension, Extensio
 from typedmcp.server.handlers import runs_in_thread
 
 __all__ = [
-    "AdaptTool", "ExtensionSetup", "HandleWithin", "OfferedExtension", "RequestFacts", "RunTool", "ToolTask",
-    "declare_extensions", "offered", "require_extension", "set_up",
+    "AdaptTool", "ExtensionSetup", "HandleWithin", "LegacyForm", "OfferedExtension", "RequestFacts", "RunTool",
+    "ToolTask", "declare_extensions", "offered", "require_extension", "set_up",
 ]  # fmt: skip
 
 
@@ -45,6 +45,26 @@ AdaptTool: TypeAlias = Callable[[Any, Any], Any]
 """Takes a tool and the `Context` of `tools/list`. Returns the tool as this client gets it, or None to leave it out."""
 
 
+class LegacyForm(Protocol):
+    """The form that an extension has on legacy revisions where it is part of the protocol itself."""
+
+    @property
+    def revisions(self) -> Collection[str]:
+        """The revisions that have it."""
+        ...
+
+    def capabilities(self, config: Any, *, has_session: bool) -> Mapping[str, Any]:
+        """Return the capabilities to declare there. `has_session` is false for clients whose session is not kept."""
+        ...
+
+    def extend(self, functions: dict[str, Callable[[Any, Any], Any]], config: Any, handle: HandleWithin | None) -> None:
+        """Add functions for its methods to those of a `ServerConfig`, by the names of handlers, and wrap others.
+
+        `handle` runs the middleware of a `Server`.
+        """
+        ...
+
+
 class OfferedExtension(Protocol):
     """An extension as a server offers it, such as `ServerExtension`."""
 
@@ -62,6 +82,8 @@ class OfferedExtension(Protocol):
     def run_tool(self) -> RunTool | None: ...
     @property
     def adapt_tool(self) -> AdaptTool | None: ...
+    @property
+    def legacy(self) -> LegacyForm | None: ...
 
 
 class _BareExtension(NamedTuple):
@@ -74,6 +96,7 @@ class _BareExtension(NamedTuple):
     filters: Mapping[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]] = {}
     run_tool: None = None
     adapt_tool: None = None
+    legacy: None = None
 
 
 class ExtensionSetup(NamedTuple):

@@ -20,10 +20,11 @@ from typedmcp.protocol.extensions import Extension, check_settings
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.extension_filters import ExtensionListener
-from typedmcp.server.extension_setup import AdaptTool, RunTool, ToolTask, require_extension
+from typedmcp.server.extension_setup import AdaptTool, LegacyForm, RunTool, ToolTask, require_extension
 
 __all__ = [
-    "AdaptTool", "ExtensionHandler", "ExtensionListener", "OpenFilter", "RunTool", "ServerExtension", "ToolTask",
+    "AdaptTool", "ExtensionHandler", "ExtensionListener", "LegacyForm", "OpenFilter", "RunTool", "ServerExtension",
+    "ToolTask",
 ]  # fmt: skip
 
 P = TypeVar("P")
@@ -56,6 +57,8 @@ class ServerExtension:
     """Runs the tools that have the option `task`, if the extension can."""
     adapt_tool: AdaptTool | None = None
     """Adapts the tools of a `Server` to the client that lists them, if the extension has to."""
+    legacy: LegacyForm | None = None
+    """The form of the extension on legacy revisions whose protocol has it, if there are any."""
 
     def __init__(
         self,

@@ -39,6 +39,8 @@ class Handshake:
         """The client, once `initialize` has succeeded."""
         self.is_done: bool = False
         """True once the session is open."""
+        self.has_session: bool = True
+        """False if the server keeps no session."""
 
     def handles(self, frame: Frame) -> bool:
         """Return whether a message without modern `_meta` belongs to the handshake."""
@@ -95,9 +97,19 @@ class Handshake:
         )
         if config.instructions is not None:
             result.instructions = config.instructions
-        if declared := self._extensions_on(revision):
-            result.capabilities = {**to_builtins(result.capabilities), "extensions": declared}
+        if added := self._added_capabilities(revision):
+            result.capabilities = {**to_builtins(result.capabilities), **added}
         return result
+
+    def _added_capabilities(self, revision: str) -> dict[str, Any]:
+        """Return the capabilities that extensions add on a revision."""
+        added: dict[str, Any] = {}
+        for each in self._config.extensions:
+            if each.legacy is not None and revision in each.legacy.revisions:
+                added.update(each.legacy.capabilities(self._config, has_session=self.has_session))
+        if declared := self._extensions_on(revision):
+            added["extensions"] = declared
+        return added
 
     def _extensions_on(self, revision: str) -> dict[str, Any]:
         """Return what the server declares of its extensions on a revision whose schema lacks them."""

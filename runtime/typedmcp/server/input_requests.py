@@ -243,7 +243,7 @@ class InputRequests:
         loop = asyncio.get_running_loop()
         call = backend.pending.add_call(method, loop.create_future(), loop.time())
         id = backend.outgoing_request_id(call.id)
-        if not backend.send(ctx, Notification("2.0", method, params, id)):
+        if not backend.send(ctx, Notification("2.0", method, _with_request_meta(ctx, params), id)):
             backend.pending.cancel_call(call.id)
             raise InputUnavailableError(f"{method}: the client cannot be reached")
         value = await self._wait_for_response(ctx, call, id)
@@ -353,6 +353,14 @@ def _binding(ctx: Context) -> bytes:
     except ValueError as error:  # in a member that the protocol does not have, and which was skipped before
         raise RemoteError(PARSE_ERROR, f"the message is not JSON: {error}") from error
     return state_binding(ctx.method, params, None if ctx.principal is None else ctx.principal.key)
+
+
+def _with_request_meta(ctx: Context, params: Any) -> Any:
+    """Return the parameters of a request to the client, with the `_meta` that the request in progress gives them."""
+    if ctx.request_meta is None:
+        return params
+    plain: dict[str, Any] = {} if params is None else to_builtins(params)
+    return {**plain, "_meta": {**plain.get("_meta", {}), **ctx.request_meta}}
 
 
 def _check_answer(form: Mapping[str, Any], result: Any) -> None:

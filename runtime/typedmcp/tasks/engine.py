@@ -6,31 +6,52 @@ import asyncio
 import logging
 import secrets
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from mcpspec.ext.tasks.plain import methods
 from mcpspec.support.structs import to_builtins
 from typedmcp.errors import INTERNAL_ERROR, RemoteError
 from typedmcp.protocol.codec import codec_for
 from typedmcp.protocol.text import log_failure
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
-from typedmcp.server.extension_filters import ExtensionListener
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.server.principal import Principal
 from typedmcp.tasks.runs import RunCaller, TaskBackend, TaskContext, TaskRun, key_of
 from typedmcp.tasks.store import NewTask, Outcome, StoredCall, TakenTask, TaskRecord, TasksFullError, TaskStore
-from typedmcp.tasks.wire import status_notification
 from typedmcp.transports.concurrency import ThreadLimiter
 
-__all__ = ["TaskEngine", "new_task_id"]
+__all__ = ["TaskDelivery", "TaskEngine", "TaskListener", "TaskReports", "new_task_id"]
 
 _RENEWALS_PER_LEASE = 3
 _PAUSE = 0.1
 _ID_BYTES = 24
 _STOPPED = "the server was stopped before the task was complete"
+
+
+class TaskListener(Protocol):
+    """Takes notice of the changes of a task."""
+
+    def on_task(self, record: TaskRecord | None) -> None:
+        """Take the present state of the task; None if it was deleted."""
+        ...
+
+
+class TaskDelivery(Protocol):
+    """A request of a legacy client that asks the questions of a task."""
+
+    async def stop_asking(self) -> None:
+        """Withdraw the questions that are open."""
+        ...
+
+
+class TaskReports(Protocol):
+    """Reports the status of a task to a session of a legacy revision."""
+
+    def rebind(self, ctx: Context) -> None:
+        """Report to the session of this request from now on."""
+        ...
 
 
 def new_task_id() -> str:
@@ -48,7 +69,12 @@ class TaskEngine:
         self.poll_ms: int = poll_ms
         self.runs: dict[str, TaskRun] = {}
         """The runs of this worker, by task."""
-        self._listeners: dict[str, dict[ExtensionListener, None]] = {}
+        self.deliveries: dict[str, TaskDelivery] = {}
+        """The requests of legacy clients that ask the questions of a task, by task."""
+        self.reports: dict[str, TaskReports] = {}
+        """The reports of the status of tasks to sessions of legacy revisions, by task."""
+        self._is_closed = False
+        self._listeners: dict[str, dict[TaskListener, None]] = {}
         self._publishing: dict[str, asyncio.Task[None]] = {}
         self._changed: set[str] = set()
         """Tasks that changed again while they were published."""
@@ -71,6 +97,7 @@ class TaskEngine:
             await self._stop(run)
         for run in runs:
             await run.wait()
+        self._is_closed = True
         for task in [*self._publishing.values()]:
             task.cancel()
         await self.store.close()
@@ -85,12 +112,12 @@ class TaskEngine:
 
     # Tasks
 
-    async def start(self, ctx: Context, call: RunCaller, *, may_repeat: bool) -> TaskRecord:
-        """Create a task for a request, and begin to run it.
+    async def start(self, ctx: Context, call: RunCaller, owner: str | None, *, may_repeat: bool) -> TaskRecord:
+        """Create a task of an owner for a request, and begin to run it.
 
         Raises `RemoteError` if there are too many tasks. If the request is cancelled, so is the task.
         """
-        starting = asyncio.ensure_future(self._start(ctx, call, may_repeat=may_repeat))
+        starting = asyncio.ensure_future(self._start(ctx, call, owner, may_repeat=may_repeat))
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -104,11 +131,11 @@ class TaskEngine:
             if run is not None:
                 run.stop("the request was cancelled before the client knew of the task")
 
-    async def _start(self, ctx: Context, call: RunCaller, *, may_repeat: bool) -> TaskRecord:
+    async def _start(self, ctx: Context, call: RunCaller, owner: str | None, *, may_repeat: bool) -> TaskRecord:
         client, principal, id = ctx.client_key, ctx.principal, new_task_id()
         run = TaskRun(self, id, 1, client if isinstance(client, str) else "", may_repeat=may_repeat)
         new = NewTask(
-            id=id, owner=None if principal is None else principal.key, client=run.client,
+            id=id, owner=owner, client=run.client,
             call=_stored_call(ctx, principal) if may_repeat else None, size=len(ctx.raw),
             answers={} if ctx.attempt is None else {
                 key_of(key, answer.digest): answer.value for key, answer in ctx.attempt.answers.items()
@@ -150,12 +177,12 @@ class TaskEngine:
             if each in self._listeners:
                 self.publish(each)
 
-    def listen(self, id: str, listener: ExtensionListener) -> None:
+    def listen(self, id: str, listener: TaskListener) -> None:
         """Notify a listener of the changes of a task, and of its present state."""
         self._listeners.setdefault(id, {})[listener] = None
         self.publish(id)
 
-    def end_listening(self, id: str, listener: ExtensionListener) -> None:
+    def end_listening(self, id: str, listener: TaskListener) -> None:
         """Notify a listener no longer."""
         listeners = self._listeners.get(id, {})
         listeners.pop(listener, None)
@@ -165,7 +192,7 @@ class TaskEngine:
     def publish(self, id: str) -> None:
         """Notify the listeners of a task of its state, soon."""
         self._changed.add(id)
-        if id not in self._publishing:
+        if not self._is_closed and id not in self._publishing:
             self._publishing[id] = asyncio.get_running_loop().create_task(self._publish(id))
 
     async def _publish(self, id: str) -> None:
@@ -173,11 +200,8 @@ class TaskEngine:
             while id in self._changed:
                 self._changed.discard(id)
                 record = await self.store.load(id)
-                if record is None:
-                    continue
-                params = status_notification(record, self.poll_ms)
                 for listener in [*self._listeners.get(id, ())]:
-                    listener.notify(methods.NOTIFICATIONS_TASKS, params, key=id)
+                    listener.on_task(record)
         except ConnectionError:
             pass  # once the store can be reached again, it reports that any task may have changed
         except Exception as error:

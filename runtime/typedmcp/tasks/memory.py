@@ -53,6 +53,8 @@ class MemoryTaskStore:
         """The tasks of each client, by client; of all clients under the empty text."""
         self._sizes: Counter[str] = Counter()
         """The bytes of the tasks, in the same way."""
+        self._owned: dict[str, dict[str, None]] = {}
+        """The tasks of each owner, the oldest first."""
         self._on_change: OnTaskChange = _ignore
 
     async def open(self, on_change: OnTaskChange) -> None:
@@ -80,6 +82,8 @@ class MemoryTaskStore:
         stored = _StoredTask(record, task)
         self._check_room(task.client, 1, stored.size)
         self._tasks[task.id] = stored
+        if task.owner is not None:
+            self._owned.setdefault(task.owner, {})[task.id] = None
         self._count(task.client, 1, stored.size)
         return _copy(record)
 
@@ -87,6 +91,15 @@ class MemoryTaskStore:
         """Return a task."""
         stored = self._find(id)
         return None if stored is None else _copy(stored.record)
+
+    async def list_owned(self, owner: str, after: str | None, count: int) -> Sequence[TaskRecord]:
+        """Return tasks of an owner, the oldest first. Raises `LookupError` for an unknown task `after`."""
+        self._delete_old(_now())
+        ids = [*self._owned.get(owner, ())]
+        if after is not None and after not in self._owned.get(owner, ()):
+            raise LookupError(after)
+        first = 0 if after is None else ids.index(after) + 1
+        return [_copy(self._tasks[id].record) for id in ids[first : first + count]]
 
     async def set_message(self, id: str, run: int, message: str) -> bool:
         """Set the text that tells people how far the task is."""
@@ -143,6 +156,7 @@ class MemoryTaskStore:
         self._grow(stored, size)
         record = stored.record
         record.status, record.content, record.message = outcome.status, outcome.content, outcome.message
+        record.is_error = outcome.is_error
         record.questions, stored.answers = {}, {}
         self._changed(record)
         return True
@@ -195,6 +209,10 @@ class MemoryTaskStore:
 
     def _delete(self, id: str) -> None:
         stored = self._tasks.pop(id)
+        if (owner := stored.record.owner) is not None:
+            del self._owned[owner][id]
+            if not self._owned[owner]:
+                del self._owned[owner]
         self._count(stored.client, -1, -stored.size)
         self._on_change(id, True)
 

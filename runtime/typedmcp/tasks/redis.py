@@ -125,7 +125,7 @@ class RedisTaskStore:
         found = await self._link.run(scripts.LOAD, id)
         if found is None:
             return None
-        (owner, status, created, updated, message, content), questions = found
+        (owner, status, created, updated, message, content, is_error), questions = found
         return msgspec.convert(
             {
                 "id": id,
@@ -136,12 +136,26 @@ class RedisTaskStore:
                 "ttl_ms": self.limits.ttl_ms,
                 "message": message.decode() or None,
                 "content": _decode(content) if content else None,
+                "is_error": bool(is_error),
                 "questions": {
                     key.decode(): _decode(value) for key, value in zip(questions[::2], questions[1::2], strict=True)
                 },
             },
             TaskRecord,
         )
+
+    async def list_owned(self, owner: str, after: str | None, count: int) -> Sequence[TaskRecord]:
+        """Return tasks of an owner, the oldest first. Raises `LookupError` for an unknown task `after`."""
+        found = await self._link.run(scripts.LIST_OWNED, _encode(owner), after or "", count)
+        if found == scripts.GONE:
+            raise LookupError(after)
+        return [
+            TaskRecord(
+                id=id.decode(), owner=owner, status=status.decode(), created=int(created), updated=int(updated),
+                ttl_ms=self.limits.ttl_ms, message=message.decode() or None, is_error=bool(is_error),
+            )
+            for id, status, created, updated, message, is_error in found
+        ]  # fmt: skip
 
     async def set_message(self, id: str, run: int, message: str) -> bool:
         """Set the text that tells people how far the task is."""
@@ -170,7 +184,7 @@ class RedisTaskStore:
         content = b"" if outcome.content is None else _encode(outcome.content)
         answer = await self._run_within_limits(
             scripts.END, id, "" if run is None else run, outcome.status, content, _to_bytes(outcome.message or ""),
-            size, *self._room,
+            size, *self._room, "1" if outcome.is_error else "",
         )  # fmt: skip
         return bool(answer != scripts.GONE)
 

@@ -24,7 +24,7 @@ from typedmcp.server.context import Context
 from typedmcp.server.input_requests import check_requests, is_input_required
 from typedmcp.server.principal import Principal
 from typedmcp.tasks.store import Outcome, Question, TasksFullError, TaskStore
-from typedmcp.tasks.wire import encoded_result, ended, failure, text_of_progress
+from typedmcp.tasks.wire import encoded_result, ended, failure, rejection_of, text_of_progress
 from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
 
 __all__ = ["RunCaller", "RunEngine", "TaskBackend", "TaskContext", "TaskRun", "key_of"]
@@ -78,6 +78,7 @@ class TaskBackend:
         self.principal: Principal | None = principal
         self.request_headers: Mapping[str, str] = headers
         self.is_local: bool = is_local
+        self.session_id: str | None = None
         self.thread_id: int = get_ident()
         self._loop = asyncio.get_running_loop()
 
@@ -213,7 +214,7 @@ class TaskRun:
             result = await made if is_awaitable(made) else made
             if is_input_required(result):
                 raise UsageError("a task cannot return InputRequiredResult; ask with ctx.elicit, ctx.sample or ctx.ask")
-            content, size = encoded_result(ctx, result, ctx.config.with_server_info)
+            content, size = encoded_result(ctx, result)
         except asyncio.CancelledError:
             return ended(self._reason or "the run was cancelled"), 0
         finally:
@@ -221,13 +222,13 @@ class TaskRun:
         if size > self._store.limits.result_bytes:
             limit = self._store.limits.result_bytes
             return ended(f"the result has {size} bytes; the limit is {limit} (result_bytes)"), 0
-        return Outcome("completed", content), size
+        return Outcome("completed", content, is_error=content.get("isError") is True), size
 
     def _failure(self, ctx: TaskContext, error: BaseException) -> Outcome:
         """Return the end of a task whose function has raised, and report what clients do not see."""
         if not isinstance(error, RemoteError):
             ctx.report(f"a task of {ctx.method} failed", error)
-        return failure(error, ctx.method, ctx.revision)
+        return failure(error, ctx)
 
     async def _end(self, outcome: Outcome, size: int) -> None:
         """Store the end of the task. Try again while the store cannot be reached."""
@@ -282,6 +283,9 @@ class TaskRun:
             self.lose()
             await asyncio.sleep(0)  # the cancellation arrives here
             raise asyncio.CancelledError
+        for answer in answers.values():
+            if (rejection := rejection_of(answer)) is not None:
+                raise rejection
         return {
             key: D.from_builtins(answers[keys[key]], dialect.methods.INPUT_REQUESTS[request.method].result)
             for key, request in requests.items()

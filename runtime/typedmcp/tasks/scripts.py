@@ -10,6 +10,7 @@ All keys begin with the store's prefix; `<id>` is a task. The empty client stand
 | `counted` | hash | for each task: its bytes, a space, and the client that they count for |
 | `numbers`, `sizes` | hash | for each client: its tasks, and their bytes |
 | `workers` | sorted set | workers, by the millisecond in which their lease ends |
+| `of:<owner>` | sorted set | tasks that an owner can list, by the millisecond in which they began |
 | `owned:<worker>` | set | tasks that a worker runs; `-` is the worker of those that were released |
 | `changes` | stream | tasks that have changed (`id`), and whether they have ended (`over`) |
 | `clock` | string | the last number of a change |
@@ -24,8 +25,8 @@ from typing import Final
 from typedmcp.server.store.scripts import Script
 
 __all__ = [
-    "ANSWER", "ANSWERS", "ASK", "CLOSE", "CREATE", "END", "FULL", "FULL_FOR_CLIENT", "GONE", "LAST_CHANGE", "LOAD",
-    "RELEASE", "RENEW", "SET_MESSAGE",
+    "ANSWER", "ANSWERS", "ASK", "CLOSE", "CREATE", "END", "FULL", "FULL_FOR_CLIENT", "GONE", "LAST_CHANGE",
+    "LIST_OWNED", "LOAD", "RELEASE", "RENEW", "SET_MESSAGE",
 ]  # fmt: skip
 
 GONE: Final = -1
@@ -98,8 +99,9 @@ local function find_limit(client, number, size, from)
 end
 
 local function delete(id)
-  local worker = get(id, 'worker')[1]
+  local worker, owner = unpack(get(id, 'worker', 'owner'))
   if worker then call('SREM', P..'owned:'..worker, id) end
+  if owner then call('ZREM', P..'of:'..owner, id) end
   announce(id, 1)
   call('DEL', P..'task:'..id, P..'questions:'..id, P..'answers:'..id)
   call('ZREM', P..'expires', id)
@@ -143,6 +145,10 @@ if stored ~= '' then set(id, 'call', stored) end
 for place = 17, #ARGV, 2 do call('HSET', P..'answers:'..id, ARGV[place], ARGV[place + 1]) end
 for _, key in ipairs({'task:', 'answers:'}) do call('PEXPIRE', P..key..id, kept) end
 call('ZADD', P..'expires', now + ttl, id)
+if owner ~= 'null' then
+  call('ZADD', P..'of:'..owner, now, id)
+  call('PEXPIRE', P..'of:'..owner, kept)
+end
 call('SADD', P..'owned:'..me, id)
 grow(id, client, size)
 return text(now)
@@ -153,9 +159,28 @@ LOAD: Final = _script("""
 local id = ARGV[7]
 local expires = call('ZSCORE', P..'expires', id)
 if not expires or tonumber(expires) <= now then return nil end
-return {get(id, 'owner', 'status', 'created', 'updated', 'message', 'content'), call('HGETALL', P..'questions:'..id)}
+local members = get(id, 'owner', 'status', 'created', 'updated', 'message', 'content', 'error')
+return {members, call('HGETALL', P..'questions:'..id)}
 """)
 """Return a task and its questions."""
+
+LIST_OWNED: Final = _script("""
+local owner, after, count = ARGV[7], ARGV[8], tonumber(ARGV[9])
+delete_old()
+local first = 0
+if after ~= '' then
+  local rank = call('ZRANK', P..'of:'..owner, after)
+  if not rank then return -1 end
+  first = rank + 1
+end
+local found = {}
+for _, id in ipairs(call('ZRANGE', P..'of:'..owner, first, first + count - 1)) do
+  local status, created, updated, message, failed = unpack(get(id, 'status', 'created', 'updated', 'message', 'error'))
+  if status then table.insert(found, {id, status, created, updated, message, failed or ''}) end
+end
+return found
+""")
+"""Return tasks of an owner."""
 
 SET_MESSAGE: Final = _script("""
 local id, run, message = ARGV[7], ARGV[8], ARGV[9]
@@ -240,6 +265,7 @@ if size > 1024 then  -- a short end always fits
 end
 grow(id, client, size)
 finish(id, status, content, message)
+if ARGV[17] ~= '' then set(id, 'error', '1') end
 return 1
 """)
 """End a task."""

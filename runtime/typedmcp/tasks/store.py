@@ -57,6 +57,8 @@ class Outcome(msgspec.Struct):
     """The result or the error of the request, in plain JSON."""
     message: str | None = None
     """The text for people."""
+    is_error: bool = False
+    """True for a result that says that the tool has failed."""
 
 
 class NewTask(msgspec.Struct, kw_only=True):
@@ -64,7 +66,7 @@ class NewTask(msgspec.Struct, kw_only=True):
 
     id: str
     owner: str | None
-    """The principal that may use the task, by key. None for a server without authorization."""
+    """The principal or session that may use the task. None if the id is enough."""
     client: str
     """The client that limits count for; empty if it is unknown."""
     call: StoredCall | None
@@ -89,6 +91,8 @@ class TaskRecord(msgspec.Struct, kw_only=True):
     """The input requests that wait for their answers, in plain JSON, by key."""
     content: Any = None
     """The result or the error, in plain JSON, once the task has ended."""
+    is_error: bool = False
+    """True for a result that says that the tool has failed."""
 
 
 class TakenTask(NamedTuple):
@@ -150,6 +154,13 @@ class TaskStore(Protocol):
 
     async def load(self, id: str) -> TaskRecord | None:
         """Return a task; None if there is none, or if it is too old."""
+        ...
+
+    async def list_owned(self, owner: str, after: str | None, count: int) -> Sequence[TaskRecord]:
+        """Return up to `count` tasks of an owner, without questions and contents, the oldest first.
+
+        They begin after the task with the id `after`. Raises `LookupError` if the owner has no such task.
+        """
         ...
 
     async def set_message(self, id: str, run: int, message: str) -> bool:

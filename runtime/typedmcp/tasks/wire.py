@@ -1,22 +1,27 @@
-"""Tasks as the Tasks extension writes them, and errors and results as tasks keep them."""
+"""Tasks as the Tasks extension and legacy revisions write them, and errors and results as tasks keep them.
+
+The store has results and errors as modern revisions write them, for whichever client begins the task.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from mcpspec.ext.tasks.plain import structs
+from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
 from typedmcp.errors import INTERNAL_ERROR, RemoteError
-from typedmcp.protocol.codec import encode_into
+from typedmcp.protocol.codec import codec_for, encode_into
+from typedmcp.revisions.features import DIALECT
 from typedmcp.server.context import Context
 from typedmcp.tasks.store import Outcome, TaskRecord
 
 __all__ = [
-    "created_result", "encoded_result", "ended", "failure", "shorten", "status_notification", "task_result",
-    "text_of_progress",
+    "RELATED_TASK", "created_result", "encoded_result", "ended", "failure", "legacy_members", "rejected_answer",
+    "rejection_of", "shorten", "status_notification", "task_result", "text_of_progress",
 ]  # fmt: skip
 
 _RESULTS: dict[str, Any] = {
@@ -35,6 +40,11 @@ _NOTIFICATIONS: dict[str, Any] = {
 }
 _MESSAGE_CHARS = 1000
 
+RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
+"""The member of `_meta` that names the task of a message, on legacy revisions."""
+_REJECTION: Final = "typedmcp/error"
+"""The member of an answer that is the error of the client. No answer of the protocol has it."""
+
 
 def created_result(record: TaskRecord, poll_ms: int) -> structs.CreateTaskResult:
     """Return the result of a request that has begun a task."""
@@ -52,6 +62,18 @@ def status_notification(record: TaskRecord, poll_ms: int) -> structs.TaskStatusN
     made: structs.TaskStatusNotificationParams = _NOTIFICATIONS[record.status](
         **_members(record, poll_ms), **_content(record)
     )
+    return made
+
+
+def legacy_members(record: TaskRecord, poll_ms: int) -> dict[str, Any]:
+    """Return the members of a task on legacy revisions, where one whose tool has failed counts as failed."""
+    has_failed = record.status == "completed" and record.is_error
+    made: dict[str, Any] = {
+        "task_id": record.id, "status": "failed" if has_failed else record.status, "created_at": _time(record.created),
+        "last_updated_at": _time(record.updated), "ttl": record.ttl_ms, "poll_interval": poll_ms,
+    }  # fmt: skip
+    if record.message is not None:
+        made["status_message"] = record.message
     return made
 
 
@@ -86,27 +108,43 @@ def shorten(text: str) -> str:
     return text if len(text) <= _MESSAGE_CHARS else f"{text[: _MESSAGE_CHARS - 1]}…"
 
 
-def encoded_result(ctx: Context, result: Any, server_info: Any) -> tuple[Any, int]:
-    """Return the result of a request as the client would have got it, in plain JSON, and its size in bytes.
+def encoded_result(ctx: Context, result: Any) -> tuple[Any, int]:
+    """Return the result of a request as a modern client would have got it, in plain JSON, and its size in bytes.
 
-    `server_info` adds the name of the server. Raises `UsageError` for a value that is no result of the method.
+    Raises `UsageError` for a value that is no result of the method.
     """
-    encoded = ctx.method_codec.downgrade(result, [])
+    config, method_codec = ctx.config, ctx.method_codec
+    if not ctx.is_modern:
+        table: Any = config.methods  # a module, which mypy does not know to be hashable
+        method_codec = codec_for(DIALECT, config.codec, table).methods[ctx.method]
     line = bytearray()
-    encode_into(server_info(encoded), line)
+    encode_into(config.with_server_info(method_codec.downgrade(result, [])), line)
     return msgspec.json.decode(line), len(line)
 
 
-def failure(error: BaseException, method: str, revision: str) -> Outcome:
+def failure(error: BaseException, ctx: Context) -> Outcome:
     """Return the end of a task whose request failed. Clients see the text of errors that are meant for them."""
     if isinstance(error, RemoteError):
-        content: dict[str, Any] = {"code": error.wire_code(revision), "message": error.message}
+        code = error.wire_code(ctx.revision if ctx.is_modern else DIALECT)
+        content: dict[str, Any] = {"code": code, "message": error.message}
         if error.data is not None:
             content["data"] = to_builtins(error.data)
         return Outcome("failed", content, shorten(error.message))
-    return ended(f"internal error in {method}")
+    return ended(f"internal error in {ctx.method}")
 
 
 def ended(reason: str) -> Outcome:
     """Return the end of a task that the server could not complete."""
     return Outcome("failed", {"code": INTERNAL_ERROR, "message": reason}, shorten(reason))
+
+
+def rejected_answer(error: RemoteError) -> dict[str, Any]:
+    """Return the error of a client that rejects a question of a task, as the store keeps it among the answers."""
+    content: dict[str, Any] = {"code": error.code, "message": error.message}
+    return {_REJECTION: content if error.data is None else {**content, "data": to_builtins(error.data)}}
+
+
+def rejection_of(answer: Any) -> RemoteError | None:
+    """Return the error of a client that has rejected a question of a task; None for an answer."""
+    rejection: Any = answer.get(_REJECTION) if is_object(answer) else None
+    return None if rejection is None else RemoteError.from_wire(rejection)

@@ -102,6 +102,11 @@ class HttpDispatcher(Dispatcher):
         return self._dispatch_slow(line, sink)
 
     @property
+    def session_id(self) -> str | None:
+        """None: there is no session."""
+        return None
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that the application runs in."""
         return self.state.loop
@@ -256,7 +261,7 @@ class LegacyStatelessDispatcher(StatelessDispatcher):
 
     def __init__(self, state: AppState, revision: str | None) -> None:
         super().__init__(state)
-        self.handshake.is_done = revision is not None
+        self.handshake.is_done, self.handshake.has_session = revision is not None, False
         if revision is not None:
             self.metadata.open_session(RequestMetadata.anonymous(revision))
             self.use_revision(revision)
@@ -323,6 +328,11 @@ class SessionDispatcher(HttpDispatcher):
         """The number of the change that is being delivered."""
         self._saved_at = 0.0
         """The time at which the fields were last stored; infinite while they have unsaved changes."""
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session."""
+        return self.id
 
     @property
     def is_idle(self) -> bool:

@@ -10,6 +10,8 @@ import urllib.request
 from http.client import HTTPException
 from pathlib import Path
 
+import msgspec
+
 from mcpspec_codegen import errata
 from mcpspec_codegen.diff import describe_changes
 from mcpspec_codegen.errors import SchemaError
@@ -27,6 +29,7 @@ from mcpspec_codegen.source import (
     load,
     load_pinned,
     parse,
+    read_json,
     sha256,
 )
 from mcpspec_codegen.typescript import Order, read_order
@@ -35,6 +38,7 @@ __all__ = ["bump", "find_differences"]
 
 _UPSTREAM = re.compile(r"https://[^/]+/(?P<repository>[^/]+/[^/]+)/(?P<commit>[0-9a-f]{40})/(?P<path>.+)")
 _REFERENCE = "https://modelcontextprotocol.io/specification/{version}/schema#{{anchor}}"
+_EXTENSION_PAGE = "https://modelcontextprotocol.io/extensions/{name}/overview"
 _TIMEOUT_SECONDS = 60
 _LIMIT_BYTES = 64 << 20
 _PINS = "PINNED.json"
@@ -201,13 +205,49 @@ def _entry(
     """Describe the origin of a schema: from its URL, else as given, else as pinned before."""
     if found := _UPSTREAM.fullmatch(origin):
         source = found.groupdict()
+    elif package := _find_package(origin):
+        source = package
     else:
         source = {
             "repository": known.get("repository", "modelcontextprotocol/modelcontextprotocol"),
             "commit": commit or (known.get("commit") if same else None) or "unknown",
             "path": known.get("path", f"schema/{version}/schema.json"),
         }
-    return source | {"reference": known.get("reference", _REFERENCE.format(version=version))}
+    return source | {"reference": known.get("reference", _reference(version))}
+
+
+def _reference(version: str) -> str:
+    """Return the URL of the published definitions, which an extension has on one page."""
+    name = version.removeprefix(EXTENSION)
+    return _REFERENCE.format(version=version) if name == version else _EXTENSION_PAGE.format(name=name)
+
+
+def _find_package(origin: str) -> dict[str, str] | None:
+    """Describe the published package, unpacked, that a file is in: its repository, and its version for the commit."""
+    for folder in Path(origin).absolute().parents:
+        if (path := folder / "package.json").is_file():
+            package = read_json(path, _Package)
+            repository = _REPOSITORY.fullmatch(package.repository.url)
+            if repository is None:
+                return None
+            commit, file = f"{package.name}@{package.version}", Path(origin).absolute().relative_to(folder)
+            return {"repository": repository["name"], "commit": commit, "path": file.as_posix()}
+    return None
+
+
+class _Repository(msgspec.Struct):
+    url: str
+
+
+class _Package(msgspec.Struct):
+    """What `package.json` says about the origin of a package."""
+
+    name: str
+    version: str
+    repository: _Repository
+
+
+_REPOSITORY = re.compile(r"(?:git\+)?https://[^/]+/(?P<name>[^/]+/[^/]+?)(?:\.git)?")
 
 
 def _write_pinned(folder: Path, pinned: Pinned) -> None:
@@ -241,10 +281,15 @@ def _predecessor(version: str, folder: Path) -> str | None:
 
 
 def find_differences(folder: Path, official: Path) -> list[str]:
-    """List the differences between our schemas and upstream's without prose, one line each; also apply the errata."""
+    """List the differences between our schemas and upstream's without prose, one line each; also apply the errata.
+
+    The folder need not have the schemas that were imported from packages.
+    """
     differences: list[str] = []
     for version, entry in load_pinned(folder).items():
         path = official / version.replace("/", "-") / "schema.json"
+        if not path.is_file() and "@" in entry["commit"]:
+            continue  # upstream publishes it in a package
         if not path.is_file():
             differences.append(f"{version}: upstream's file is missing: {path}")
             continue

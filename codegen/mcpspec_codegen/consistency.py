@@ -97,6 +97,8 @@ def _fault(node: Schema) -> str | None:
         return f"`{beside[0]}` beside constants is not supported; leave the values that fit both"
     if "properties" in node and "propertyNames" in node:
         return "`propertyNames` beside `properties` is not supported"
+    if node.get("required") and "propertyNames" in node:
+        return "`required` beside `propertyNames` is not supported; use `properties`"
     if "properties" in node and node.get("additionalProperties", {}) not in ({}, False):
         return "a type for `additionalProperties` beside `properties` is not supported"
     return None

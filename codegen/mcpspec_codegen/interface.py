@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,16 +10,16 @@ from mcpspec_codegen.methods import MethodDefinition
 from mcpspec_codegen.nodes import Schema, children, is_schema, ref_name
 from mcpspec_codegen.prose import Prose
 
-__all__ = ["Inherited", "Interface", "find_inherited"]
+__all__ = ["Inherited", "Interface", "find_inherited", "restore_origins", "select_reachable"]
 
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
     """The names that a package imports from the package of the revision that it extends."""
 
-    package: str
-    definitions: frozenset[str]
-    methods: frozenset[str]
+    package: str = ""
+    definitions: frozenset[str] = frozenset()
+    methods: frozenset[str] = frozenset()
     """Names on the wire."""
 
 
@@ -37,7 +38,7 @@ class Interface:
     """The command that wrote the package."""
     note: str = ""
     """A paragraph for the docstring of the package."""
-    inherited: Inherited = Inherited("", frozenset(), frozenset())
+    inherited: Inherited = Inherited()
 
     @property
     def own_definitions(self) -> dict[str, Schema]:
@@ -57,6 +58,22 @@ def find_inherited(package: str, base: Interface, document: Schema, methods: lis
         frozenset(defs.keys() - changed),
         frozenset(method.name for method in same if changed.isdisjoint(method.definitions)),
     )
+
+
+def restore_origins(document: Schema, base: Schema) -> None:
+    """Note where the inline types of a revision were, which are definitions of a schema that extends it."""
+    for name, node in base["$defs"].items():
+        if "origin" in node["x"] and "origin" not in document["$defs"][name]["x"]:
+            document["$defs"][name]["x"]["origin"] = node["x"]["origin"]
+
+
+def select_reachable(document: Schema, own: Iterable[str]) -> Schema:
+    """Return a normalised schema with the definitions of some names, and with those that they refer to."""
+    defs: dict[str, Schema] = document["$defs"]
+    reached = set(own) & defs.keys()
+    while more := {name for found in reached for name in _references(defs[found])} - reached:
+        reached |= more
+    return {**document, "$defs": {name: node for name, node in defs.items() if name in reached}}
 
 
 def _references(node: Any) -> set[str]:

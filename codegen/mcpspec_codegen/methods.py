@@ -28,6 +28,7 @@ from mcpspec_codegen.nodes import Schema, pointer_text, ref_name
 from mcpspec_codegen.unions import list_members
 
 __all__ = [
+    "EMPTY_RESULT",
     "TABLES",
     "LookupTable",
     "MethodDefinition",
@@ -146,14 +147,14 @@ def _base(message: str) -> str:
 def _result(defs: dict[str, Schema], base: str, file: str) -> str:
     if name := _stated_result(defs, base):
         return name
-    if _EMPTY_RESULT in defs:
-        return _EMPTY_RESULT
+    if EMPTY_RESULT in defs:
+        return EMPTY_RESULT
     raise SchemaError(
         file, f"/$defs/{base}{REQUEST}", f"no result: neither `{base}Result` nor `EmptyResult` is defined"
     )
 
 
-_EMPTY_RESULT = "EmptyResult"
+EMPTY_RESULT = "EmptyResult"
 
 
 def _stated_result(defs: dict[str, Schema], base: str) -> str | None:
@@ -173,9 +174,9 @@ def find_assumed_results(
     lines: dict[str, str] = {}
     for method in methods:
         base, before = _base(method.message), known.get(method.name)
-        if method.result != _EMPTY_RESULT or before == _EMPTY_RESULT or _stated_result(document["$defs"], base):
+        if method.result != EMPTY_RESULT or before == EMPTY_RESULT or _stated_result(document["$defs"], base):
             continue
-        text = f"{method.name}: no {base}Result is defined, so its result is {_EMPTY_RESULT}"
+        text = f"{method.name}: no {base}Result is defined, so its result is {EMPTY_RESULT}"
         lines[method.name] = f"{text}; before it was {before}" if before else text
     return lines
 
@@ -217,7 +218,7 @@ TABLES = {
 }
 
 
-_RESERVED = {*TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID"}
+_RESERVED = {*TABLES, "METHODS", "PROTOCOL_VERSION", "EXTENSION_ID", "EXTENSION_VERSION"}
 """Constants that every `methods` module may have."""
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "children",
     "definitions_key",
     "find_misplaced_constant",
+    "is_never",
     "is_schema",
     "map_children",
     "pointer_text",
@@ -42,7 +43,7 @@ _LISTS = frozenset({"anyOf", "oneOf", "allOf"})
 _SINGLE = frozenset({"items", "additionalProperties", "propertyNames", "not"})
 _VALUES = frozenset(
     {
-        "$schema", "$id", "$ref", "type", "const", "enum", "format", "required", "default",
+        "$schema", "$id", "$ref", "type", "const", "enum", "format", "pattern", "required", "default",
         "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
         "minLength", "maxLength", "minItems", "maxItems",
     }
@@ -53,6 +54,11 @@ _TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "
 def is_schema(node: object) -> TypeIs[Schema]:
     """Return whether a node is a schema, and not a boolean in place of one."""
     return isinstance(node, dict)
+
+
+def is_never(node: object) -> bool:
+    """Return whether no value fits a schema, so that a member of it has to be absent."""
+    return is_schema(node) and node.get("not") == {} and not node.keys() - ANNOTATIONS - {"not"}
 
 
 def type_names(node: Schema) -> list[str]:
@@ -153,6 +159,9 @@ def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) ->
     for keyword, value in node.items():
         if keyword not in ANNOTATIONS | _VALUES:
             _check_shape(keyword, value, fail)
+    if "pattern" in node and "format" not in node:
+        raise fail("unknown keyword `pattern`; it is understood beside the `format` that it spells out", "pattern")
+    names = names.union(*(node[each] for each in ("$defs", "definitions") if each in node and at))
     _check_values(node, names, key, fail)
     _check_combinations(node, at, fail)
     for below, child in children(node):
@@ -248,9 +257,13 @@ def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
         _check_patterns(node, fail)
     if "propertyNames" in keywords:
         _check_names(node["propertyNames"], fail)
-    if "not" in keywords and at[-1:] != ("additionalProperties",):
-        raise fail("`not` is supported as `additionalProperties: {not: {}}` only", "not")
-    if unknown := [name for name in node.get("required", []) if name not in node.get("properties", {})]:
+    is_absent_member = at[-2:-1] == ("properties",) and is_never(node)
+    if "not" in keywords and at[-1:] != ("additionalProperties",) and not is_absent_member:
+        raise fail("`not` is supported as `{not: {}}` for a member, or for all undeclared ones", "not")
+    properties: dict[str, Any] = node.get("properties", {})
+    known = [name for name, member in properties.items() if not is_never(member)]
+    known += [] if properties else _list_names(node.get("propertyNames"))
+    if unknown := [name for name in node.get("required", []) if name not in known]:
         raise fail(f"`required` names an unknown property: {unknown[0]!r}", "required")
     others: object = node.get("additionalProperties", {})
     others = {key: value for key, value in others.items() if key not in _IGNORED} if is_schema(others) else others
@@ -260,11 +273,21 @@ def _check_combinations(node: Schema, at: Pointer, fail: Fail) -> None:
 
 def _check_names(names: Any, fail: Fail) -> None:
     """Raise an error unless the names of members are any text, or some constants."""
+    if is_schema(names) and _list_names(names):
+        return
     keywords = names.keys() - _IGNORED if is_schema(names) else {"not"}
     if not keywords <= {"type", "enum"} or names.get("type", "string") != "string":
         raise fail("the names of members can be limited by `enum` only", "propertyNames")
     if not _are_names(names.get("enum", [])):
         raise fail("expected the names of members", "propertyNames", "enum")
+
+
+def _list_names(names: Any) -> list[str]:
+    """List the names of members if a schema lists them as constants."""
+    if not is_schema(names):
+        return []
+    members: list[Any] = names.get("anyOf", [names])
+    return [name for member in members if is_schema(member) for name in _constants(member) if isinstance(name, str)]
 
 
 _ANY_NAME = frozenset({"", ".*", "^.*$", "^(.*)$"})

@@ -30,6 +30,7 @@ from mcpspec_codegen.nodes import (
     Schema,
     children,
     definitions_key,
+    is_never,
     is_schema,
     map_children,
     pointer_text,
@@ -40,7 +41,7 @@ from mcpspec_codegen.order import order_members
 from mcpspec_codegen.typescript import Order
 from mcpspec_codegen.unions import mark_unions
 
-__all__ = ["canonicalise", "canonicalise_node", "merge_definitions", "normalise", "replace_json_values"]
+__all__ = ["canonicalise", "canonicalise_node", "merge_definitions", "normalise", "replace_json_values", "replace_refs"]
 
 _META = "_meta"
 
@@ -154,6 +155,8 @@ def _split_types(node: Schema) -> list[Schema]:
 def _canonicalise_members(node: Schema) -> Schema:
     """Spell the keywords for names and undeclared members of an object in one way."""
     node = dict(node)
+    if "properties" in node:
+        node["properties"] = {name: member for name, member in node["properties"].items() if not is_never(member)}
     if node.get("additionalProperties") == {"not": {}}:
         node["additionalProperties"] = False
     if node.get("propertyNames", {}) in ({"type": "string"}, {}):
@@ -174,7 +177,7 @@ def _nullable(members: list[Schema]) -> Schema | None:
     return {**others[0], "type": [others[0]["type"], "null"]}
 
 
-_DROPPED = ANNOTATIONS | {"$schema", "$id", "format", "default"}
+_DROPPED = ANNOTATIONS | {"$schema", "$id", "format", "pattern", "default"}
 
 
 def replace_json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
@@ -185,7 +188,7 @@ def replace_json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]
     recursive = {name for name in defs if name in _reachable(defs, name)}
     anything = _find_anything(defs, recursive)
     replaced = {
-        name: {} if name in anything else _replace_refs(node, anything) if name in recursive else node
+        name: {} if name in anything else replace_refs(node, anything) if name in recursive else node
         for name, node in defs.items()
     }
     for name in defs:
@@ -234,11 +237,11 @@ def _whole_types(node: Schema, anything: set[str], defs: dict[str, Schema], seen
     return {node["type"]} if below and node.keys() == {"type", below} and is_anything(node[below]) else set()
 
 
-def _replace_refs(node: Any, names: set[str]) -> Any:
+def replace_refs(node: Any, names: set[str]) -> Any:
     """Replace the references to some definitions by the schema of any value."""
     if not is_schema(node) or ref_name(node.get("$ref", "")) in names:
         return {} if is_schema(node) else node
-    return map_children(node, lambda child: _replace_refs(child, names))
+    return map_children(node, lambda child: replace_refs(child, names))
 
 
 def _nodes(node: Any) -> list[Schema]:

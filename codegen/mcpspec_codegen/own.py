@@ -7,10 +7,11 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import Schema, check, definitions_key, is_schema, map_children, pointer_text, ref_name
+from mcpspec_codegen.restore import hoist_definitions
 from mcpspec_codegen.source import read_text
 
 __all__ = ["OwnDocument", "OwnSchemas", "list_files", "read_own", "to_2020_12"]
@@ -44,7 +45,8 @@ class OwnSchemas:
     @property
     def definitions(self) -> dict[str, Schema]:
         """The definitions, in the spelling of JSON Schema 2020-12."""
-        return {name: to_2020_12(node) for document in self.documents for name, node in document.definitions.items()}
+        found = {name: to_2020_12(node) for document in self.documents for name, node in document.definitions.items()}
+        return cast("dict[str, Schema]", hoist_definitions({"$defs": found}, "$defs", self.documents[0].file)["$defs"])
 
     def error(self, reason: str, name: str, *below: str | int) -> SchemaError:
         """Return the error about a definition, with its file."""

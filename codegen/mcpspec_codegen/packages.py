@@ -16,7 +16,7 @@ from mcpspec_codegen import render
 from mcpspec_codegen.defaults import add_defaults
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.extend import extend
-from mcpspec_codegen.interface import Interface, find_inherited
+from mcpspec_codegen.interface import Interface, find_inherited, restore_origins
 from mcpspec_codegen.messages import INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER
 from mcpspec_codegen.methods import check_constants, find_assumed_results, read_error_codes, read_methods
 from mcpspec_codegen.models import Backend
@@ -126,7 +126,7 @@ def _interface(base: Base | None, own: OwnSchemas, definitions: dict[str, Schema
         document = add_defaults(document, base.defaults)
     known = None if base is None else base.interface
     if known is not None:
-        _restore_origins(document, known.document)
+        restore_origins(document, known.document)
     methods = read_methods(document, {}, "")
     codes = read_error_codes(document, {} if known is None else known.codes, "")
     check_constants(methods, codes, "")
@@ -152,13 +152,6 @@ _NO_SENDER = (
 
 def _has_method(node: Schema) -> bool:
     return "origin" not in node["x"] and "const" in node.get("properties", {}).get("method", {})
-
-
-def _restore_origins(document: Schema, base: Schema) -> None:
-    """Note where the inline types of the revision were, which are definitions of the extended schema."""
-    for name, node in base["$defs"].items():
-        if "origin" in node["x"] and "origin" not in document["$defs"][name]["x"]:
-            document["$defs"][name]["x"]["origin"] = node["x"]["origin"]
 
 
 def _check_package(package: str) -> None:

@@ -13,9 +13,10 @@ from mcpspec_codegen.defaults import Defaults, add_defaults, check_defaults
 from mcpspec_codegen.diff import InterfaceTables, read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.features import check_facts, features, find_log_level_gaps, find_name_param_gaps
-from mcpspec_codegen.interface import Interface
+from mcpspec_codegen.interface import Inherited, Interface, find_inherited, restore_origins, select_reachable
 from mcpspec_codegen.messages import inherit_envelope
 from mcpspec_codegen.methods import (
+    EMPTY_RESULT,
     MethodDefinition,
     check_constants,
     find_assumed_results,
@@ -24,12 +25,13 @@ from mcpspec_codegen.methods import (
 )
 from mcpspec_codegen.models import find_undocumented
 from mcpspec_codegen.nodes import Schema, definitions_key, pointer_text
-from mcpspec_codegen.normalise import normalise
+from mcpspec_codegen.normalise import canonicalise, normalise
 from mcpspec_codegen.order import find_order, load_orders
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.own import to_2020_12
 from mcpspec_codegen.plain import ProtocolDefaults, check_protocol_defaults
 from mcpspec_codegen.prose import CombinedProse, OfficialProse
+from mcpspec_codegen.restore import GeneratedFacts, hoist_definitions, restore
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
 from mcpspec_codegen.superset import CompatFacts, merge_revisions
 from mcpspec_codegen.wording import find_contradictions, list_terms
@@ -197,7 +199,10 @@ class _Supplement(TypedDict):
     empty_results: dict[str, list[str]]
     error_codes: dict[str, dict[str, int]]
     extension_ids: dict[str, str]
+    extension_versions: dict[str, str]
+    """Versions that an extension has of its own, which its messages carry."""
     features: dict[str, dict[str, bool]]
+    generated: dict[str, GeneratedFacts]
     log_levels: list[str]
     name_params: dict[str, str]
     protocol_defaults: ProtocolDefaults
@@ -238,8 +243,9 @@ class _Compiler:
         raise SchemaError(str(self.folder / "PINNED.json"), place, f"no such version is pinned{hint}")
 
     def corrected(self, source: Source) -> Schema:
-        """Apply the errata of a source."""
-        return errata.apply(source.schema, self.errata, source.version, source.file)
+        """Apply the errata of a source, and move its definitions to the root."""
+        schema = errata.apply(source.schema, self.errata, source.version, source.file)
+        return hoist_definitions(schema, definitions_key(schema), source.file)
 
     def definitions(self, source: Source) -> dict[str, Schema]:
         """Return the corrected definitions of a source, as the schema spells them, with the envelope of messages."""
@@ -250,11 +256,22 @@ class _Compiler:
         """Apply the errata of a source, and normalise it."""
         alternatives = self.supplement["alternative_results"].get(source.version, {})
         order = find_order(self.orders, source.version)
+        facts = self.supplement["generated"].get(source.version)
         try:
+            if facts is not None:
+                return self._restored(source, self.source(facts["extends"]), facts)
             flat = normalise(self.corrected(source), source.file, alternatives, order)
         except RecursionError as error:
             raise SchemaError(source.file, "", "nested too deeply") from error
         return add_defaults(flat, self.supplement["constructor_defaults"])
+
+    def _restored(self, source: Source, revision: Source, facts: GeneratedFacts) -> Schema:
+        """Normalise a schema that a generator has written, with the definitions of a revision that it refers to."""
+        base = self.document(revision)
+        own = restore(canonicalise(self.corrected(source)), plain_definitions(base), facts["copies"], source.file)
+        flat = normalise({"$defs": plain_definitions(base) | own}, source.file)
+        restore_origins(flat, base)
+        return select_reachable(add_defaults(flat, self.supplement["constructor_defaults"]), [*own, EMPTY_RESULT])
 
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:
         """Read the methods and the error codes of a source."""
@@ -344,7 +361,6 @@ class _Compiler:
     def interface(self, source: Source, flat: Schema) -> Interface:
         """Collect what the package of a revision or extension is rendered from."""
         methods, codes = self.methods(source, flat)
-        value = self.supplement["extension_ids"].get(source.version, source.version)
         return Interface(
             title=source.title,
             note=_DRAFT_NOTE if source.is_draft else "",
@@ -352,8 +368,25 @@ class _Compiler:
             methods=methods,
             codes=codes,
             prose=OfficialProse(self.descriptions.of_version(source.version), self.pinned[source.version]["reference"]),
-            identity={"EXTENSION_ID" if source.is_extension else "PROTOCOL_VERSION": value},
+            identity=self._identity(source),
+            inherited=self._inherited(source, flat, methods),
         )
+
+    def _identity(self, source: Source) -> dict[str, str]:
+        """Return the constants that name a revision or extension."""
+        if not source.is_extension:
+            return {"PROTOCOL_VERSION": source.version}
+        ids, versions = self.supplement["extension_ids"], self.supplement["extension_versions"]
+        own = {"EXTENSION_VERSION": versions[source.version]} if source.version in versions else {}
+        return {"EXTENSION_ID": ids.get(source.version, source.version), **own}
+
+    def _inherited(self, source: Source, flat: Schema, methods: list[MethodDefinition]) -> Inherited:
+        """Find what the package of an extension imports from that of a revision."""
+        if (facts := self.supplement["generated"].get(source.version)) is None:
+            return Inherited()
+        revision = self.source(facts["extends"])
+        base = self.interface(revision, self.document(revision))
+        return find_inherited(f"mcpspec.{revision.package}", base, flat, methods)
 
 
 _NO_REVISION = (

@@ -43,6 +43,7 @@ class Pin(TypedDict):
 
     repository: str
     commit: str
+    """The commit, or the package and its version: `name@version`."""
     path: str
     upstream_sha256: str
     """The hash of upstream's file."""

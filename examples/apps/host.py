@@ -26,6 +26,7 @@ import typedmcp
 from typedmcp.apps import (
     PROXY_SANDBOX,
     AppsClient,
+    ContainerDimensions,
     HostContext,
     PageAction,
     PageBridge,
@@ -98,7 +99,7 @@ class Host:
             lambda message: self.events.put(f"data: {message.decode()}\n\n"),
             consent=self.ask,
             tool=self.tool,
-            context=HostContext(theme="light", container_dimensions={"maxHeight": 600}),
+            context=HostContext(theme="light", container_dimensions=ContainerDimensions(max_height=600)),
             on_size=self.resize,
         )
         result = await self.client.call_tool(self.tool.name, self.arguments)

@@ -16,6 +16,7 @@ from typedmcp.apps import (
     AppPage,
     AppsClient,
     AppsServer,
+    ContainerDimensions,
     HostContext,
     ModelContextParams,
     PageAction,
@@ -23,7 +24,6 @@ from typedmcp.apps import (
     SizeParams,
     load_page,
 )
-from typedmcp.apps.messages import LogParams
 from typedmcp.dialect import structs
 
 Json = dict[str, Any]
@@ -143,7 +143,7 @@ async def shown(*, initialize: bool = True, origins: Any = None, **options: Any)
 
 def test_the_page_learns_what_the_host_can_do_and_has_approved() -> None:
     async def main() -> None:
-        context = HostContext(theme="dark", container_dimensions={"width": 400, "maxHeight": 600})
+        context = HostContext(theme="dark", container_dimensions=ContainerDimensions(width=400, max_height=600))
         tool = structs.Tool(name="rain", input_schema={"type": "object"})
         options: Json = {"context": context, "tool": tool, "name": "acme", "version": "2"}
         async with shown(initialize=False, origins={"https://api.example.com"}, **options) as page:
@@ -353,7 +353,7 @@ def test_a_page_is_shown_in_ways_that_it_and_the_host_know() -> None:
 def test_the_size_of_a_page_is_bounded_by_its_container() -> None:
     async def main() -> None:
         sizes: list[SizeParams] = []
-        context = HostContext(container_dimensions={"width": 400, "maxHeight": 600})
+        context = HostContext(container_dimensions=ContainerDimensions(width=400, max_height=600))
         async with shown(context=context, on_size=sizes.append) as page:
             right: list[Json] = [{"width": 9000, "height": 9000}, {"height": 20.5}, {}]
             for each in right:
@@ -369,7 +369,7 @@ def test_the_size_of_a_page_is_bounded_by_its_container() -> None:
 
 def test_log_messages_reach_the_host() -> None:
     async def main() -> None:
-        logged: list[LogParams] = []
+        logged: list[structs.LoggingMessageNotificationParams] = []
         async with shown(on_log=logged.append) as page:
             await page.notify("notifications/message", {"level": "info", "data": {"a": 1}, "logger": "rain"})
             await page.notify("notifications/message", {"level": "loud", "data": 1})

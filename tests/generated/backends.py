@@ -34,6 +34,7 @@ FACES = (*BACKENDS, "plain.structs", "plain.models")
 PACKAGES = {
     **{version: "mcpspec.v" + version.replace("-", "_") for version in mcpspec.VERSIONS},
     **({"draft": "mcpspec.draft"} if features.DRAFT else {}),
+    "ext/apps": "mcpspec.ext.apps",
     "ext/tasks": "mcpspec.ext.tasks",
 }
 

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {
     **{version: f"mcpspec.v{version.replace('-', '_')}" for version in mcpspec.VERSIONS},
     **({"draft": "mcpspec.draft"} if features.DRAFT else {}),
+    "ext/apps": "mcpspec.ext.apps",
     "ext/tasks": "mcpspec.ext.tasks",
 }
 STRUCT_MODULES = ("structs", "methods", "handlers")
@@ -149,7 +150,7 @@ def test_an_unknown_attribute_is_an_error_that_names_it(package: str, name: str)
     ("package", "modules"),
     [
         ("mcpspec", {"v2024_11_05", "v2026_07_28", "ext"}),
-        ("mcpspec.ext", {"tasks"}),
+        ("mcpspec.ext", {"apps", "tasks"}),
         ("mcpspec.v2026_07_28", {"structs", "models", "methods", "handlers"}),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -12,14 +13,24 @@ import typedmcp
 from tests.apps.test_bridge import URI, weather
 from tests.interop import install
 from tests.interop.peers import HERE, node
+from tests.paths import SCHEMA
 from tests.server.scripted import run
-from typedmcp.apps import AppsClient, HostContext, PageAction, PageBridge, load_page
+from typedmcp.apps import AppsClient, ContainerDimensions, HostContext, PageAction, PageBridge, load_page
 from typedmcp.dialect import structs
 
 pytestmark = pytest.mark.long
 
 MODULES = install.INTEROP / "apps" / "node_modules"
 SIZE = "ui/notifications/size-changed"
+
+
+def test_the_pinned_schema_is_the_one_in_the_package() -> None:
+    pin = json.loads((SCHEMA / "PINNED.json").read_bytes())["ext/apps"]
+    package, _, version = pin["commit"].rpartition("@")
+    if not (MODULES / package).is_dir():
+        pytest.skip("`make interop` installs the package")
+    assert json.loads((MODULES / package / "package.json").read_bytes())["version"] == version
+    assert sha256((MODULES / package / pin["path"]).read_bytes()).hexdigest() == pin["upstream_sha256"]
 
 
 class Host:
@@ -57,7 +68,7 @@ class Host:
             tool=tool,
             context=HostContext(
                 theme="dark",
-                container_dimensions={"width": 400, "maxHeight": 600},
+                container_dimensions=ContainerDimensions(width=400, max_height=600),
                 display_mode="inline",
                 available_display_modes=["inline", "fullscreen", "pip"],
             ),

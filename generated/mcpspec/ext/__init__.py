@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from mcpspec.support.lazy import lazy_modules
 
 if TYPE_CHECKING:
+    from . import apps as apps
     from . import tasks as tasks
 else:
-    __getattr__, __dir__ = lazy_modules(__name__, globals(), ["tasks"])
+    __getattr__, __dir__ = lazy_modules(__name__, globals(), ["apps", "tasks"])
 
 __all__ = [
+    "apps",
     "tasks",
 ]

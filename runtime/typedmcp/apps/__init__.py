@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.apps.bridge import BridgeOptions, PageAction, PageBridge
     from typedmcp.apps.host import FRAME_SANDBOX, PROXY_SANDBOX, AppsClient, HostedPage, load_page
-    from typedmcp.apps.messages import HostContext, ModelContextParams, SizeParams
+    from typedmcp.apps.messages import ContainerDimensions, HostContext, ModelContextParams, SizeParams
     from typedmcp.apps.metadata import (
         APPS,
         PAGE_MIME_TYPE,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
 _MODULES = {
     "bridge": ["BridgeOptions", "PageAction", "PageBridge"],
     "host": ["FRAME_SANDBOX", "PROXY_SANDBOX", "AppsClient", "HostedPage", "load_page"],
-    "messages": ["HostContext", "ModelContextParams", "SizeParams"],
+    "messages": ["ContainerDimensions", "HostContext", "ModelContextParams", "SizeParams"],
     "metadata": [
         "APPS", "PAGE_MIME_TYPE", "Audience", "PageCsp", "PageMeta", "PagePermissions", "ToolPage", "is_for_model",
         "is_for_page", "page_uri", "supports_pages",
@@ -44,9 +44,9 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "APPS", "FRAME_SANDBOX", "PAGE_MIME_TYPE", "PROXY_SANDBOX", "AppPage", "AppsClient", "AppsServer",
-    "Audience", "BridgeOptions", "HostContext", "HostedPage", "ModelContextParams", "PageAction", "PageBridge",
-    "PageCsp", "PageMeta", "PagePermissions", "ProxyPage", "SizeParams", "ToolPage", "host_script",
+    "APPS", "FRAME_SANDBOX", "PAGE_MIME_TYPE", "PROXY_SANDBOX", "AppPage", "AppsClient", "AppsServer", "Audience",
+    "BridgeOptions", "ContainerDimensions", "HostContext", "HostedPage", "ModelContextParams", "PageAction",
+    "PageBridge", "PageCsp", "PageMeta", "PagePermissions", "ProxyPage", "SizeParams", "ToolPage", "host_script",
     "is_for_model", "is_for_page", "load_page", "page_uri", "proxy_page", "supports_pages",
 ]  # fmt: skip
 

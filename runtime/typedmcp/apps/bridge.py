@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from mcpspec.ext.apps.plain import methods
+from mcpspec.ext.apps.plain import structs as s
 from mcpspec.support.error_text import format_value
 from mcpspec.support.handlers import MaybeAwaitable
 from mcpspec.support.structs import from_builtins, to_builtins
@@ -50,6 +52,7 @@ REFUSED: Final = -32000
 
 _HEAD_BYTES: Final = 4096
 _MAX_URL: Final = 2048
+_MAX_PIXELS: Final = 1 << 20
 _LINK_SCHEMES: Final = ("http", "https")
 _INITIALIZE: Final = "ui/initialize"
 
@@ -106,7 +109,7 @@ class BridgeOptions(TypedDict, total=False):
     """Shows the page in another way, and returns the way in which it is shown then."""
     on_size: Callable[[m.SizeParams], MaybeAwaitable[object]]
     """Gets the size of the page, which is at most that of its container."""
-    on_log: Callable[[m.LogParams], MaybeAwaitable[object]]
+    on_log: Callable[[D.LoggingMessageNotificationParams], MaybeAwaitable[object]]
     """Gets messages for a log. They hold text of the page."""
     on_initialized: Callable[[D.Implementation], MaybeAwaitable[object]]
     """Is called when the page is ready, with its name and version."""
@@ -145,14 +148,14 @@ class PageBridge:
         **options: Unpack[BridgeOptions],
     ) -> None:
         self.page: HostedPage = page
-        self.context: m.HostContext = msgspec.structs.replace(options.get("context") or m.HostContext())
+        self.context: m.HostContext = from_builtins(to_builtins(options.get("context", {})), m.HostContext)
         """The surroundings of the page, as it knows them."""
         if (tool := options.get("tool")) is not None:
-            self.context.tool_info = {"tool": to_builtins(tool)}
+            self.context.tool_info = s.McpUiHostContextToolInfo(tool=tool)
         self._client, self._send, self._consent, self._options = client, send, consent, options
         self._limits = options.get("limits", DEFAULT_LIMITS)
         self._pending = PendingRequests()
-        self._capabilities: m.PageCapabilities | None = None
+        self._capabilities: s.McpUiAppCapabilities | None = None
         self._info: D.Implementation | None = None
         self._is_initialized = False
         self._is_closing = self._is_closed = False
@@ -160,13 +163,13 @@ class PageBridge:
         self._has_input = self._has_outcome = False
         self._tools: dict[str, D.Tool] | None = None
         self._requests: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Awaitable[Any]]]] = {
-            _INITIALIZE: (m.InitializeParams, self._initialize),
+            _INITIALIZE: (s.McpUiInitializeRequestParams, self._initialize),
             "tools/call": (m.PageCallParams, self._call_tool),
             "resources/read": (m.PageReadParams, self._read_resource),
-            "ui/open-link": (m.OpenLinkParams, self._open_link),
-            "ui/message": (m.MessageParams, self._add_message),
+            "ui/open-link": (s.McpUiOpenLinkRequestParams, self._open_link),
+            "ui/message": (s.McpUiMessageRequestParams, self._add_message),
             "ui/update-model-context": (m.ModelContextParams, self._set_model_context),
-            "ui/request-display-mode": (m.DisplayModeParams, self._request_display_mode),
+            "ui/request-display-mode": (s.McpUiRequestDisplayModeRequestParams, self._request_display_mode),
         }
         self._notifications: dict[str, Callable[[Mapping[str, Any]], Awaitable[object]]] = {
             "ui/notifications/initialized": self._on_initialized,
@@ -215,11 +218,8 @@ class PageBridge:
 
     async def update_context(self, changes: m.HostContext) -> None:
         """Change the surroundings of the page, such as the theme, and notify it. Absent members stay as they are."""
-        wire = msgspec.to_builtins(changes)
-        for name in changes.__struct_fields__:
-            value: object = getattr(changes, name)
-            if value is not None:
-                setattr(self.context, name, value)
+        wire = to_builtins(changes)
+        self.context.update(from_builtins(wire, m.HostContext))
         if self._capabilities is not None:  # otherwise the page gets it in the result of `ui/initialize`
             await self._notify("ui/notifications/host-context-changed", wire)
 
@@ -372,22 +372,23 @@ class PageBridge:
 
     # Requests
 
-    async def _initialize(self, params: m.InitializeParams, _: object) -> dict[str, Any]:
+    async def _initialize(self, params: s.McpUiInitializeRequestParams, _: object) -> dict[str, Any]:
         self._capabilities, self._info = params.app_capabilities, params.app_info
         options = self._options
-        approved = m.SandboxMeta(csp=self.page.policy.approved, permissions=self.page.permissions)
-        return {
-            "protocolVersion": m.APPS_VERSION,
-            "hostInfo": {"name": options.get("name", "typedmcp"), "version": options.get("version", "0")},
-            "hostCapabilities": m.host_capabilities(
+        approved = s.McpUiHostCapabilitiesSandbox(csp=self.page.policy.approved, permissions=self.page.permissions)
+        result = s.McpUiInitializeResult(
+            protocol_version=methods.EXTENSION_VERSION,
+            host_info=D.Implementation(name=options.get("name", "typedmcp"), version=options.get("version", "0")),
+            host_capabilities=m.host_capabilities(
                 approved,
                 has_links="open_link" in options,
                 has_messages="add_message" in options,
                 has_context="set_model_context" in options,
                 has_log="on_log" in options,
             ),
-            "hostContext": msgspec.to_builtins(self.context),
-        }
+            host_context=self.context,
+        )
+        return cast("dict[str, Any]", to_builtins(result))
 
     async def _call_tool(self, params: m.PageCallParams, raw: Mapping[str, Any]) -> Any:
         tool = await self._find_tool(params.name)
@@ -406,7 +407,7 @@ class PageBridge:
         await self._require_consent("resources/read", raw)
         return to_builtins(await self._client.read_resource(params.uri))
 
-    async def _open_link(self, params: m.OpenLinkParams, raw: Mapping[str, Any]) -> dict[str, Any]:
+    async def _open_link(self, params: s.McpUiOpenLinkRequestParams, raw: Mapping[str, Any]) -> dict[str, Any]:
         open_link = self._option("open_link", "ui/open-link")
         if not _is_link(params.url):
             raise RemoteError(REFUSED, f"invalid URL: expected http or https, and at most {_MAX_URL} characters")
@@ -414,7 +415,7 @@ class PageBridge:
         await _resolve(open_link(params.url))
         return {}
 
-    async def _add_message(self, params: m.MessageParams, raw: Mapping[str, Any]) -> dict[str, Any]:
+    async def _add_message(self, params: s.McpUiMessageRequestParams, raw: Mapping[str, Any]) -> dict[str, Any]:
         add_message = self._option("add_message", "ui/message")
         await self._require_consent("ui/message", raw)
         await _resolve(add_message(params.content))
@@ -426,7 +427,7 @@ class PageBridge:
         await _resolve(set_model_context(params))
         return {}
 
-    async def _request_display_mode(self, params: m.DisplayModeParams, _: object) -> dict[str, Any]:
+    async def _request_display_mode(self, params: s.McpUiRequestDisplayModeRequestParams, _: object) -> dict[str, Any]:
         """Change the way in which the page is shown, if page and host both know it, and return the way it is then."""
         declared = None if self._capabilities is None else self._capabilities.available_display_modes
         is_known = params.mode in (self.context.available_display_modes or ()) and (
@@ -464,16 +465,18 @@ class PageBridge:
 
     async def _on_size(self, params: Mapping[str, Any]) -> None:
         size = from_builtins(params, m.SizeParams)
-        container = self.context.container_dimensions or {}
+        _check_pixels("width", size.width)
+        _check_pixels("height", size.height)
+        container = self.context.container_dimensions or m.ContainerDimensions()
         on_size = self._options.get("on_size")
         if on_size is None:
             return
-        width = _bound(size.width, container.get("width"), container.get("maxWidth"))
-        height = _bound(size.height, container.get("height"), container.get("maxHeight"))
+        width = _bound(size.width, container.width, container.max_width)
+        height = _bound(size.height, container.height, container.max_height)
         await _resolve(on_size(m.SizeParams(width=width, height=height)))
 
     async def _on_log(self, params: Mapping[str, Any]) -> None:
-        log = from_builtins(params, m.LogParams)
+        log = from_builtins(params, D.LoggingMessageNotificationParams)
         if (on_log := self._options.get("on_log")) is not None:
             await _resolve(on_log(log))
 
@@ -516,6 +519,12 @@ def _encode(message: Mapping[str, Any]) -> bytes:
 
 async def _resolve(value: MaybeAwaitable[T]) -> T:
     return cast(T, await value) if is_awaitable(value) else value
+
+
+def _check_pixels(name: str, value: float | None) -> None:
+    """Raise `DecodeError` for a size that no page has."""
+    if value is not None and not 0 <= value <= _MAX_PIXELS:
+        raise DecodeError(name, f"expected a number from 0 to {_MAX_PIXELS}")
 
 
 def _bound(asked: float | None, *limits: float | None) -> float | None:

@@ -237,7 +237,7 @@ class AppPage:
         if unknown or not visible_to:
             raise UsageError(f"{self._what}: visible_to has 'model', 'app' or both, not {[*visible_to]!r}")
         self.add_to(server)
-        audience: list[str] | None = None if {*visible_to} == {*_BOTH} else [*visible_to]
+        audience: list[Audience] | None = None if {*visible_to} == {*_BOTH} else [*visible_to]
         ui = to_builtins(ToolPage(resource_uri=self.uri, visibility=audience))
         options["meta"] = {**(options.get("meta") or {}), "ui": ui}
 

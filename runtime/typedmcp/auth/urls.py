@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from typedmcp.errors import SignInError, UsageError
 from typedmcp.protocol.text import visible
+from typedmcp.transports.hosts import is_loopback
 
 __all__ = ["check_url", "is_private_host", "origin_of", "require_safe_server", "resource_urls", "server_urls"]
 
@@ -54,7 +55,7 @@ def check_url(url: str, name: str, server: str) -> str:
     host = parts.hostname or ""
     if is_private_host(host) and not is_private_host(urlsplit(server).hostname or ""):
         raise SignInError(f"{name} is in a private network, and the server is not: {visible(url, _SHOWN)!r}")
-    if parts.scheme != "https" and not _is_loopback(host):
+    if parts.scheme != "https" and not is_loopback(host):
         raise SignInError(f"{name} must use https: {visible(url, _SHOWN)!r}")
     return url
 
@@ -62,7 +63,7 @@ def check_url(url: str, name: str, server: str) -> str:
 def require_safe_server(url: str) -> None:
     """Raise `UsageError` for a server to which access tokens would go over plain HTTP."""
     parts = urlsplit(url)
-    if parts.scheme != "https" and not _is_loopback(parts.hostname or ""):
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise UsageError(f"auth: access tokens need https, except for loopback addresses; got {origin_of(url)}")
 
 
@@ -71,17 +72,9 @@ def is_private_host(host: str) -> bool:
     try:
         address = ip_address(host)
     except ValueError:
-        return _is_loopback(host)
+        return is_loopback(host)
     is_translated = isinstance(address, IPv6Address) and any(address in network for network in _TRANSLATED)
     return not address.is_global or is_translated
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        name = host.removesuffix(".")
-        return name == "localhost" or name.endswith(".localhost")
 
 
 def origin_of(url: str) -> str:

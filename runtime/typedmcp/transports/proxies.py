@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.request import getproxies_environment, proxy_bypass
 
 from typedmcp.errors import UsageError
+from typedmcp.transports.hosts import is_loopback
 from typedmcp.transports.http1 import HttpAddress, parse_url
 
 __all__ = ["check_proxy", "select_proxy"]
@@ -23,17 +23,10 @@ def select_proxy(option: str | None, address: HttpAddress) -> str | None:
     """Return the proxy from the option or the environment. Loopback addresses use none, and "" disables it."""
     if option is not None:
         return option or None
-    if _is_loopback(address.host) or proxy_bypass(address.authority):
+    if is_loopback(address.host) or proxy_bypass(address.authority):
         return None
     proxies = getproxies_environment()
     proxy = proxies.get(address.scheme) or proxies.get("all")
     if proxy is not None:
         check_proxy(proxy)
     return proxy
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

@@ -11,12 +11,12 @@ import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ForwardRef
+from typing import Any
 
 import msgspec
 
 from typedmcp.errors import INTERNAL_ERROR, UsageError
-from typedmcp.server.store.redis_link import RedisLink, RetryLoop, cancel_all
+from typedmcp.server.store.redis_link import Redis, RedisLink, RetryLoop, cancel_all
 from typedmcp.server.store.scripts import Script
 from typedmcp.tasks import scripts
 from typedmcp.tasks.limits import TASK_BYTES, TaskLimits
@@ -31,11 +31,6 @@ from typedmcp.tasks.store import (
     TaskRecord,
     TasksFullError,
 )
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
-else:
-    Redis = ForwardRef("Redis", module="redis.asyncio")  # for `inspect.signature`
 
 __all__ = ["RedisTaskStore"]
 

@@ -18,7 +18,6 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, ForwardRef
 
 from typedmcp.errors import UsageError
 from typedmcp.server.store import (
@@ -31,12 +30,7 @@ from typedmcp.server.store import (
     scripts,
 )
 from typedmcp.server.store.limits import EVENT_STREAM_BYTES, StoreLimits, session_size, subscription_size
-from typedmcp.server.store.redis_link import MAX_PAUSE, READ_BATCH, RedisLink, RetryLoop, StreamEntry, cancel_all
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
-else:
-    Redis = ForwardRef("Redis", module="redis.asyncio")  # for `inspect.signature`
+from typedmcp.server.store.redis_link import MAX_PAUSE, READ_BATCH, Redis, RedisLink, RetryLoop, StreamEntry, cancel_all
 
 __all__ = ["RedisStore"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     Redis = ForwardRef("Redis", module="redis.asyncio")  # for `inspect.signature`
 
-__all__ = ["MAX_PAUSE", "READ_BATCH", "RedisLink", "RetryLoop", "StreamEntry", "cancel_all"]
+__all__ = ["MAX_PAUSE", "READ_BATCH", "Redis", "RedisLink", "RetryLoop", "StreamEntry", "cancel_all"]
 
 _log = logging.getLogger("typedmcp")
 

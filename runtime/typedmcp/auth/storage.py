@@ -8,17 +8,17 @@ import errno
 import hashlib
 import os
 import stat
-import tempfile
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
 from typedmcp.errors import UsageError
 from typedmcp.protocol.text import visible
 from typedmcp.transports.concurrency import run_in_daemon_thread
+from typedmcp.transports.locked_files import open_lock, replace_file
 
 __all__ = ["FileStorage", "KeyringStorage", "MemoryStorage", "TokenStorage"]
 
@@ -127,7 +127,7 @@ class FileStorage:
                 path.unlink(missing_ok=True)
             else:
                 _make_folder(self._folder)
-                _replace_file(path, value)
+                replace_file(path, value)
 
     @asynccontextmanager
     async def lock(self, key: str) -> AsyncGenerator[None]:
@@ -135,10 +135,9 @@ class FileStorage:
         path = self._path(key, ".lock")
         with _naming(path):
             _make_folder(self._folder)
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-            descriptor = os.open(path, flags, 0o600)
+            descriptor, try_lock = _open_lock(path)
         try:
-            await _acquire(_file_lock(descriptor))
+            await _acquire(try_lock)
             yield
         finally:
             os.close(descriptor)
@@ -175,36 +174,12 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(f"other users may write in {folder}, where tokens are kept; expected the mode 0700")
 
 
-def _replace_file(path: Path, value: bytes) -> None:
-    """Write a file with the mode 0600 beside it, and rename that: readers see the old contents or the new ones."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+def _open_lock(path: Path) -> tuple[int, Callable[[], bool]]:
+    """Open a file to lock. Raises `UsageError` where the system has no such locks."""
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(value)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
-        raise
-
-
-def _file_lock(descriptor: int) -> Callable[[], bool]:
-    """Return a function that tries to lock a file. Raises `UsageError` where the system has no such locks."""
-    try:
-        import fcntl
+        return open_lock(path)
     except ImportError:
         raise UsageError("tokens in files need file locks, which this system does not have") from None
-
-    def try_lock() -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    return try_lock
 
 
 class KeyringStorage:

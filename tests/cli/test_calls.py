@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcpspec.v2026_07_28 import structs
-from tests.cli.command import CommandResult, InProcess, case_id, typedmcp
+from tests.cli.command import COMMAND, ENVIRONMENT, CommandResult, InProcess, case_id, typedmcp
 
 
 def test_list_shows_features_in_columns(folder: Path) -> None:
@@ -211,3 +213,85 @@ def test_a_uri_that_matches_a_template_gets_no_suggestion(url: str, in_process: 
 def test_elicitation_is_declined_without_a_terminal(url: str) -> None:
     done = typedmcp("call", url, "ask")
     assert done == CommandResult(0, "decline []\n", "question: declined, because there is no terminal: Who are you?\n")
+
+
+# Tasks
+
+_TASKS = """
+import asyncio
+import typedmcp
+from typedmcp import Context, ServerTasks, ToolError
+
+server = typedmcp.Server("jobs", extensions=[ServerTasks(poll_interval=0.02)])
+
+
+@server.tool(task="required")
+async def compress(files: int, ctx: Context) -> str:
+    await ctx.progress(files, 3, "\\x1b[2J smaller")
+    await asyncio.sleep(0.3)
+    return f"{files} files"
+
+
+@server.tool(task="required")
+async def spoil() -> str:
+    raise ToolError("the disk is full")
+
+
+@server.tool(task="required")
+async def wait() -> str:
+    print("started", flush=True)
+    try:
+        await asyncio.sleep(1000)
+    except asyncio.CancelledError:
+        print("cancelled", flush=True)
+        raise
+    return ""
+"""
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    """The file of a server whose tools need tasks."""
+    file = tmp_path / "jobs.py"
+    file.write_text(_TASKS, encoding="utf-8")
+    return file
+
+
+def test_a_tool_that_needs_a_task_is_polled_and_its_state_is_shown(jobs: Path, in_process: InProcess) -> None:
+    done = in_process("call", jobs, "compress", "files=2")
+    assert (done.status, done.out) == (0, "2 files\n"), done.err
+    lines = done.err.splitlines()
+    assert all(line.startswith("task ") for line in lines)
+    assert any(line.endswith(r": working: 2 of 3: \x1b[2J smaller") for line in lines)
+    assert in_process("call", jobs, "compress", "files=2", "--json").json["content"] == [
+        {"type": "text", "text": "2 files"}
+    ]
+
+
+def test_a_tool_that_fails_in_its_task_fails_the_command(jobs: Path, in_process: InProcess) -> None:
+    done = in_process("call", jobs, "spoil")
+    assert (done.status, done.out) == (1, "")
+    assert done.err.endswith("the disk is full\n")
+
+
+def test_an_interrupted_command_cancels_its_task(jobs: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "call", str(jobs), "wait"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    ) as command:
+        assert command.stderr is not None
+        while "started" not in command.stderr.readline():
+            assert command.poll() is None
+        command.send_signal(signal.SIGINT)
+        _, rest = command.communicate(timeout=60)
+    assert "cancelled" in rest
+    assert command.returncode == 130
+
+
+def test_a_tool_that_needs_a_task_says_so_on_a_revision_without_tasks(jobs: Path, in_process: InProcess) -> None:
+    done = in_process("call", jobs, "compress", "files=2", "--revision", "2025-06-18")
+    assert done.status == 1
+    assert "runs as a task only" in done.err

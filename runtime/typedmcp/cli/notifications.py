@@ -17,12 +17,16 @@ from typedmcp.protocol.text import escape_controls, visible
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from mcpspec.ext.tasks.plain.structs import GetTaskResult
+
 __all__ = ["NotificationDisplay"]
 
 D = dialect.structs
 
 _SHOWN_DIAGNOSTICS = (DiagnosticKind.INVALID_DATA, DiagnosticKind.MALFORMED, DiagnosticKind.CONNECTION_ERROR)
 """Diagnostics that explain why a result is incomplete. The others are shown with `--log-level debug`."""
+_TASK_TEXT = 300
+"""Characters of a line about a task."""
 _STYLES = {"debug": "dim", "warning": "yellow", "error": "red", "critical": "red", "alert": "red", "emergency": "red"}
 
 
@@ -64,6 +68,19 @@ class NotificationDisplay:
         bar, task = self._bar or self._start_bar(params.total)
         message = visible(params.message or "")
         bar.update(task, completed=params.progress, total=params.total, description=message)
+
+    def show_task(self, task: GetTaskResult) -> None:
+        """Show the state of the task that a call has become: as a bar, or without a terminal as a line."""
+        from typedmcp.protocol.tasks import FINAL_STATUSES  # loaded where there is a task
+
+        if task.status in FINAL_STATUSES:
+            return
+        text = visible(": ".join(filter(None, (f"task {task.task_id}", task.status, task.status_message))), _TASK_TEXT)
+        if self._console is None:
+            self._print_line(text, "")
+        else:
+            bar, shown = self._bar or self._start_bar(None)
+            bar.update(shown, description=text)
 
     def hide_progress(self) -> None:
         """Remove the progress bar until the next progress notification."""

@@ -40,13 +40,20 @@ _ADDRESSES = ("http://", "https://", "unix:", "tcp://")
 
 
 def run_with_client(
-    target: str, options: CommonOptions, work: Callable[[Client, NotificationDisplay], Awaitable[int]]
+    target: str,
+    options: CommonOptions,
+    work: Callable[[Client, NotificationDisplay], Awaitable[int]],
+    *,
+    with_tasks: bool = False,
 ) -> int:
-    """Connect to a target, run `work`, close the client, and return the exit status that `work` returned."""
+    """Connect to a target, run `work`, close the client, and return the exit status that `work` returned.
+
+    With `with_tasks`, calls of tools may become tasks, whose state is shown until they have ended.
+    """
 
     async def main() -> int:
         display = NotificationDisplay(options.log_level)
-        client = _make_client(target, options, display)
+        client = _make_client(target, options, display, with_tasks=with_tasks)
         try:
             await _open(client)
             return await work(client, display)
@@ -70,7 +77,7 @@ async def _open(client: Client) -> None:
         raise
 
 
-def _make_client(target: str, options: CommonOptions, display: NotificationDisplay) -> Client:
+def _make_client(target: str, options: CommonOptions, display: NotificationDisplay, *, with_tasks: bool) -> Client:
     entry = find_entry(target, options)
     if isinstance(entry.target, StdioServerParameters) and display.is_terminal:
         entry = replace(entry, target=replace(entry.target, stderr=display.show_server_line))
@@ -83,6 +90,10 @@ def _make_client(target: str, options: CommonOptions, display: NotificationDispl
     connect_options["elicit_url"] = elicitor.ask_consent
     if elicitor.has_user:  # without, servers should not count on a model
         connect_options["sample"] = elicitor.write_message
+    if with_tasks:
+        from typedmcp.client.tasks import ClientTasks  # loaded where it is used
+
+        connect_options["extensions"] = [ClientTasks(on_status=display.show_task)]
     return entry.connect(**connect_options)
 
 

@@ -50,7 +50,7 @@ def call(
         _print_result(result, output, is_json=options.json)
         return FAILED if result.is_error is True else OK
 
-    return run_with_client(target, options, work)
+    return run_with_client(target, options, work, with_tasks=True)
 
 
 def _print_result(result: D.CallToolResult, output: str | None, *, is_json: bool) -> None:

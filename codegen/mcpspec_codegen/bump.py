@@ -240,7 +240,7 @@ class _Repository(msgspec.Struct):
 
 
 class _Package(msgspec.Struct):
-    """What `package.json` says about the origin of a package."""
+    """The members of `package.json` that say where a package comes from."""
 
     name: str
     version: str

@@ -102,8 +102,9 @@ def _add_calls(server: typedmcp.Server) -> None:
         return "3"
 
     @server.tool
-    async def hang() -> str:
+    async def hang(ctx: typedmcp.Context) -> str:
         try:
+            await ctx.progress(0, 1)
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             cancelled.append("hang")
@@ -111,9 +112,10 @@ def _add_calls(server: typedmcp.Server) -> None:
         return "late"
 
     @server.tool
-    async def cancellations() -> int:
+    async def cancellations(at_least: int = 1) -> int:
+        """Count the cancelled calls, and wait up to two seconds for so many."""
         for _ in range(100):
-            if cancelled:
+            if len(cancelled) >= at_least:
                 break
             await asyncio.sleep(0.02)
         return len(cancelled)

@@ -49,6 +49,7 @@ PYTHON_PACKAGES = {
     "fastmcp-3": ["fastmcp==3.4.11"],
     "fastmcp-4": ["fastmcp==4.1.7"],
     "mcp-proxy": ["mcp-proxy==0.13.0"],
+    "agents": ["openai-agents==0.24.0", "mcp==2.3.0"],
     "llm": ["openai==3.57.0", "anthropic==2.13.0", "google-genai==3.6.1"],
 }
 NODE_PACKAGES = {

@@ -27,8 +27,8 @@ COMMAND = [sys.executable, str(HERE.parent / "conformance" / "server.py"), "stdi
 SERVER = [*COMMAND[:-1], "http"]
 """The command that starts it over HTTP."""
 
-PATIENCE = 120
-"""Seconds until a client is terminated: it takes about three."""
+PATIENCE = 300
+"""Seconds until a client is terminated. It takes about three, and many more on a machine with much else to do."""
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 
@@ -85,17 +85,21 @@ class Peer:
         """Return the client's observations by step."""
         return _seen(self)
 
-    def command(self, *target: str) -> list[str]:
-        """Return the command that runs the client. `target` is the command that starts the server, or its URL."""
+    def command(self, *target: str, script: str = "client") -> list[str]:
+        """Return the command that runs a script of the client.
+
+        `target` is the command that starts the server, or its URL. `script` is the end of the name of the script.
+        """
         if self.client == "typescript":
             modules = install.INTEROP / "node" / "node_modules"
-            return [node(), str(HERE / "typescript_client.mjs"), str(modules), self.revision, self.transport, *target]
+            client = [node(), str(HERE / f"typescript_{script}.mjs"), str(modules)]
+            return [*client, self.revision, self.transport, *target]
         if self.client in install.PROGRAMS:
             return [str(install.program(self.client)), "scenario", self.revision, self.transport, *target]
         interpreter = str(install.python("py1" if self.client == "python 1" else "py2"))
         mode = "modern" if self.is_modern else "legacy"
         launcher = [str(HERE / "installed.py")] if self.has_our_types else []
-        return [interpreter, *launcher, str(HERE / "python_client.py"), mode, self.transport, *target]
+        return [interpreter, *launcher, str(HERE / f"python_{script}.py"), mode, self.transport, *target]
 
 
 STDIO = [

@@ -63,6 +63,7 @@ async def observe(target: list[str]) -> dict[str, Any]:
         sampling_model=models.TestModel(custom_output_text=ANSWER),
         log_handler=log,
         client_info=types.Implementation(name="scenario", version="1"),
+        init_timeout=60.0,  # by default five seconds, in which several processes may not start on a busy machine
     )
     async with toolset:
         tools = await toolset.list_tools()

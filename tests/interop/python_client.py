@@ -62,6 +62,10 @@ class Peer:
     """The client under test, with the notifications and requests that it has received."""
 
     session: Any
+    watched = WATCHED
+    """The resource that the client subscribes to."""
+    forms = FORMS
+    """The content that the user fills into forms."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -78,7 +82,9 @@ class Peer:
     async def elicit(self, _context: Any, params: Any) -> Any:
         asked = plain(params)
         self.asked.append(asked)
-        content = {name: FORMS[name] for name in asked["requestedSchema"]["properties"]}
+        if asked.get("mode") == "url":
+            return types.ElicitResult(action="accept")
+        content = {name: self.forms[name] for name in asked["requestedSchema"]["properties"] if name in self.forms}
         return types.ElicitResult(action="accept", content=content)
 
     async def list_roots(self, _context: Any) -> Any:
@@ -155,9 +161,9 @@ class Older(Peer):
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[None, None]:
-        await self.session.subscribe_resource(self.uri(WATCHED))
+        await self.session.subscribe_resource(self.uri(self.watched))
         yield
-        await self.session.unsubscribe_resource(self.uri(WATCHED))
+        await self.session.unsubscribe_resource(self.uri(self.watched))
 
     async def logging(self, level: str) -> list[Any]:
         await self.session.set_logging_level(level)
@@ -206,7 +212,7 @@ class Newer(Older):
             async with super().listening():
                 yield
             return
-        wanted = {"tools_list_changed": True, "prompts_list_changed": True, "resource_subscriptions": [WATCHED]}
+        wanted = {"tools_list_changed": True, "prompts_list_changed": True, "resource_subscriptions": [self.watched]}
         async with self.session.listen(**wanted) as subscription:
             hearing = asyncio.create_task(self._hear_all(subscription))
             yield

@@ -5,105 +5,12 @@
 //
 // The client lives in the folder NODE_MODULES and is pinned to REVISION.
 
-import { createRequire } from 'node:module';
-import { pathToFileURL } from 'node:url';
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const [modules, revision, kind, target, ...args] = process.argv.slice(2);
-const require = createRequire(pathToFileURL(`${modules}/`));
-const library = name => import(pathToFileURL(require.resolve(name)));
-const { Client, SSEClientTransport, StreamableHTTPClientTransport } = await library('@modelcontextprotocol/client');
-const { StdioClientTransport } = await library('@modelcontextprotocol/client/stdio');
-
-const modern = revision === '2026-07-28';
-const WATCHED = 'test://watched-resource';
-const ROOT = 'file:///home/ada/project';
-const ANSWER = 'Paris, of course.';
-// The content that the user fills into any form.
-const FORMS = {
-    name: 'Ada', color: 'green', ok: true, context: 'tea', username: 'ada', email: 'ada@example.org',
-    age: 36, score: 1.5, status: 'pending', verified: false,
-    untitledSingle: 'option2', titledSingle: 'value1', legacyEnum: 'opt2',
-    untitledMulti: ['option1', 'option3'], titledMulti: ['value1', 'value2'],
-};
-const anything = { '~standard': { version: 1, vendor: 'interop', validate: value => ({ value }) } };
-
-const asked = [];
-const logged = [];
-const changed = [];
-const requested = new Set();
-let refusal;
-
-const HIDDEN = new Set(['_meta', 'resultType', 'ttlMs', 'cacheScope', 'task']);
-/** What an object says, without what is about the protocol rather than its contents. */
-function plain(value) {
-    if (Array.isArray(value)) return value.map(plain);
-    if (value === null || typeof value !== 'object') return value;
-    return Object.fromEntries(Object.entries(value).filter(([key]) => !HIDDEN.has(key)).map(([k, v]) => [k, plain(v)]));
-}
-
-const client = new Client({ name: 'interop', version: '1' }, {
-    capabilities: { sampling: {}, elicitation: {}, roots: { listChanged: true } },
-    ...(modern ? { versionNegotiation: { mode: { pin: revision } } } : { supportedProtocolVersions: [revision] }),
-});
-
-const answers = {
-    'sampling/createMessage': ({ params }) => {
-        asked.push(plain(params));
-        return { role: 'assistant', content: { type: 'text', text: ANSWER }, model: 'a-model' };
-    },
-    'elicitation/create': ({ params }) => {
-        asked.push(plain(params));
-        const names = Object.keys(params.requestedSchema.properties);
-        return { action: 'accept', content: Object.fromEntries(names.map(name => [name, FORMS[name]])) };
-    },
-    'roots/list': () => {
-        asked.push('roots');
-        return { roots: [{ uri: ROOT, name: 'project' }] };
-    },
-};
-for (const [method, answer] of Object.entries(answers)) client.setRequestHandler(method, answer);
-
-client.setNotificationHandler('notifications/message', ({ params }) => {
-    logged.push([params.level, params.data, params.logger ?? null]);
-});
-client.setNotificationHandler('notifications/resources/updated', ({ params }) => { changed.push(params.uri); });
-for (const list of ['tools', 'prompts', 'resources']) {
-    client.setNotificationHandler(`notifications/${list}/list_changed`, () => { changed.push(list); });
-}
-
-/** Note which requests come from the server: on the newest revision there must be none. And errors as they came. */
-function watch(transport) {
-    const hear = transport.onmessage;
-    transport.onmessage = (message, ...rest) => {
-        if ('method' in message && 'id' in message) requested.add(message.method);
-        if ('error' in message) refusal = message.error;
-        hear?.(message, ...rest);
-    };
-}
-
-const fresh = { cacheMode: 'bypass' };
-const call = (name, args = {}, options = {}, more = {}) => client.callTool({ name, arguments: args, ...more }, options);
-const textOf = result => result.content.map(block => block.text ?? '').join('');
-const read = async uri => plain(await client.readResource({ uri }, fresh)).contents;
-
-/** The error in a response with status 404, where the newest revision wants it, and this client does not look. */
-function unread(error) {
-    if (error.data?.status !== 404) throw error;
-    return JSON.parse(error.data.text).error;
-}
-
-/** What an attempt comes to: errors as the server sent them, since the client makes some into others. */
-async function refused(attempt) {
-    refusal = undefined;
-    try {
-        return { answered: plain(await attempt()) };
-    } catch (error) {
-        const { code, message, data } = refusal ?? unread(error);
-        return { code, message, data: data ?? null };
-    }
-}
+import {
+    WATCHED, answers, anything, asked, call, changed, client, fresh, listening, logged, modern, plain, read, refused, run,
+    textOf,
+} from './typescript_peer.mjs';
 
 /** Call a tool and answer each round. Returns the requested keys, and the final text. */
 async function byHand(name) {
@@ -142,20 +49,6 @@ async function logging(level) {
     await call('test_logging_tool', {}, {}, modern ? { _meta: { 'io.modelcontextprotocol/logLevel': level } } : {});
     await sleep(100);
     return [...logged];
-}
-
-/** Hear of changes while something is done. */
-async function listening(act) {
-    if (modern) {
-        const wanted = { toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: [WATCHED] };
-        const subscription = await client.listen(wanted);
-        await act();
-        await subscription.close();
-    } else {
-        await client.subscribeResource({ uri: WATCHED });
-        await act();
-        await client.unsubscribeResource({ uri: WATCHED });
-    }
 }
 
 const steps = {
@@ -234,7 +127,7 @@ const steps = {
     changes: async () => {
         const before = (await read(WATCHED)).map(contents => contents.text);
         let heard;
-        await listening(async () => {
+        await listening(WATCHED, async () => {
             for (const what of ['tool', 'prompt', 'resource']) await call(`test_trigger_${what}_change`);
             await sleep(300); // enough for one too many to be heard as well
             heard = [...changed];
@@ -263,32 +156,4 @@ const steps = {
     },
 };
 
-const transports = {
-    stdio: () => new StdioClientTransport({ command: target, args }),
-    http: () => new StreamableHTTPClientTransport(new URL(target)),
-    sse: () => new SSEClientTransport(new URL(target)),
-};
-const transport = transports[kind]();
-await client.connect(transport);
-watch(transport);
-const { version } = JSON.parse(readFileSync(`${modules}/@modelcontextprotocol/client/package.json`));
-const seen = {
-    client: `@modelcontextprotocol/client ${version}`,
-    about: {
-        protocolVersion: client.getNegotiatedProtocolVersion(),
-        serverInfo: plain(client.getServerVersion()),
-        capabilities: plain(client.getServerCapabilities()),
-        instructions: client.getInstructions(),
-    },
-};
-for (const [name, step] of Object.entries(steps)) {
-    try {
-        seen[name] = await step();
-    } catch (error) {
-        seen[name] = { failed: `${error.name}: ${error.message}` };
-    }
-}
-seen.requested = [...requested].sort();
-if (kind === 'http') await transport.terminateSession();
-await client.close();
-console.log(JSON.stringify(seen));
+await run(steps);

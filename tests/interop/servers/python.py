@@ -120,7 +120,8 @@ async def ask_in_rounds(call: Call, params: Json, rounds: list[Json], give: Call
 
 
 def value_result(value: Any) -> Json:
-    return {"content": [], "structuredContent": {"value": value}}
+    text = json.dumps(value, ensure_ascii=False)  # for revisions without structured content
+    return {"content": [{"type": "text", "text": text}], "structuredContent": {"value": value}}
 
 
 @tool

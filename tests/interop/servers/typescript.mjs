@@ -26,7 +26,10 @@ let rootsChanges = 0;
 let watched = 0;
 
 const userMessage = text => ({ role: 'user', content: { type: 'text', text } });
-const valueResult = value => ({ content: [], structuredContent: { value } });
+// The text is for revisions without structured content.
+const valueResult = value => ({
+    content: [{ type: 'text', text: JSON.stringify(value) }], structuredContent: { value },
+});
 
 function page(params, member, items) {
     const start = Number((params?.cursor ?? 'from 0').slice('from '.length));

@@ -1,0 +1,33 @@
+"""Official clients use official servers through `typedmcp proxy`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop.crossing import SERVERS, expected_failures, offering, use_server
+from tests.interop.peers import Peer
+
+pytestmark = pytest.mark.long
+
+NEWEST = "2026-07-28"
+PYTHON_1 = Peer("python 1", "2025-11-25")
+PYTHON_2 = Peer("python 2", NEWEST)
+TYPESCRIPT = Peer("typescript", NEWEST)
+
+PAIRS = [
+    (PYTHON_1, f"typedmcp, {NEWEST}"),
+    (PYTHON_2, "everything, 2025-11-25"),
+    (TYPESCRIPT, "Python 1, 2025-11-25"),
+    (Peer("typescript", "2024-11-05"), f"TypeScript, {NEWEST}"),
+    (PYTHON_1.over("http"), f"TypeScript, {NEWEST}"),
+    (PYTHON_2.over("http"), "typedmcp, 2024-11-05"),
+    (Peer("typescript", "2025-06-18", "http"), f"Python 2, {NEWEST}"),
+]
+
+
+@pytest.mark.parametrize(("peer", "label"), PAIRS, ids=str)
+def test_a_client_uses_a_server_through_the_proxy(peer: Peer, label: str) -> None:
+    server = SERVERS[label]
+    with offering(server, peer.transport) as target:
+        failures = {name: text for name, text in use_server(peer, server, target).items() if text is not None}
+    assert [*failures] == expected_failures(peer, server), failures

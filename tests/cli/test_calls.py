@@ -12,6 +12,7 @@ import pytest
 
 from mcpspec.v2026_07_28 import structs
 from tests.cli.command import COMMAND, ENVIRONMENT, CommandResult, InProcess, case_id, typedmcp
+from tests.spoken import MODERN_REVISION
 
 
 def test_list_shows_features_in_columns(folder: Path) -> None:
@@ -258,25 +259,25 @@ def jobs(tmp_path: Path) -> Path:
 
 
 def test_a_tool_that_needs_a_task_is_polled_and_its_state_is_shown(jobs: Path, in_process: InProcess) -> None:
-    done = in_process("call", jobs, "compress", "files=2")
+    done = in_process("call", jobs, "compress", "files=2", "--revision", MODERN_REVISION)
     assert (done.status, done.out) == (0, "2 files\n"), done.err
     lines = done.err.splitlines()
     assert all(line.startswith("task ") for line in lines)
     assert any(line.endswith(r": working: 2 of 3: \x1b[2J smaller") for line in lines)
-    assert in_process("call", jobs, "compress", "files=2", "--json").json["content"] == [
+    assert in_process("call", jobs, "compress", "files=2", "--json", "--revision", MODERN_REVISION).json["content"] == [
         {"type": "text", "text": "2 files"}
     ]
 
 
 def test_a_tool_that_fails_in_its_task_fails_the_command(jobs: Path, in_process: InProcess) -> None:
-    done = in_process("call", jobs, "spoil")
+    done = in_process("call", jobs, "spoil", "--revision", MODERN_REVISION)
     assert (done.status, done.out) == (1, "")
     assert done.err.endswith("the disk is full\n")
 
 
 def test_an_interrupted_command_cancels_its_task(jobs: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, "call", str(jobs), "wait"],
+        [*COMMAND, "call", str(jobs), "wait", "--revision", MODERN_REVISION],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -335,7 +335,10 @@ class Exchange(msgspec.Struct, eq=False):
         ctx.task = task = asyncio.current_task()
         assert task is not None
         waiting = self.state.waiting
-        waiting.add(ctx, self._start_watching, receive)
+        if ctx.method == _LISTEN:  # which waits for as long as the client is there
+            self._start_watching(ctx, receive)
+        else:
+            waiting.add(ctx, self._start_watching, receive)
         outside = task.cancelling()
         try:
             result = await resume(handling, waits_for)

@@ -35,6 +35,8 @@ __all__ = ["Outcome", "find_faults", "run_soak"]
 _DEADLINE: Final = 120.0
 """Seconds after which a call counts as one without an end. The gateway and the clients give up far earlier."""
 _CALL_SECONDS: Final = 60.0
+_MAX_PROCESSES: Final = 50
+"""Clients that may have a process of their own each."""
 _WARM_UP: Final = 0.25
 """The part of the time in which memory may rise."""
 _END_SECONDS: Final = 30.0
@@ -92,19 +94,27 @@ class _Target(NamedTuple):
         return [sys.executable, str(_SERVER), self.revision, folder, *([] if self.port is None else [str(self.port)])]
 
 
-def _targets(number: int, ports: Sequence[int]) -> list[_Target]:
-    """Return the servers: half of those over HTTP and a tenth of the others are legacy ones."""
+def _targets(options: argparse.Namespace) -> list[_Target]:
+    """Return the servers: half of those over HTTP, and a tenth of the others, are legacy ones.
+
+    Each client needs a process of its own of a legacy server over standard input and output, so many clients have none.
+    """
+    ports = [int(port) for port in options.ports.split(",") if port]
     targets = [_Target(f"h{i}", LEGACY[0] if i % 2 else MODERN_REVISION, port) for i, port in enumerate(ports)]
-    others = range(number - len(ports))
-    return [*targets, *(_Target(f"s{i}", LEGACY[-1] if i % 10 == 1 else MODERN_REVISION, None) for i in others)]
+    legacy = range(1 if options.clients <= _MAX_PROCESSES else options.servers, options.servers, 10)
+    others = range(options.servers - len(ports))
+    return [*targets, *(_Target(f"s{i}", LEGACY[-1] if i in legacy else MODERN_REVISION, None) for i in others)]
 
 
-async def _serve_gateway(folder: str, targets: list[_Target]) -> None:
+async def _serve_gateway(folder: str, targets: list[_Target], clients: int) -> None:
     servers = {
         each.name: {"url": f"http://127.0.0.1:{each.port}/mcp"} if each.port else each.command(folder)
         for each in targets
     }
-    gateway = typedmcp.Gateway(servers=servers, max_connections=150, answer_seconds=20.0, connect={"timeout": 15.0})
+    connections = 4 * clients + 100  # a session for each client at each legacy server, and subscriptions take half
+    gateway = typedmcp.Gateway(
+        servers=servers, max_connections=connections, answer_seconds=20.0, connect={"timeout": 15.0}
+    )
     limits = typedmcp.Limits(client_share_percent=100)  # all clients have one address
     async with serving_http(gateway.asgi(limits=limits, on_diagnostic=lambda _: None)) as url:
         print(url, flush=True)
@@ -142,8 +152,7 @@ class _Load:
                 await asyncio.sleep(1)
 
     async def _call(self, client: typedmcp.Client, rng: random.Random, number: int, root: str) -> None:
-        legacy_process = number % 50 == 0  # each client has a process of its own there
-        target = rng.choice([t for t in self.targets if t.port or t.revision == MODERN_REVISION or legacy_process])
+        target = rng.choice(self.targets)
         tool = rng.choices(["quick", "slow", "ask"], [6, 2, 2])[0]
         self.outcomes["calls"] += 1
         began = time.monotonic()
@@ -265,9 +274,9 @@ async def run_soak(options: argparse.Namespace) -> Outcome:
     """Run a soak, and return what it has measured."""
     pipe = subprocess.PIPE
     with tempfile.TemporaryDirectory() as name:
-        ports = f"--ports={','.join(map(str, _free_ports(min(4, options.servers // 2))))}"
-        place = (ports, f"--folder={name}")
-        disturber = _Disturber(Path(name), _parse_targets(options.servers, ports), options.disturb)
+        options.ports = ",".join(map(str, _free_ports(min(4, options.servers // 2))))
+        place = (f"--ports={options.ports}", f"--folder={name}")
+        disturber = _Disturber(Path(name), _targets(options), options.disturb)
         disturber.start_servers()
         gateway = await asyncio.create_subprocess_exec(
             *_arguments("gateway", options, *place), stdin=pipe, stdout=pipe, cwd=Path.cwd()
@@ -324,11 +333,6 @@ def _free_ports(number: int) -> list[int]:
     return ports
 
 
-def _parse_targets(servers: int, ports: str) -> list[_Target]:
-    given = ports.removeprefix("--ports=")
-    return _targets(servers, [int(port) for port in given.split(",")] if given else [])
-
-
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.gateway.soak", description=__doc__)
@@ -347,9 +351,9 @@ def main() -> int:
     if options.mode:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        targets = _parse_targets(options.servers, options.ports)
+        targets = _targets(options)
         if options.mode == "gateway":
-            asyncio.run(_serve_gateway(options.folder, targets))
+            asyncio.run(_serve_gateway(options.folder, targets, options.clients))
         else:
             asyncio.run(_run_clients(options.url, targets, options.clients, options.seconds, options.rate))
         return 0

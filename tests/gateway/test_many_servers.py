@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Any
 
@@ -249,5 +250,44 @@ def test_a_server_that_invents_names_does_not_fill_the_memory(monkeypatch: pytes
         assert count > 10
         assert len(server.listed["tools"]) == 3
         assert len(server.schemas) <= 4
+
+    run(main())
+
+
+def test_a_server_with_sessions_gets_no_connection_for_a_client_that_neither_calls_it_nor_lists() -> None:
+    gateway = typedmcp.Gateway(servers={"day": everyday(), "lib": library(LEGACY[0])})
+
+    def connected() -> int:
+        return len(gateway._require_running().pool.members)  # pyright: ignore[reportPrivateUsage]
+
+    async def main() -> None:
+        async with typedmcp.connect(gateway, revisions=[LEGACY[-1]]) as client:
+            for _ in range(2):
+                await client.call_tool("day_add", {"a": 1, "b": 2})
+                await asyncio.sleep(0)
+                assert connected() == 1
+            await client.list_tools()
+            assert connected() == 2
+
+    run(main())
+
+
+def test_legacy_clients_share_the_connection_to_a_modern_server_until_they_want_log_messages() -> None:
+    gateway = typedmcp.Gateway(library())
+
+    def connected() -> int:
+        return len(gateway._require_running().pool.members)  # pyright: ignore[reportPrivateUsage]
+
+    async def main() -> None:
+        async with (
+            typedmcp.connect(gateway, revisions=[LEGACY[0]]) as first,
+            typedmcp.connect(gateway, revisions=[LEGACY[-1]]) as second,
+        ):
+            for client in (first, second):
+                assert typedmcp.text_of(await client.call_tool("find")) == "used"
+            assert connected() == 1
+            await second.set_log_level("info")
+            await second.call_tool("find")
+            assert connected() == 2
 
     run(main())

@@ -24,6 +24,7 @@ from typedmcp.gateway.callers import GATEWAY, CallerFinder, CallerKey, GatewayCa
 from typedmcp.gateway.configuration import load_rules
 from typedmcp.gateway.exchange import ExchangedCredentials
 from typedmcp.gateway.forwarding import Forwarder, plain_codec
+from typedmcp.gateway.listing import LISTS
 from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.options import GatewayOptions, ServersConfig, check_options
 from typedmcp.gateway.questions import ParkedCalls
@@ -104,9 +105,9 @@ class Gateway:
         self._merger = ChangeMerger(self.changes)
         self._checking: asyncio.Future[Any] | None = None
         """The check that is running, which all who ask share."""
-        self._seen: dict[CallerKey, tuple[bool, float]] = {}
-        """The legacy clients whose lists are followed: whether they want log messages, and the time of their last
-        request. It is infinite for connections, whose end is noticed."""
+        self._seen: dict[CallerKey, tuple[_Following, float]] = {}
+        """The legacy clients whose lists are followed, and the time of their last request. It is infinite for
+        connections, whose end is noticed."""
 
     def _load(self, config: Config) -> dict[str, GatewayServer]:
         """Return the servers of a configuration, with the rules of the option or, without it, of the configuration."""
@@ -149,6 +150,7 @@ class Gateway:
             "changes": self.changes,
             "capabilities": self.capabilities,
             "lifespans": lambda: {self: self._lifespan},
+            "legacy_log_level": None,  # logs need a connection to each server, so clients have to want them
             "bind": self._bind,
             "input_schema_of": self._input_schema_of,
         }
@@ -421,17 +423,22 @@ class Gateway:
         return {}
 
     def _follow_lists(self, running: _Running, ctx: Context, caller: GatewayCaller) -> None:
-        """Subscribe to the lists of the servers for a legacy client, which does not ask for that."""
-        wants_logs = ctx.metadata.log_level is not None
+        """Subscribe to the lists of the servers for a legacy client, which does not ask for that.
+
+        A server that needs a connection for each client gets one for this once the client has asked for a list.
+        """
         lasts = isinstance(ctx.connection, ServerConnection)
         if caller.key not in self._seen and lasts:
             weakref.finalize(ctx.connection, self._forget, asyncio.get_running_loop(), caller.key)
-        followed, _ = self._seen.get(caller.key, (None, 0.0))
-        if followed is not wants_logs:  # its calls may have another connection now
+        before, _ = self._seen.get(caller.key, (None, 0.0))
+        has_listed = ctx.method in LISTS or (before is not None and before.has_listed)
+        following = _Following(ctx.metadata.log_level is not None, has_listed)
+        if following != before:  # its calls may have another connection now
+            capabilities, wants_logs = input_capabilities(ctx), following.wants_logs
             for server in self._servers.values():
-                if announced_lists(server):
-                    running.watches.hold(caller.key, server, caller, input_capabilities(ctx), wants_logs=wants_logs)
-        self._seen[caller.key] = wants_logs, math.inf if lasts else asyncio.get_running_loop().time()
+                if announced_lists(server) and (has_listed or server.is_stateless):
+                    running.watches.hold(caller.key, server, caller, capabilities, wants_logs=wants_logs)
+        self._seen[caller.key] = following, math.inf if lasts else asyncio.get_running_loop().time()
 
     def _forget(self, loop: asyncio.AbstractEventLoop, key: CallerKey) -> None:
         """Release the subscriptions of a client, whose connection has ended."""
@@ -460,6 +467,14 @@ def _file_state(file: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
+
+
+class _Following(NamedTuple):
+    """How the lists of the servers are followed for a legacy client."""
+
+    wants_logs: bool
+    has_listed: bool
+    """True once the client has asked for a list."""
 
 
 class _Running(NamedTuple):

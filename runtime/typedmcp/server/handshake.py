@@ -26,8 +26,6 @@ D = dialect.structs
 REPEATED_INITIALIZE = "initialize: this session is initialized already"
 _METHODS = frozenset(("initialize", "ping", "notifications/initialized"))
 """The messages that may come before the session is open."""
-_DEFAULT_LOG_LEVEL = "info"
-"""The log level of a legacy session until the client sets one."""
 
 
 class Handshake:
@@ -86,6 +84,7 @@ class Handshake:
         revision = requested if requested in served else served[0]
         exact = from_builtins(params, methods_of(revision).INITIALIZE.params)
         self.metadata = _metadata_from_initialize(revision, exact, extensions_of(params))
+        self.metadata.log_level = self._config.legacy_log_level
         return self._result(revision, dropped)
 
     def _result(self, revision: str, dropped: DroppedFields) -> Any:
@@ -131,6 +130,4 @@ def _metadata_from_initialize(revision: str, params: Any, extensions: dict[str, 
         CAPABILITIES: to_builtins(capabilities),
         CLIENT_INFO: to_builtins(params.client_info),
     }
-    metadata = RequestMetadata(revision, members)
-    metadata.log_level = _DEFAULT_LOG_LEVEL
-    return metadata
+    return RequestMetadata(revision, members)

@@ -295,9 +295,10 @@ def _stored_metadata(fields: Mapping[str, str], revisions: Sequence[str]) -> Req
     if client.revision not in revisions:
         raise ValueError(f"the revision {client.revision[:40]!r} is not served as a session")
     metadata = RequestMetadata(client.revision, client.meta)
-    metadata.log_level = fields.get("level")
-    if metadata.log_level not in LEVELS:
+    level = fields.get("level")
+    if level and level not in LEVELS:
         raise ValueError("level: an unknown log level")
+    metadata.log_level = level or None
     return metadata
 
 

@@ -32,7 +32,7 @@ generate: $(DEPS) ## Compile schema/ into generated/mcpspec, and leave a ready .
 	$(RUN) -m mcpspec_codegen generate
 	@$(SYNC) && touch $(PROJECT)
 
-test: $(PROJECT) ## Run all tests that are not marked `long`: two to three minutes on two cores (ARGS="…" goes to pytest)
+test: $(PROJECT) ## Run all tests that are not marked `long`: ten minutes on two cores (ARGS="…" goes to pytest)
 	$(RUN) -m pytest -n auto -m "not long" $(ARGS)
 
 test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the lowest versions of their dependencies

@@ -30,8 +30,8 @@ def forget_servers() -> None:
 
 
 RUNS = {
-    "not long": "the fast tests: two to three minutes on two cores (`make test-all` also runs the long ones)",
-    "long": "the long tests: several minutes on two cores (fuzzing, load, type checkers, other implementations)",
+    "not long": "the fast tests: ten minutes on two cores (`make test-all` also runs the long ones)",
+    "long": "the long tests: half an hour on two cores (fuzzing, load, type checkers, other implementations)",
 }
 """The runs of the Makefile by their markers, with the time they take."""
 

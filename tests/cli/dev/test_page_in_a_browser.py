@@ -217,6 +217,10 @@ def window(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield opened, width
 
 
+at_one_width = pytest.mark.parametrize("window", [1280], indirect=True, ids=str)
+"""Runs a test whose page looks the same as in others once."""
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "server.py"
@@ -274,6 +278,7 @@ def test_nested_objects_arrays_and_json_are_filled_in_and_errors_are_beside_thei
     assert "Place(name='Oslo', latitude=59.9, height=12345678901234567890) False {'a': 1}" in text
 
 
+@at_one_width
 def test_a_form_can_be_edited_as_json(page: Page) -> None:
     page.choose("forecast")
     page.fill("city", "Oslo")
@@ -328,6 +333,7 @@ def test_a_sampling_request_is_answered_on_the_page(page: Page) -> None:
     assert page.result() == "a person: It rains."
 
 
+@at_one_width
 def test_pictures_sound_resources_and_prompts_are_shown(page: Page) -> None:
     page.choose("map")
     page.fill("city", "Oslo")
@@ -345,6 +351,7 @@ def test_pictures_sound_resources_and_prompts_are_shown(page: Page) -> None:
     assert "I am going to Rome for 3 days." in page.result()
 
 
+@at_one_width
 @pytest.mark.parametrize("revision", SUPPORTED)
 def test_the_revision_can_be_changed_and_the_messages_are_valid_in_it(page: Page, revision: str) -> None:
     page.window.run(_SPEAK, revision)
@@ -372,6 +379,7 @@ def test_a_change_of_the_file_connects_again_and_an_error_in_it_is_shown(page: P
     page.choose("forecast")
 
 
+@at_one_width
 def test_a_page_that_is_opened_again_shows_the_same(page: Page) -> None:
     page.choose("packing")
     page.fill("city", "Rome")
@@ -411,6 +419,7 @@ def test_text_of_a_hostile_server_is_shown_and_never_run(window: tuple[Browser, 
         page.window.send("url", url="about:blank")
 
 
+@at_one_width
 def test_another_page_cannot_use_the_address(window: tuple[Browser, int], file: Path, tmp_path: Path) -> None:
     with dev_page(str(file), cwd=file.parent) as served, dev_page(str(file), cwd=file.parent) as other:
         page = Page(*window)

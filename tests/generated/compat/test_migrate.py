@@ -148,14 +148,7 @@ def check_migration(text: str) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=25)
+@settings(max_examples=200)
 @given(files())
 def test_a_migrated_file_does_the_same(text: str) -> None:
-    check_migration(text)
-
-
-@pytest.mark.long
-@settings(max_examples=500)
-@given(files())
-def test_many_migrated_files_do_the_same(text: str) -> None:
     check_migration(text)

@@ -241,7 +241,6 @@ def test_bump_carries_errata_over_and_reports_each(
         assert entry["versions"] == [NEWEST]
         listed = {name: [_LATER] for name in ("carried_over", "unclear") if name == lists.get(state)}
         assert {name: entry[name] for name in ("carried_over", "unclear") if name in entry} == listed
-    assert codegen(schema, output, "check") == 0
 
 
 @pytest.mark.long

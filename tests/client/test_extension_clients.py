@@ -50,10 +50,10 @@ class Indexed:
 
 
 @asynccontextmanager
-async def over_http(server: typedmcp.Server) -> AsyncGenerator[str]:
+async def over_http(server: typedmcp.Server, **options: Any) -> AsyncGenerator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        uvicorn = UvicornServer(typedmcp.asgi(server), "127.0.0.1", port)
+        uvicorn = UvicornServer(typedmcp.asgi(server, **options), "127.0.0.1", port)
         serving = asyncio.create_task(uvicorn.serve([listener]))
         while not uvicorn.started:
             await asyncio.sleep(0.01)

@@ -253,7 +253,7 @@ def test_a_server_request_as_a_task_is_answered_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("support", ["forbidden", "optional", "required"])
-def test_a_call_is_never_made_a_task(support: str) -> None:
+def test_a_call_without_the_extension_is_never_made_a_task(support: str) -> None:
     async def main() -> None:
         async with opened({"tasks": {"requests": {"tools": {"call": {}}}}}) as (client, script):
             listing = asyncio.create_task(client.list_tools())

@@ -1090,6 +1090,28 @@ def test_everything_runs_a_task_that_requests_input() -> None:
     run(main)
 
 
+def test_everything_runs_a_task_for_a_client_with_tasks() -> None:
+    async def main() -> None:
+        def elicit(params: Any) -> dict[str, Any]:
+            return {
+                "interpretation": plain(params)["requestedSchema"]["properties"]["interpretation"]["oneOf"][1]["const"]
+            }
+
+        states: list[str] = []
+        tasks = typedmcp.ClientTasks(on_status=lambda task: states.append(task.status))
+        async with connected(EVERYTHING, elicit=elicit, extensions=[tasks]) as client:
+            arguments = {"topic": "python", "ambiguous": True}
+            report = text(await client.call_tool("simulate-research-query", arguments))
+            assert report.startswith("# Research Report: python (snake)\n")
+            assert {*states} >= {"input_required", "completed"}
+            waiting = await client.tasks.begin("simulate-research-query", arguments)
+            await client.tasks.cancel(waiting.task_id)
+            with pytest.raises(typedmcp.TaskCancelledError):
+                await client.tasks.resume(waiting.task_id)
+
+    run(main)
+
+
 def test_everything_reports_errors() -> None:
     async def main() -> None:
         async with connected(EVERYTHING) as client:

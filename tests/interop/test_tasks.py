@@ -1,21 +1,27 @@
-"""The official Python client, whose tasks are those of 2025-11-25, uses the tasks of our server."""
+"""The official Python SDK has the tasks of 2025-11-25: its client uses our tasks, and our client those of a server."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import typedmcp
 from tests.interop import install
 from tests.interop.peers import printed
 from tests.listening import listening
+from typedmcp import ClientTasks, text_of
 
 pytestmark = pytest.mark.long
 
 HERE = Path(__file__).parent
-CLIENT = [str(install.INTEROP / "py1" / "bin" / "python"), str(HERE / "python_tasks.py")]
+REVISION = "2025-11-25"
+PYTHON = install.INTEROP / "py1" / "bin" / "python"
+CLIENT = [str(PYTHON), str(HERE / "python_tasks.py")]
 SERVER = [sys.executable, str(HERE / "servers" / "with_tasks.py")]
 
 
@@ -33,3 +39,35 @@ def test_the_official_client_uses_tasks(transport: str) -> None:
     assert seen["cancelled"] == "cancelled"
     assert seen["listed"] == ["completed", "cancelled"]
     assert seen["refused"] == -32601
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_our_client_uses_the_tasks_of_an_official_server(transport: str) -> None:
+    command = [str(PYTHON), str(HERE / "servers" / "official_tasks.py")]
+    if not PYTHON.exists():
+        pytest.skip("the servers are not installed: run tests/interop/install.py")
+
+    async def observe(target: Any) -> None:
+        states: list[tuple[str, str | None]] = []
+        tasks = ClientTasks(on_status=lambda task: states.append((task.status, task.status_message)))
+        async with typedmcp.connect(
+            target, revisions=[REVISION], extensions=[tasks], elicit=lambda _params: {"name": "Ada"}
+        ) as client:
+            assert text_of(await client.call_tool("greet")) == "Hello, Ada!"
+            assert {status for status, _ in states} >= {"input_required", "completed"}
+            assert text_of(await client.call_tool("quick")) == "quick within the request"
+            with pytest.raises(typedmcp.RemoteError, match="out of paper"):
+                await client.call_tool("fail")
+            waiting = await client.tasks.begin("wait")
+            assert [(known.id, known.tool) for known in client.tasks.list()] == [(waiting.task_id, "wait")]
+            await client.tasks.cancel(waiting.task_id)
+            with pytest.raises(typedmcp.TaskCancelledError):
+                await client.tasks.resume(waiting.task_id)
+            with pytest.raises(typedmcp.InvalidParamsError):
+                await client.tasks.resume("unknown")
+
+    if transport == "stdio":
+        asyncio.run(observe(command))
+    else:
+        with listening([*command, "http"]) as server:
+            asyncio.run(observe(server.address))

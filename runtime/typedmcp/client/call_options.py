@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypedDict
 from typedmcp import dialect
 from typedmcp.protocol.option_checks import check_seconds, unknown_option
 
-__all__ = ["CallOptions", "OnProgress", "check_call_options", "check_names", "check_times"]
+__all__ = ["CallOptions", "OnProgress", "check_call_options", "check_names", "check_times", "request_options"]
 
 D = dialect.structs
 
@@ -52,3 +52,11 @@ def check_times(options: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if options.get(name) is not None:
             check_seconds(name, options[name])
+
+
+def request_options(options: CallOptions) -> CallOptions:
+    """Return the options of a call that concern each of its requests."""
+    made = CallOptions()
+    if "timeout" in options:
+        made["timeout"] = options["timeout"]
+    return made

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -50,6 +50,9 @@ from typedmcp.protocol.pending import Call
 from typedmcp.revisions.features import DIALECT, FEATURES
 from typedmcp.revisions.results import CACHEABLE_METHODS
 
+if TYPE_CHECKING:
+    from typedmcp.client.extensions import LegacyCallForm
+
 __all__ = ["CallRunner", "Finish", "UrlElicitation", "UrlElicitations"]
 
 D = dialect.structs
@@ -94,6 +97,8 @@ class CallRunner:
         """The decoders of results by method and revision."""
         self.completions: Mapping[type, Callable[[str, Any, Any, CallOptions], Awaitable[Any]]] = {}
         """The functions that turn results of extensions into those of calls, by type."""
+        self.legacy_forms: Sequence[LegacyCallForm] = ()
+        """The forms that extensions have on revisions whose protocol has them."""
         self._tools = None if validator is None else ListedTools(validator, connection.limits, report)
 
     def reset(self) -> None:
@@ -110,9 +115,9 @@ class CallRunner:
         session = self._connection.session
         outcome: Any = _NOT_BEGUN
         # Most calls need one round, which such a session ends in time itself. The timer below is dear.
-        if session is not None and session.limits_time and not session.has_ended:
+        if session is not None and session.limits_time and not session.has_ended and not self.completions:
             outcome = await self._make_round(session, method, params, options, finish, rounds)
-            if outcome.__class__ is not _Unfinished and not self.completions:
+            if outcome.__class__ is not _Unfinished:
                 return outcome
         max_time = options.get("max_time", self._connection.max_time)
         try:
@@ -272,15 +277,20 @@ class CallRunner:
         key = None if method not in CACHEABLE_METHODS or options.get("fresh") else self._cache_key(method, params)
         cached = None if key is None else self._cache.get(key, self._now())
         if cached is not None:
-            return self._decode(method, Raw(cached), 0)
+            return self.decode(method, Raw(cached), 0)
         generation = self._cache.generation
         try:
-            raw, id = await self.exchange(session, method, params, options, is_dialect=True)
+            made = await self._call_in_legacy_form(method, params, options) if self.legacy_forms else None
+            if made is not None and made.__class__ is not Raw:
+                return made
+            raw, id = (
+                await self.exchange(session, method, params, options, is_dialect=True) if made is None else (made, 0)
+            )
         except RemoteError as error:
             if error.code != URL_ELICITATION_REQUIRED or not rounds:
                 raise
             return _Unfinished(error)
-        result = self._decode(method, raw, id)
+        result = self.decode(method, raw, id)
         needs_input = isinstance(result, D.InputRequiredResult)
         if needs_input and rounds:
             return _Unfinished(result)
@@ -289,6 +299,16 @@ class CallRunner:
             is_public = result.cache_scope == "public"
             self._cache.put(key, bytes(raw), result.ttl_ms, self._now(), generation, is_public=is_public)
         return result if finish is None else finish(result, id)
+
+    async def _call_in_legacy_form(self, method: str, params: Any, options: CallOptions) -> Any:
+        """Make a call in the form of an extension on the server's revision. Return None for one to make as usual."""
+        for form in self.legacy_forms:
+            if self._connection.server.revision not in form.revisions:
+                continue
+            made = await form.call(method, params, options)
+            if made is not None:
+                return made
+        return None
 
     def _rounds_of(self, options: CallOptions) -> int:
         """Return how many times a call may be repeated. Raises `UsageError` for a wrong option."""
@@ -412,7 +432,8 @@ class CallRunner:
 
     # Results
 
-    def _decode(self, method: str, raw: Raw, id: int) -> Any:
+    def decode(self, method: str, raw: Raw, id: int) -> Any:
+        """Decode a result into the dialect. `id` is that of the request, for errors."""
         problems: list[ResultProblem] = []
         try:
             result = self._find_decoder(method)(raw, problems, self._connection.limits.result_problems)

@@ -17,10 +17,11 @@ from typedmcp.client.calls import CallRunner, Finish
 from typedmcp.client.connection import ConnectionManager
 from typedmcp.client.incoming import IncomingMessageHandler
 from typedmcp.client.listening import SubscriptionRunner
-from typedmcp.client.negotiation import ClientIdentity, ServerDescription
+from typedmcp.client.negotiation import ClientIdentity
 from typedmcp.client.options import CallOptions, ConnectOptions, check_connect_options, check_level
 from typedmcp.client.output_validation import OutputValidator
 from typedmcp.client.request_encoder import META_PLACEHOLDER
+from typedmcp.client.server_description import ServerDescription
 from typedmcp.client.subscriptions import Subscription
 from typedmcp.client.targets import Target
 from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
@@ -142,6 +143,7 @@ class Client:
 
         access.calls, access.connection, access.incoming = self._calls, self._connection, self._incoming
         self._incoming.extensions = extensions
+        self._calls.legacy_forms = [each.legacy for each in extensions if each.legacy is not None]
         self._incoming.is_declared = self._has_declared
         self._calls.completions = {
             kind: completion(complete) for each in extensions for kind, complete in each.completions.items()
@@ -514,10 +516,22 @@ class _ExtensionAccess:
     def is_closed(self) -> bool:
         return self.connection.is_closed
 
+    async def connect(self) -> ServerDescription:
+        await self.connection.connect()
+        return self.connection.server
+
     async def send(
         self, method: Method[P, R], params: P | Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> R:
         return await self._client.send(method, params, **options)
+
+    async def send_raw(
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> msgspec.Raw:
+        return await self._client.send_raw(method, params, **options)
+
+    def decode(self, method: str, raw: msgspec.Raw) -> Any:
+        return self.calls.decode(method, raw, 0)
 
     async def answer(self, method: str, request: Any) -> Any:
         return await self.calls.answer(method, request)
@@ -527,6 +541,9 @@ class _ExtensionAccess:
 
     def report(self, diagnostic: Diagnostic) -> None:
         self.incoming.report(diagnostic)
+
+    def tolerate(self, text: str, method: str) -> bool:
+        return self.incoming.tolerate(text, method)
 
 
 # Imported when they are needed: the support for Python types takes a while to load.

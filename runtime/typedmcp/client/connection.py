@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from typedmcp.client.icons import drop_unsafe_icons_of
 from typedmcp.client.incoming import IncomingMessageHandler
-from typedmcp.client.negotiation import ClientIdentity, ServerDescription, is_modern_error, negotiate
+from typedmcp.client.negotiation import ClientIdentity, is_modern_error, negotiate
 from typedmcp.client.options import URL_OPTIONS, ConnectOptions
 from typedmcp.client.param_headers import ParamHeaders
 from typedmcp.client.request_encoder import RequestEncoder
+from typedmcp.client.server_description import ServerDescription
 from typedmcp.client.session import ClientSession
 from typedmcp.client.stream_session import StreamSession
 from typedmcp.client.targets import (

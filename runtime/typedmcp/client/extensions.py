@@ -16,13 +16,14 @@ from typedmcp.protocol.extensions import Extension, check_distinct, check_settin
 
 if TYPE_CHECKING:
     from typedmcp.client.call_options import CallOptions
+    from typedmcp.client.server_description import ServerDescription
     from typedmcp.client.subscriptions import Subscription
     from typedmcp.limits import Limits
     from typedmcp.protocol.diagnostics import Diagnostic
 
 __all__ = [
-    "ClientExtension", "Complete", "ExtendedCall", "ExtensionClient", "OnNotification", "bind_extensions",
-    "client_extension",
+    "ClientExtension", "Complete", "ExtendedCall", "ExtensionClient", "LegacyCallForm", "OnNotification",
+    "bind_extensions", "client_extension",
 ]  # fmt: skip
 
 P = TypeVar("P")
@@ -46,10 +47,27 @@ class ExtensionClient(Protocol):
         """True once the client is closed."""
         ...
 
+    async def connect(self) -> ServerDescription:
+        """Connect if need be, and return the description of the server, which is new for each session."""
+        ...
+
     async def send(
         self, method: Method[P, R], params: P | Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> R:
         """Call a method, as `Client.send` does."""
+        ...
+
+    async def send_raw(
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> msgspec.Raw:
+        """Call a method with plain JSON, and return the result as the server sent it, as `Client.send_raw` does."""
+        ...
+
+    def decode(self, method: str, raw: msgspec.Raw) -> Any:
+        """Decode the result of a method of the protocol, on the server's revision, into the dialect.
+
+        Raises `ProtocolError` for a result that is not valid.
+        """
         ...
 
     async def answer(self, method: str, request: Any) -> Any:
@@ -67,6 +85,10 @@ class ExtensionClient(Protocol):
         """Pass a diagnostic to `on_diagnostic`."""
         ...
 
+    def tolerate(self, text: str, method: str) -> bool:
+        """Report that a message breaks the specification harmlessly. Return False if it must be rejected instead."""
+        ...
+
 
 class ExtendedCall(NamedTuple):
     """A call whose result is one of an extension."""
@@ -82,6 +104,23 @@ Complete: TypeAlias = Callable[[T, ExtendedCall], Awaitable[Any]]
 """Takes a result of an extension, and returns the result that the caller gets instead."""
 
 
+class LegacyCallForm(Protocol):
+    """The form of an extension on legacy revisions that have it in the protocol itself."""
+
+    revisions: frozenset[str]
+    """The revisions that have it."""
+    callbacks: Mapping[str, Callable[[Any], object]]
+    """The callbacks for notifications of these revisions, by method. They get the parameters, in the exact types."""
+
+    async def call(self, method: str, params: Any, options: CallOptions) -> Any:
+        """Make a call in this form. `params` are in the dialect.
+
+        Returns a result of the extension, the `msgspec.Raw` of a usual result, or None for a call that is to be made
+        as usual.
+        """
+        ...
+
+
 class ClientExtension:
     """An extension as a client supports it. `connect` takes it in the list `extensions`.
 
@@ -94,6 +133,9 @@ class ClientExtension:
     def show(params: structs.IndexedNotificationParams) -> None: ...
     ```
     """
+
+    legacy: LegacyCallForm | None = None
+    """The form of the extension on legacy revisions whose protocol has it, if there are any."""
 
     def __init__(self, extension: Extension, settings: Mapping[str, Any] | msgspec.Struct | None = None) -> None:
         self.extension: Extension = extension

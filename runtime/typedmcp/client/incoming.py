@@ -11,6 +11,7 @@ import msgspec
 
 from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_object
+from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.client.cache import ResponseCache
 from typedmcp.client.callbacks import Callbacks, to_remote_error
@@ -21,7 +22,7 @@ from typedmcp.errors import INTERNAL_ERROR
 from typedmcp.limits import Limits
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic
 from typedmcp.protocol.framing import RequestId
-from typedmcp.protocol.meta import SUBSCRIPTION
+from typedmcp.protocol.meta import RELATED_TASK, SUBSCRIPTION
 from typedmcp.protocol.notifications import CHANGES
 from typedmcp.protocol.nulls import nulls_diagnostic, remove_nulls
 from typedmcp.protocol.pending import Call
@@ -30,7 +31,7 @@ from typedmcp.revisions.features import FEATURES, methods_of
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
-    from typedmcp.client.extensions import ClientExtension
+    from typedmcp.client.extensions import ClientExtension, LegacyCallForm
     from typedmcp.protocol.extensions import Extension
 
 __all__ = ["IncomingMessageHandler"]
@@ -129,6 +130,8 @@ class IncomingMessageHandler:
                 self._call_back(self._on_log, D.decode(params, D.LoggingMessageNotificationParams), len(params))
         elif method in CHANGES:
             self._on_change(method, params)
+            if self.extensions:
+                self._call_extension(method, params)
         elif method == "notifications/cancelled":
             self._on_cancelled(D.decode(params, D.CancelledNotificationParams))
         elif method == "notifications/subscriptions/acknowledged":
@@ -142,6 +145,8 @@ class IncomingMessageHandler:
     def _call_extension(self, method: str, params: bytes) -> bool:
         """Call the callback of an extension for a notification. Return False if there is none."""
         for each in self.extensions:
+            if each.legacy is not None and self._call_legacy_form(each.legacy, method, params):
+                return True
             callback = each.callbacks.get(method)
             if callback is None:
                 continue
@@ -153,6 +158,15 @@ class IncomingMessageHandler:
             self._call_back(callback, types_of(record).decode(params, record.params), len(params))
             return True
         return False
+
+    def _call_legacy_form(self, form: LegacyCallForm, method: str, params: bytes) -> bool:
+        """Call the callback of an extension's form on the server's revision. Return False if there is none."""
+        callback = form.callbacks.get(method)
+        if callback is None or self.revision is None or self.revision not in form.revisions:
+            return False
+        record = methods_of(self.revision).SERVER_NOTIFICATIONS[method]
+        self._call_back(callback, types_of(record).decode(params, record.params), len(params))
+        return True
 
     def _without_nulls(self, params: bytes, kind: Any, method: str, id: RequestId | None) -> bytes:
         """Return parameters without members that are null instead of absent, and report those."""
@@ -276,7 +290,8 @@ class IncomingMessageHandler:
             known = methods_of(revision).SERVER_REQUESTS.get(method)
             if known is not None:
                 params = self._without_nulls(params, known.params, method, id)
-            session.respond(id, await self._callbacks.answer_legacy(method, params, revision))
+            result = await self._callbacks.answer_legacy(method, params, revision)
+            session.respond(id, _with_task(result, params) if FEATURES[revision].has_tasks else result)
         except Exception as error:
             response = to_remote_error(error, method)
             if response is not error:
@@ -366,6 +381,20 @@ class IncomingMessageHandler:
             self.session.abort(reason)
             self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, reason))
         return True
+
+
+def _with_task(result: Any, params: bytes) -> Any:
+    """Return a result that names the task which its request names. The specification demands it."""
+    if RELATED_TASK.encode() not in params:
+        return result
+    plain: Any = msgspec.json.decode(params)
+    meta: Any = plain.get("_meta") if is_object(plain) else None
+    related: Any = meta.get(RELATED_TASK) if is_object(meta) else None
+    id: Any = related.get("taskId") if is_object(related) else None
+    if not isinstance(id, str):
+        return result
+    made: Any = to_builtins(result)
+    return {**made, "_meta": {**made.get("_meta", {}), RELATED_TASK: {"taskId": id}}}
 
 
 def _discard(awaitable: Awaitable[object]) -> None:

@@ -19,6 +19,7 @@ from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.client.callbacks import Callbacks
+from typedmcp.client.server_description import ServerDescription
 from typedmcp.client.session import ClientSession
 from typedmcp.errors import (
     INVALID_PARAMS,
@@ -40,7 +41,7 @@ from typedmcp.revisions.capabilities import extensions_of, upgrade_capabilities
 from typedmcp.revisions.features import FEATURES, MODERN_ERROR_CODES, methods_of, structs_of
 from typedmcp.revisions.results import result_upgrader
 
-__all__ = ["ClientIdentity", "ServerDescription", "is_modern_error", "negotiate", "supported_versions"]
+__all__ = ["ClientIdentity", "is_modern_error", "negotiate", "supported_versions"]
 
 D = dialect.structs
 
@@ -72,20 +73,6 @@ class ClientIdentity:
             CAPABILITIES: to_builtins(self.callbacks.capabilities(revision)),
         }
         return meta if log_level is None else {**meta, LOG_LEVEL: log_level}
-
-
-@dataclass(frozen=True)
-class ServerDescription:
-    """The description of a server, in the dialect."""
-
-    revision: str
-    """The negotiated protocol revision."""
-    capabilities: D.ServerCapabilities
-    info: D.Implementation | None
-    """Name and version. Modern servers may leave them out."""
-    instructions: str | None
-    supported: Sequence[str] = ()
-    """All revisions that the server names as supported."""
 
 
 async def negotiate(
@@ -266,6 +253,7 @@ class _Negotiation:
             info=_implementation(to_builtins(result.server_info)),
             instructions=None if result.instructions is UNSET else result.instructions,
             supported=[revision],
+            tasks=declared.get("tasks"),
         )
 
     def _decode_initialize_result(self, plain: Any, kind: Any) -> Any:

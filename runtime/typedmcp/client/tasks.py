@@ -1,5 +1,7 @@
 """The client's side of the Tasks extension: calls that wait for their task, and answer its questions.
 
+On revisions that have tasks in the protocol itself, `typedmcp.client.legacy_tasks` translates.
+
 https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/tasks.md
 """
 
@@ -16,8 +18,9 @@ from mcpspec.ext.tasks.plain import methods, structs
 from mcpspec.support.error_text import format_value
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
-from typedmcp.client.call_options import CallOptions
+from typedmcp.client.call_options import CallOptions, request_options
 from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient
+from typedmcp.client.legacy_tasks import LegacyTaskCalls
 from typedmcp.client.task_journal import KnownTask, TaskJournal
 from typedmcp.errors import (
     ConnectionLostError,
@@ -30,6 +33,7 @@ from typedmcp.errors import (
     UsageError,
 )
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.option_checks import check_seconds
 from typedmcp.protocol.tasks import FINAL_STATUSES, TASKS
 
 __all__ = ["ClientTasks", "OnTaskStatus", "TaskCalls"]
@@ -47,6 +51,7 @@ _LISTENING_POLL = 30.0
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between attempts to reach the server."""
 _CANCEL_TIME = 2.0
+_TTL = 86_400.0
 _MAX_ANSWERS = 1000
 """Questions of one task."""
 
@@ -60,7 +65,8 @@ class ClientTasks(ClientExtension):
     Calls of tools that become tasks wait for the result, and answer the questions of the task with the callbacks of the
     client. `client.tasks` has the tasks. `journal` is a file that keeps the ids and answers of unfinished tasks, for a
     process that resumes them. With `listen` the server sends changes instead of being asked for them. `on_status` is
-    called with each change.
+    called with each change. `ttl` is the time in seconds for which servers of 2025-11-25 are asked to keep a task;
+    with None, and on newer revisions, they decide that.
     """
 
     def __init__(
@@ -69,27 +75,38 @@ class ClientTasks(ClientExtension):
         *,
         listen: bool = False,
         on_status: OnTaskStatus | None = None,
+        ttl: float | None = _TTL,
     ) -> None:
         super().__init__(TASKS)
-        self._journal, self._listens, self._on_status = journal, listen, on_status
+        if ttl is not None:
+            check_seconds("ttl", ttl)
+        self._journal, self._listens, self._on_status, self._ttl = journal, listen, on_status, ttl
 
     def bind(self, client: ExtensionClient) -> TaskCalls:
         """Return the tasks of one client."""
-        return TaskCalls(client, TaskJournal(self._journal), listens=self._listens, on_status=self._on_status)
+        journal = TaskJournal(self._journal)
+        return TaskCalls(client, journal, listens=self._listens, on_status=self._on_status, ttl=self._ttl)
 
 
 class TaskCalls(ClientExtension):
     """The tasks of one client, as `client.tasks`."""
 
     def __init__(
-        self, client: ExtensionClient, journal: TaskJournal, *, listens: bool, on_status: OnTaskStatus | None
+        self,
+        client: ExtensionClient,
+        journal: TaskJournal,
+        *,
+        listens: bool,
+        on_status: OnTaskStatus | None,
+        ttl: float | None,
     ) -> None:
         super().__init__(TASKS)
         self._client, self._journal, self._listens, self._on_status = client, journal, listens, on_status
         self._changed: dict[str, asyncio.Event] = {}
         """The tasks that are followed. Their events are set when the server sends a change."""
         self.completes(structs.CreateTaskResult)(self._complete)
-        self.on(methods.NOTIFICATIONS_TASKS)(self._note)
+        self.on(methods.NOTIFICATIONS_TASKS)(lambda params: self._note(params.task_id))
+        self.legacy = self._legacy = LegacyTaskCalls(client, ttl, self._note)
 
     # For users
 
@@ -113,11 +130,16 @@ class TaskCalls(ClientExtension):
 
     async def get(self, id: str, **options: Unpack[CallOptions]) -> structs.GetTaskResult:
         """Return the state of a task. Raises `InvalidParamsError` for a task that the server does not know."""
+        if self._legacy.has_tasks(await self._client.connect()):
+            return await self._legacy.get(id, options)
         return await self._client.send(methods.TASKS_GET, {"taskId": id}, **options)
 
     async def cancel(self, id: str, **options: Unpack[CallOptions]) -> None:
         """Ask the server to cancel a task, and forget it."""
-        await self._client.send(methods.TASKS_CANCEL, {"taskId": id}, **options)
+        if self._legacy.has_tasks(await self._client.connect()):
+            await self._legacy.cancel(id, options)
+        else:
+            await self._client.send(methods.TASKS_CANCEL, {"taskId": id}, **options)
         self._journal.forget(id)
 
     async def resume(self, id: str, **options: Unpack[CallOptions]) -> Any:
@@ -152,15 +174,15 @@ class TaskCalls(ClientExtension):
             async with asyncio.timeout(_CANCEL_TIME):
                 await self.cancel(id)
 
-    def _note(self, params: structs.TaskStatusNotificationParams) -> None:
-        changed = self._changed.get(params.task_id)
+    def _note(self, id: str) -> None:
+        changed = self._changed.get(id)
         if changed is not None:
             changed.set()
 
     async def _follow(self, id: str, options: CallOptions) -> Any:
         """Return the result of a task, once there is one."""
         with self._following(id) as changed:
-            if not self._listens:
+            if not self._listens or self._legacy.has_tasks(await self._client.connect()):
                 return await self._poll(id, changed, options)
             try:
                 async with self._client.listen({"taskIds": [id]}) as subscription:
@@ -178,6 +200,7 @@ class TaskCalls(ClientExtension):
         try:
             yield changed
         finally:
+            self._legacy.close_result(id)
             if previous is None:
                 self._changed.pop(id, None)
             else:
@@ -189,7 +212,7 @@ class TaskCalls(ClientExtension):
         sent: set[str] = set()
         while True:
             changed.clear()
-            task = await self._get_patiently(id, options)
+            task = await self._get_patiently(id, changed, options)
             if self._on_status is not None and (state := (task.status, task.status_message)) != seen:
                 seen = state
                 self._on_status(task)
@@ -206,11 +229,14 @@ class TaskCalls(ClientExtension):
                 async with asyncio.timeout(min(max(pause, least), _MAX_POLL)):
                     await changed.wait()
 
-    async def _get_patiently(self, id: str, options: CallOptions) -> structs.GetTaskResult:
+    async def _get_patiently(self, id: str, changed: asyncio.Event, options: CallOptions) -> structs.GetTaskResult:
         """Return the state of a task. A server that cannot be reached gets some time: the task may outlive it."""
         for pause in (*_PAUSES, None):
             try:
-                return await self.get(id, **_request_options(options))
+                task = await self.get(id, **request_options(options))
+                if task.status == "input_required" and self._legacy.has_tasks(await self._client.connect()):
+                    self._legacy.open_result(task, changed)
+                return task
             except ConnectionLostError as error:
                 if pause is None or self._client.is_closed:
                     error.add_note(f"the task may go on: client.tasks.resume({id!r})")
@@ -239,7 +265,7 @@ class TaskCalls(ClientExtension):
         responses = {key: known.answers[key] for key in requests}
         try:
             await self._client.send(
-                methods.TASKS_UPDATE, {"taskId": known.id, "inputResponses": responses}, **_request_options(options)
+                methods.TASKS_UPDATE, {"taskId": known.id, "inputResponses": responses}, **request_options(options)
             )
         except RemoteError as error:
             for key in responses:
@@ -250,14 +276,6 @@ class TaskCalls(ClientExtension):
             self._client.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, "tasks/update"))
             return False
         return True
-
-
-def _request_options(options: CallOptions) -> CallOptions:
-    """Return the options of a call that concern each of its requests."""
-    made = CallOptions()
-    if "timeout" in options:
-        made["timeout"] = options["timeout"]
-    return made
 
 
 def _result_of(task: structs.GetTaskResult) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CAPABILITIES", "CLIENT_INFO", "LOG_LEVEL", "SERVER_INFO", "SUBSCRIPTION", "VERSION"]
+__all__ = ["CAPABILITIES", "CLIENT_INFO", "LOG_LEVEL", "RELATED_TASK", "SERVER_INFO", "SUBSCRIPTION", "VERSION"]
 
 _PREFIX = "io.modelcontextprotocol/"
 
@@ -23,3 +23,5 @@ SERVER_INFO: Final = _PREFIX + "serverInfo"
 """Name and version of the server, in a result."""
 SUBSCRIPTION: Final = _PREFIX + "subscriptionId"
 """The id of the `subscriptions/listen` request that a notification belongs to."""
+RELATED_TASK: Final = _PREFIX + "related-task"
+"""The task of a message, on legacy revisions that have tasks in the protocol itself."""

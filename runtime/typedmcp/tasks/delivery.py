@@ -18,11 +18,12 @@ from typedmcp.errors import (
     RequestTimeoutError,
 )
 from typedmcp.protocol.codec import Notification
+from typedmcp.protocol.meta import RELATED_TASK
 from typedmcp.revisions.features import structs_of
 from typedmcp.server.context import Context
 from typedmcp.tasks.engine import TaskEngine
 from typedmcp.tasks.store import TaskRecord, is_unfinished
-from typedmcp.tasks.wire import RELATED_TASK, legacy_members, rejected_answer
+from typedmcp.tasks.wire import legacy_members, rejected_answer
 
 __all__ = ["QuestionDelivery", "StatusReports"]
 

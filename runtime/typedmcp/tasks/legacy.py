@@ -19,7 +19,7 @@ from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParamsError, RemoteError
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.meta import SERVER_INFO
+from typedmcp.protocol.meta import RELATED_TASK, SERVER_INFO
 from typedmcp.revisions.features import FEATURES, structs_of
 from typedmcp.revisions.rules import downgrade
 from typedmcp.server.config import ServerConfig, TaskSupport
@@ -29,7 +29,7 @@ from typedmcp.tasks.access import TaskAccess, owner_of, unreachable
 from typedmcp.tasks.delivery import QuestionDelivery, StatusReports
 from typedmcp.tasks.runs import RunCaller
 from typedmcp.tasks.store import Outcome, TaskRecord, is_unfinished
-from typedmcp.tasks.wire import RELATED_TASK, legacy_members
+from typedmcp.tasks.wire import legacy_members
 from typedmcp.transports.concurrency import is_awaitable
 
 __all__ = ["LegacyTasks"]

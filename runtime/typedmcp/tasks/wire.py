@@ -20,8 +20,8 @@ from typedmcp.server.context import Context
 from typedmcp.tasks.store import Outcome, TaskRecord
 
 __all__ = [
-    "RELATED_TASK", "created_result", "encoded_result", "ended", "failure", "legacy_members", "rejected_answer",
-    "rejection_of", "shorten", "status_notification", "task_result", "text_of_progress",
+    "created_result", "encoded_result", "ended", "failure", "legacy_members", "rejected_answer", "rejection_of",
+    "shorten", "status_notification", "task_result", "text_of_progress",
 ]  # fmt: skip
 
 _RESULTS: dict[str, Any] = {
@@ -40,8 +40,6 @@ _NOTIFICATIONS: dict[str, Any] = {
 }
 _MESSAGE_CHARS = 1000
 
-RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
-"""The member of `_meta` that names the task of a message, on legacy revisions."""
 _REJECTION: Final = "typedmcp/error"
 """The member of an answer that is the error of the client. No answer of the protocol has it."""
 

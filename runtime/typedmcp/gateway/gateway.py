@@ -470,7 +470,7 @@ def _file_state(file: str) -> tuple[int, int] | None:
 
 
 class _Following(NamedTuple):
-    """How the lists of the servers are followed for a legacy client."""
+    """The state in which the lists of the servers are followed for a legacy client."""
 
     wants_logs: bool
     has_listed: bool

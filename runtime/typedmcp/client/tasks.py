@@ -19,7 +19,7 @@ from mcpspec.support.error_text import format_value
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.client.call_options import CallOptions, request_options
-from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient
+from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm
 from typedmcp.client.legacy_tasks import LegacyTaskCalls
 from typedmcp.client.task_journal import KnownTask, TaskJournal
 from typedmcp.errors import (
@@ -106,7 +106,8 @@ class TaskCalls(ClientExtension):
         """The tasks that are followed. Their events are set when the server sends a change."""
         self.completes(structs.CreateTaskResult)(self._complete)
         self.on(methods.NOTIFICATIONS_TASKS)(lambda params: self._note(params.task_id))
-        self.legacy = self._legacy = LegacyTaskCalls(client, ttl, self._note)
+        self._legacy = LegacyTaskCalls(client, ttl, self._note)
+        self.legacy: LegacyCallForm | None = self._legacy
 
     # For users
 

@@ -18,6 +18,7 @@ import pytest
 import typedmcp
 from tests.paths import ROOT
 from tests.redis_server import RedisServer, redis_server
+from tests.spoken import MODERN_REVISION
 from typedmcp.client.tasks import ClientTasks
 from typedmcp.tasks import RedisTaskStore
 from typedmcp.tasks.store import TaskRecord, is_unfinished
@@ -41,7 +42,9 @@ class Worker:
     async def start(self) -> typedmcp.Client:
         """Start the process, if it does not run, and return its client."""
         if self._client is None:
-            client = await typedmcp.connect(self._target, extensions=[ClientTasks()], timeout=20.0)
+            client = await typedmcp.connect(
+                self._target, revisions=[MODERN_REVISION], extensions=[ClientTasks()], timeout=20.0
+            )
             try:
                 self._pid = await client.call_tool("pid", result_type=int)
             except BaseException:

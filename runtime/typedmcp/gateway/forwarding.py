@@ -25,7 +25,7 @@ from typedmcp.errors import (
 )
 from typedmcp.gateway.callers import GatewayCaller
 from typedmcp.gateway.questions import ForwardedCall, ParkedCalls
-from typedmcp.gateway.servers import GatewayServer, Leases, input_capabilities, send
+from typedmcp.gateway.servers import GatewayServer, Leases, input_capabilities, send, wants_logs
 from typedmcp.protocol.codec import MethodCodec, fallback_codec
 from typedmcp.server.context import Context
 
@@ -125,8 +125,8 @@ class Forwarder:
         record = dialect.methods.CLIENT_REQUESTS[ctx.method]
         seconds = self._answer_seconds if call.can_ask else None
         try:
-            wants_logs = ctx.metadata.log_level is not None
-            async with self._leases.lease(server, caller, capabilities, call, wants_logs=wants_logs) as leased:
+            lease = self._leases.lease(server, caller, capabilities, call, wants_logs=wants_logs(ctx))
+            async with lease as leased:
                 result = await send(leased, record, params, call, state, seconds, is_plain=is_plain)
                 return _with_state(result, server)
         except UnsupportedVersionError as error:

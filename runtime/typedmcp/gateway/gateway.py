@@ -29,7 +29,7 @@ from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.options import GatewayOptions, ServersConfig, check_options
 from typedmcp.gateway.questions import ParkedCalls
 from typedmcp.gateway.routing import Router
-from typedmcp.gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities
+from typedmcp.gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities, wants_logs
 from typedmcp.gateway.shares import ConnectionShares
 from typedmcp.gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
 from typedmcp.limits import DEFAULT_LIMITS
@@ -389,10 +389,10 @@ class Gateway:
             holder = task = asyncio.current_task()
             assert task is not None
             task.add_done_callback(lambda _: running.watches.release(task))
-        capabilities, wants_logs = input_capabilities(ctx), ctx.metadata.log_level is not None
+        capabilities = input_capabilities(ctx)
         if wanted.tools_list_changed or wanted.prompts_list_changed or wanted.resources_list_changed:
             waiting = [
-                running.watches.hold(holder, server, caller, capabilities, wants_logs=wants_logs)
+                running.watches.hold(holder, server, caller, capabilities, wants_logs=wants_logs(ctx))
                 for server in self._servers.values()
                 if announced_lists(server)
             ]
@@ -409,9 +409,9 @@ class Gateway:
         self, running: _Running, holder: Holder, caller: GatewayCaller, ctx: Context, uri: str
     ) -> bool:
         """Subscribe to a resource at the first server that grants it."""
-        capabilities, wants_logs = input_capabilities(ctx), ctx.metadata.log_level is not None
+        capabilities = input_capabilities(ctx)
         for server in running.router.servers_of(uri, caller):
-            if await running.watches.hold(holder, server, caller, capabilities, uri, wants_logs=wants_logs):
+            if await running.watches.hold(holder, server, caller, capabilities, uri, wants_logs=wants_logs(ctx)):
                 return True
             running.watches.release(holder, [uri])
         return False
@@ -432,12 +432,12 @@ class Gateway:
             weakref.finalize(ctx.connection, self._forget, asyncio.get_running_loop(), caller.key)
         before, _ = self._seen.get(caller.key, (None, 0.0))
         has_listed = ctx.method in LISTS or (before is not None and before.has_listed)
-        following = _Following(ctx.metadata.log_level is not None, has_listed)
+        following = _Following(wants_logs(ctx), has_listed)
         if following != before:  # its calls may have another connection now
-            capabilities, wants_logs = input_capabilities(ctx), following.wants_logs
+            capabilities = input_capabilities(ctx)
             for server in self._servers.values():
                 if announced_lists(server) and (has_listed or server.is_stateless):
-                    running.watches.hold(caller.key, server, caller, capabilities, wants_logs=wants_logs)
+                    running.watches.hold(caller.key, server, caller, capabilities, wants_logs=wants_logs(ctx))
         self._seen[caller.key] = following, math.inf if lasts else asyncio.get_running_loop().time()
 
     def _forget(self, loop: asyncio.AbstractEventLoop, key: CallerKey) -> None:

@@ -45,6 +45,7 @@ __all__ = [
     "input_capabilities",
     "plain_params",
     "send",
+    "wants_logs",
 ]
 
 D = dialect.structs
@@ -133,9 +134,8 @@ class ServerLease:
         self._lease = lease
         self._questions = questions
         self._call = call
-        self._is_own = (
-            not is_shared and call is not None and caller.client is not None
-        )  # subscriptions are limited apart
+        # Subscriptions, which have no call, are limited apart.
+        self._is_own = not is_shared and call is not None and caller.client is not None
         self._slot: Any = None
 
     async def __aenter__(self) -> LeasedClient:
@@ -178,6 +178,11 @@ class LeasedClient(NamedTuple):
     questions: ServerQuestions
 
 
+def wants_logs(ctx: Context) -> bool:
+    """Return whether the client of a request wants log messages."""
+    return ctx.metadata.log_level is not None
+
+
 def input_capabilities(ctx: Context) -> dict[str, Any]:
     """Return the capabilities of the client for questions, as plain JSON."""
     given = ctx.client_capabilities
@@ -188,7 +193,7 @@ def input_capabilities(ctx: Context) -> dict[str, Any]:
 
 
 class Leases:
-    """Finds the client of a server for a caller. `share` is the number of connections that one client has at most."""
+    """Finds the client of a server for a caller. `shares` bounds the connections that one client has."""
 
     def __init__(
         self,
@@ -244,9 +249,8 @@ class Leases:
         if questions is None:
             questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text)
         lease: ClientLease | None = questions.lease
-        if (
-            lease is None or lease.target is not server.entry.target or self._credentials is not None
-        ):  # may have changed
+        # The target and the credentials may have changed.
+        if lease is None or lease.target is not server.entry.target or self._credentials is not None:
             options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
             lease = questions.lease = self.pool.lease(server.entry, identity=identity, **options)
         return ServerLease(self, server, caller, lease, questions, call, is_shared=is_shared)

@@ -1457,7 +1457,6 @@ async def test_a_request_like_an_earlier_one_takes_the_fast_path(
         {"client": f'{{"revision": "{PRIMED}", "meta": []}}'},
         {"client": f'{{"revision": "{PRIMED}", "meta": {{"io.modelcontextprotocol/clientCapabilities": 7}}}}'},
         {"level": "loud"},
-        {"level": None},
     ],
     ids=str,
 )
@@ -1475,3 +1474,13 @@ async def test_a_damaged_session_is_not_found_and_reported(changes: dict[str, st
         assert served.kinds == ["invalid data"] * 3
         assert "a stored session is damaged" in served.reports[0].text
         assert (await (await served.session()).call("echo").reply()).text == "echo"
+
+
+@in_loop
+async def test_a_stored_session_without_a_log_level_wants_no_log_messages() -> None:
+    async with serving() as served:
+        session = await served.session()
+        await served.app.state.store.update_session(session.id, {"level": None})
+        served.app.sessions.forget_all()
+        assert (await session.call("echo").reply()).status == 200
+        assert not served.kinds

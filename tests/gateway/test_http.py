@@ -42,6 +42,68 @@ def test_clients_without_a_token_are_asked_their_own_questions_only(revision: st
     run(main())
 
 
+class SessionServer(typedmcp.Server):
+    """A server that knows which sessions have subscribed and which have asked."""
+
+    def __init__(self) -> None:
+        super().__init__("sessions")
+        self.subscribed: list[object] = []
+        self.asking: list[object] = []
+        self.resource("note://tea")(lambda: "hot")
+        self.tool(self.is_subscribed)
+        self.tool(self.is_asking)
+        self.tool(self.ask)
+
+    async def authorize_subscriptions(self, params: Any, ctx: typedmcp.Context) -> Any:
+        self.subscribed.append(ctx.connection)
+        return params.notifications
+
+    async def is_subscribed(self, ctx: typedmcp.Context) -> bool:
+        return ctx.connection in self.subscribed
+
+    async def is_asking(self, ctx: typedmcp.Context) -> bool:
+        return ctx.connection in self.asking
+
+    async def ask(self, ctx: typedmcp.Context) -> list[str]:
+        self.asking.append(ctx.connection)
+        return [root.uri for root in await ctx.list_roots()]
+
+
+def test_calls_and_subscriptions_of_a_client_without_a_token_use_one_session() -> None:
+    async def main() -> None:
+        gateway = typedmcp.Gateway(typedmcp.ServerConfig(SessionServer(), revisions=[REVISION]))
+        async with (
+            serving_http(gateway.asgi()) as url,
+            typedmcp.connect(f"{url}/mcp", roots=["file:///ada"]) as first,
+            typedmcp.connect(f"{url}/mcp", sample=lambda _: "blue") as second,
+            first.listen(uris=["note://tea"]),
+        ):
+            assert await first.call_tool("is_subscribed", result_type=bool)
+            assert not await second.call_tool("is_subscribed", result_type=bool)
+
+    run(main())
+
+
+def test_a_subscription_that_ends_leaves_an_open_call_alone_in_its_session() -> None:
+    async def main() -> None:
+        server = SessionServer()
+        gateway = typedmcp.Gateway(typedmcp.ServerConfig(server, revisions=[REVISION]))
+        async with (
+            serving_http(gateway.asgi()) as url,
+            typedmcp.connect(f"{url}/mcp", roots=["file:///ada"]) as first,
+            typedmcp.connect(f"{url}/mcp", roots=["file:///alan"]) as second,
+        ):
+            await first.call_tool("ask", rounds=0)
+            async with second.listen(uris=["note://tea"]):
+                assert server.subscribed == server.asking
+            for _ in range(10):  # the gateway ends the subscription meanwhile
+                assert not await second.call_tool("is_asking", result_type=bool)
+                await asyncio.sleep(0.02)
+            assert await second.call_tool("ask", result_type=list[str]) == ["file:///alan"]
+
+    run(main())
+
+
 def test_log_messages_reach_the_client_that_called() -> None:
     async def main() -> None:
         async with serving_http(typedmcp.Gateway(old_server()).asgi()) as url:

@@ -42,6 +42,7 @@ __all__ = [
     "Leases",
     "ServerStatus",
     "describe",
+    "encode_identity",
     "input_capabilities",
     "plain_params",
     "send",
@@ -149,7 +150,7 @@ class ServerLease:
                 self._leave_share()
                 raise
         except BaseException:
-            leases.used.discard(lease.identity)
+            self._free_identity()
             raise
         client: Client = self._slot.client
         self._server.description, self._server.error = client.server, None
@@ -164,7 +165,12 @@ class ServerLease:
             self._questions.remove(self._call)
         self._leases.pool.release(self._slot, error)
         self._leave_share()
-        self._leases.used.discard(self._lease.identity)
+        self._free_identity()
+
+    def _free_identity(self) -> None:
+        """Let other calls use the connection, if this call had it alone."""
+        if self._call is not None:
+            self._leases.used.discard(self._lease.identity)
 
     def _leave_share(self) -> None:
         if self._is_own:
@@ -233,16 +239,17 @@ class Leases:
     ) -> ServerLease:
         """Return a context manager that yields the client of a server for a caller.
 
-        `call` gets the questions and log messages of the server.
+        `call` gets the questions and log messages of the server. A subscription has no call: it uses the connection of
+        the client's calls, of those at the same time the first one's, since a server may know its changes by session.
         """
         is_shared = (server.is_stateless or caller is GATEWAY) and not wants_logs
         parts: list[Any] = [server.name, self.owner_of(caller)]
         if not is_shared:
             parts += (caller.key, None if server.is_stateless else capabilities)
         needs_all = not (is_shared or caller.is_alone) and bool(capabilities or wants_logs)
-        identity = _encode_identity(parts)
-        if needs_all:
-            names = (_encode_identity([*parts, number]) for number in range(len(self.used) + 1))
+        identity = encode_identity([*parts, 0] if needs_all else parts)
+        if needs_all and call is not None:
+            names = (encode_identity([*parts, number]) for number in range(len(self.used) + 1))
             identity = next(each for each in names if each not in self.used)
             self.used.add(identity)
         questions = self._questions.get(identity)
@@ -365,7 +372,7 @@ def plain_params(raw: bytes, params: Any, state: str | None) -> dict[str, Any]:
     return plain
 
 
-def _encode_identity(parts: list[Any]) -> str:
+def encode_identity(parts: list[Any]) -> str:
     """Return a text for the parts of an identity, which differs if they do."""
     return msgspec.json.encode(parts, order="sorted").decode()
 

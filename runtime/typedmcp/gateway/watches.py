@@ -11,7 +11,7 @@ from typing import Any, Final
 from typedmcp.client.subscriptions import Subscription
 from typedmcp.errors import Error
 from typedmcp.gateway.callers import CallerKey, GatewayCaller
-from typedmcp.gateway.servers import GatewayServer, Leases
+from typedmcp.gateway.servers import GatewayServer, Leases, encode_identity
 from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.notifications import Change
@@ -126,6 +126,8 @@ class Watches:
         wants_logs = wants_logs and caller.is_alone
         is_shared = server.is_stateless and not wants_logs
         owner = self._leases.owner_of(caller) if is_shared else caller.key
+        if not server.is_stateless:  # a session has the capabilities that it began with
+            owner = (*owner, encode_identity([capabilities]))
         is_own = bool(owner)
         key = (server.name, owner, uri)
         watch = self._watches.get(key)
@@ -136,8 +138,7 @@ class Watches:
         if watch is None:
             self._connections.setdefault(key[:2], (is_own, caller.client))
             self._numbers[key[:2]] += 1
-            own: Mapping[str, Any] = capabilities if caller.is_alone else {}
-            watch = self._watches[key] = _Watch(server, caller, own, uri, wants_logs)
+            watch = self._watches[key] = _Watch(server, caller, capabilities, uri, wants_logs)
             watch.task = asyncio.get_running_loop().create_task(self._run(watch))
         watch.holders[holder] = caller.client
         self._resources[caller.client] += uri is not None

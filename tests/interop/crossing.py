@@ -24,8 +24,7 @@ from tests.spoken import SUPPORTED
 from typedmcp.revisions.features import FEATURES, is_modern, structs_of
 
 __all__ = [
-    "CASES", "CLIENTS", "PROXY", "SERVERS", "CrossedServer", "expected_failures", "offering", "serving_proxy",
-    "use_server",
+    "CASES", "CLIENTS", "PROXY", "SERVERS", "CrossedServer", "limits", "offering", "serving_proxy", "use_server",
 ]  # fmt: skip
 
 PROXY: Final = (sys.executable, "-m", "typedmcp", "proxy")
@@ -67,11 +66,11 @@ class Uses:
     forms: Json
     """The content that the user fills into forms."""
 
-    @property
-    def plan(self) -> str:
-        """The plan for the scripts of the clients."""
+    def plan(self, revision: str) -> str:
+        """Return the plan for the script of a client."""
         cases = {**self.plans, **{name: step.plan for name, step in self.steps.items()}}
-        return json.dumps({"forms": self.forms, "cases": {name: cases[name] for name in CASES}})
+        made = {"revision": revision, "forms": self.forms, "cases": {name: cases[name] for name in CASES}}
+        return json.dumps(made)
 
     def parts_of(self, case: str) -> tuple[str, ...]:
         return self.steps[case].parts if case in self.steps else self.parts[case]
@@ -81,6 +80,8 @@ CASES: Final = (
     "list", "read and get", "text", "picture", "structure", "errors", "progress", "cancel", "sampling",
     "elicitation (form)", "elicitation (URL)", "roots", "completion", "subscriptions",
 )  # fmt: skip
+_NEEDED: Final = {"elicitation (form)": "ElicitRequest", "elicitation (URL)": "ElicitRequestURLParams"}
+"""The type that a revision needs for a case. All revisions have those of the other cases."""
 ANSWER: Final = "Paris,ofcourse."
 ROOT: Final = "file:///home/ada/project"
 
@@ -200,19 +201,18 @@ class CrossedServer:
     revision: str
     """The revision that it speaks with the proxy."""
     uses: Uses
-    is_pinned: bool = False
-    """True if the proxy speaks only this revision, and the server would speak others, too."""
 
     def __str__(self) -> str:
         return self.label
 
     @property
     def proxy_options(self) -> list[str]:
-        return ["--revision", self.revision] if self.is_pinned else []
+        """The options of the proxy: it tries no other revision, which a server that starts slowly could miss."""
+        return ["--revision", self.revision]
 
 
-def _official(name: str, revision: str, *, is_pinned: bool = False) -> CrossedServer:
-    return CrossedServer(f"{name}, {revision}", name, revision, OFFER, is_pinned)
+def _official(name: str, revision: str) -> CrossedServer:
+    return CrossedServer(f"{name}, {revision}", name, revision, OFFER)
 
 
 SERVERS: Final = {
@@ -220,9 +220,9 @@ SERVERS: Final = {
     for server in (
         *(CrossedServer(f"typedmcp, {revision}", "ours", revision, OURS) for revision in SUPPORTED),
         _official("Python 2", SUPPORTED[0]),
-        _official("Python 2", "2025-11-25", is_pinned=True),
+        _official("Python 2", "2025-11-25"),
         _official("Python 1", "2025-11-25"),
-        *(_official("TypeScript", revision, is_pinned=True) for revision in SUPPORTED),
+        *(_official("TypeScript", revision) for revision in SUPPORTED),
         CrossedServer("everything, 2025-11-25", "everything", "2025-11-25", EVERYTHING_USES),
     )
 }
@@ -307,7 +307,7 @@ def serving_proxy(command: list[str]) -> Generator[str]:
 
 def use_server(peer: Peer, server: CrossedServer, target: list[str]) -> dict[str, str | None]:
     """Let a client use a server. Return the message of each case that could not be said, and None for the others."""
-    env = {**os.environ, "PLAN": server.uses.plan}
+    env = {**os.environ, "PLAN": server.uses.plan(peer.revision)}
     seen: Json = json.loads(printed(peer.command(*target, script="plan"), env))
     assert seen["about"]["protocolVersion"] == peer.revision
     uses = server.uses
@@ -327,12 +327,12 @@ def _failure(case: str, seen: Any, step: Step | None, parts: tuple[str, ...]) ->
     return f"{missing[0]} is missing in {text}" if missing else None
 
 
-def expected_failures(peer: Peer, server: CrossedServer) -> list[str]:
-    """Return the cases that one of the two revisions has no message for."""
-    first, second = structs_of(peer.revision), structs_of(server.revision)
-    failures: list[str] = []
-    if not (hasattr(first, "ElicitRequest") and hasattr(second, "ElicitRequest")):
-        failures.append("elicitation (form)")
-    if not (hasattr(first, "ElicitRequestURLParams") and hasattr(second, "ElicitRequestURLParams")):
-        failures.append("elicitation (URL)")
-    return failures
+def limits(peer: Peer, server: CrossedServer) -> dict[str, str]:
+    """Return the cases that a revision has no message for, and whose revision that is: client, server or both."""
+    revisions = {"client": structs_of(peer.revision), "server": structs_of(server.revision)}
+    found: dict[str, str] = {}
+    for case, name in _NEEDED.items():
+        lacking = [side for side, structs in revisions.items() if not hasattr(structs, name)]
+        if lacking:
+            found[case] = "both" if len(lacking) == 2 else lacking[0]
+    return found

@@ -180,6 +180,8 @@ class Newer(Older):
     """`mcp` 2.x: a client that negotiates, and subscribes to changes and logs as in the newest revision."""
 
     is_modern: bool
+    modern_mode = "auto"
+    """How the client negotiates the newest revision: "auto", or the revision itself."""
 
     @asynccontextmanager
     async def connected(self, mode: str, transport: str, target: list[str]) -> AsyncGenerator[Any, None]:
@@ -188,7 +190,7 @@ class Newer(Older):
             server = mcp.StdioServerParameters(command=target[0], args=target[1:])
         else:
             server = target[0] if transport == "http" else sse(*target)
-        client = mcp.Client(server, mode="auto" if self.is_modern else "legacy", cache=None, **self.callbacks)
+        client = mcp.Client(server, mode=self.modern_mode if self.is_modern else "legacy", cache=None, **self.callbacks)
         async with client as self.session:
             yield {
                 "protocolVersion": client.protocol_version,

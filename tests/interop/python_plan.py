@@ -141,6 +141,8 @@ async def main(mode: str, transport: str, target: list[str]) -> None:
     plan = json.loads(os.environ["PLAN"])
     peer: Any = scenario.Newer() if hasattr(scenario.mcp, "Client") else scenario.Older()
     peer.forms = {**peer.forms, **plan["forms"]}
+    if transport == "stdio":  # a proxy that starts slowly could miss the client's first request
+        peer.modern_mode = plan["revision"]
     async with peer.connected(mode, transport, target) as about:
         seen: Plan = {"about": about}
         for name, step in plan["cases"].items():

@@ -18,8 +18,7 @@ import pytest
 
 import typedmcp
 from tests.paths import ROOT
-from typedmcp.server.config import ServerConfig
-from typedmcp.server.connection import CANCELLATION_SHARE
+from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig
 
 SERVER = ROOT / "tests" / "servers" / "talkative.py"
 COMMAND = [sys.executable, "-W", "error", str(SERVER)]
@@ -274,8 +273,9 @@ def test_a_handler_that_does_not_end_does_not_keep_the_process(handler: str, way
             read_lines(server.stdout, 2)
             if way == "SIGTERM":
                 server.terminate()
-            out, _ = server.communicate(timeout=PATIENCE)
+            out, errors = server.communicate(timeout=PATIENCE)
             assert (out, server.returncode) == (b"", 0)
+            assert (b"Stubborn.call_tool did not end within 0.05 s" in errors) is (handler == "async")
         finally:
             server.kill()
 

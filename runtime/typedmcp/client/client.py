@@ -112,6 +112,7 @@ class Client:
             limits,
             first_revision=(identity.legacy or [DIALECT])[0],
             strict=options.get("strict", False),
+            grace=options.get("grace", 5.0),
         )
         self._connection = ConnectionManager(
             target, identity, self._incoming, self._reset, cache.clear_private, options
@@ -185,7 +186,7 @@ class Client:
         await self._connection.connect()
 
     async def close(self) -> None:
-        """End the connection. Open calls fail, and a child process is shut down.
+        """End the connection. Open calls fail, a child process is shut down, and callbacks get `grace` seconds to end.
 
         May be called from any task, including a callback, and more than once.
         """

@@ -28,7 +28,7 @@ from typedmcp.protocol.nulls import nulls_diagnostic, remove_nulls
 from typedmcp.protocol.pending import Call
 from typedmcp.protocol.text import log_failure
 from typedmcp.revisions.features import FEATURES, methods_of
-from typedmcp.transports.concurrency import is_awaitable
+from typedmcp.transports.concurrency import is_awaitable, name_function
 
 if TYPE_CHECKING:
     from typedmcp.client.extensions import ClientExtension, LegacyCallForm
@@ -68,6 +68,7 @@ class IncomingMessageHandler:
         first_revision: str,
         *,
         strict: bool,
+        grace: float,
     ) -> None:
         self.session: ClientSession | None = None
         """The current session."""
@@ -83,6 +84,8 @@ class IncomingMessageHandler:
         self._limits = limits
         self.is_strict: bool = strict
         """True if messages that break the specification harmlessly are rejected."""
+        self._grace = grace
+        """Seconds that callbacks may take to end at the end of the client."""
         self.extensions: Sequence[ClientExtension] = ()
         """The extensions that the client supports."""
         self.is_declared: Callable[[Extension], bool] = lambda _extension: False
@@ -98,13 +101,19 @@ class IncomingMessageHandler:
         self._awaiting: asyncio.Task[None] | None = None
 
     async def close(self, caller: asyncio.Task[Any] | None) -> None:
-        """Cancel the running callbacks, except `caller`: a callback may close its own client."""
+        """Cancel the running callbacks, except `caller`: a callback may close its own client.
+
+        Those that do not end in time are reported, and the client closes without them.
+        """
         tasks = {*self._answering.values(), *([self._awaiting] if self._awaiting else [])} - {caller}
         self._awaiting = None
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks)
+            _, unended = await asyncio.wait(tasks, timeout=self._grace)
+            for task in unended:
+                text = f"the callback {name_function(task)} did not end within {self._grace:g} s of its cancellation"
+                self.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, f"{text} (grace): the client closes without it"))
         while not self._waiting.empty():
             callback, size = self._waiting.get_nowait()
             self._waiting_bytes -= size

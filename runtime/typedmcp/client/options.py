@@ -15,7 +15,7 @@ from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import LEVELS, LogLevel
 from typedmcp.protocol.observers import Instrumentation, check_telemetry
-from typedmcp.protocol.option_checks import check_flag, check_limits, check_list
+from typedmcp.protocol.option_checks import check_flag, check_grace, check_limits, check_list
 from typedmcp.recording.frames import OnFrame
 from typedmcp.revisions.features import SUPPORTED
 
@@ -78,6 +78,11 @@ class ConnectOptions(TypedDict, total=False):
     """Seconds that a call may take in all. Default: 600. None: no limit."""
     probe: float
     """Seconds for the response to `server/discover`, after which the client tries a handshake. Default: 5."""
+    grace: float
+    """Seconds that callbacks may take to end once the client is closed and has cancelled them. Default: 5.
+
+    The client then closes without them, and reports their names.
+    """
     limits: Limits
     """Limits on what the server can make the client keep or do. Default: `Limits()`."""
     check_output: bool
@@ -132,6 +137,7 @@ def check_connect_options(options: ConnectOptions) -> None:
         check_level(level)
     check_limits(options.get("limits", DEFAULT_LIMITS))
     check_times(options, "timeout", "max_time", "probe")
+    check_grace(options.get("grace", 0))
     check_flag("strict", options.get("strict", False))
     check_telemetry(options.get("telemetry"))
     for name in ("sample", "elicit", "elicit_url", "on_log", "on_diagnostic", "on_frame"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
@@ -12,6 +12,7 @@ from typedmcp.limits import Limits
 __all__ = [
     "check_extensions",
     "check_flag",
+    "check_grace",
     "check_integer",
     "check_limits",
     "check_list",
@@ -35,6 +36,13 @@ def check_seconds(name: str, value: object) -> None:
     """Raise `UsageError` if an option is not a number."""
     if not isinstance(value, (int, float)):
         raise UsageError(f"{name} must be a number of seconds, not {value!r}")
+
+
+def check_grace(grace: Any) -> None:
+    """Raise `UsageError` if the seconds for what ends late are not valid."""
+    check_seconds("grace", grace)
+    if grace < 0:
+        raise UsageError(f"grace must be at least 0 seconds, not {grace:g}")
 
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ForwardRef, Literal, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -23,6 +24,7 @@ from typedmcp.protocol.observers import Instrumentation, check_telemetry, defaul
 from typedmcp.protocol.option_checks import (
     check_extensions,
     check_flag,
+    check_grace,
     check_limits,
     check_list,
     check_seconds,
@@ -40,6 +42,7 @@ from typedmcp.server.handlers import (
 )
 from typedmcp.server.lifespan import Lifespan, LifespanManager, Lifespans
 from typedmcp.server.state_token import StateSigner, UsedStates
+from typedmcp.transports.concurrency import name_function
 
 if TYPE_CHECKING:
     from typedmcp.protocol.extensions import Extension, ExtensionResult
@@ -49,13 +52,15 @@ else:  # for `inspect.signature`
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
     OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
 
-__all__ = ["ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport"]
+__all__ = ["CANCELLATION_SHARE", "ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport"]
 
 D = dialect.structs
 
 _HTTP_GRACE = 5.0
 _CONNECTION_GRACE = 1.0
 """The specification asks a server to exit promptly at the end of its input. Clients kill it after two seconds."""
+CANCELLATION_SHARE: Final = 0.25
+"""The share of the grace period that requests get to end once they are cancelled."""
 
 
 TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
@@ -254,6 +259,12 @@ class ServerConfig:
     def _report_limit(self, name: str, text: str) -> None:
         self.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, f"{name}: {text}"))
 
+    def report_unended(self, tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
+        """Report the functions that go on although they were cancelled this number of seconds ago."""
+        for task in tasks:
+            text = f"{name_function(task)} did not end within {seconds:g} s of its cancellation (grace)"
+            self.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, f"{text}: the server ends without it"))
+
     def lifespan_of(self, owner: object) -> Any:
         """Return the value that a lifespan yielded. `owner` is a mounted server, or None for the handler itself."""
         return self.lifespans.states.get(self.handler if owner is None else owner)
@@ -300,9 +311,7 @@ def _check_options(handler: object, options: ServerOptions) -> None:
         raise UsageError(f"codec must be 'msgspec' or 'pydantic', not {codec!r}")
     if "methods" in options:
         _check_methods(options["methods"], codec)
-    check_seconds("grace", grace)
-    if grace < 0:
-        raise UsageError(f"grace must be at least 0 seconds, not {grace:g}")
+    check_grace(grace)
     if (input_timeout := options.get("input_timeout")) is not None:
         check_seconds("input_timeout", input_timeout)
         if input_timeout <= 0:

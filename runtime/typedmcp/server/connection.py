@@ -21,7 +21,7 @@ from typedmcp.protocol.budgets import CALL_BYTES, ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, Framer, OversizeMessage
 from typedmcp.server.batches import BatchResponse
-from typedmcp.server.config import ServerConfig
+from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig
 from typedmcp.server.context import Context, ResponseSink
 from typedmcp.server.dispatcher import Dispatcher, resume
 from typedmcp.server.handshake import Handshake
@@ -32,10 +32,7 @@ from typedmcp.transports.concurrency import ThreadLimiter
 if TYPE_CHECKING:
     from typedmcp.recording.recorder import Recorder
 
-__all__ = ["CANCELLATION_SHARE", "ServerConnection"]
-
-CANCELLATION_SHARE = 0.25
-"""The share of the grace period that requests get to end once they are cancelled."""
+__all__ = ["ServerConnection"]
 
 _PIPELINE_SECONDS = 0.25
 """A client that ends its side within this time after its last request waits for the responses, like a pipeline.
@@ -161,7 +158,9 @@ class ServerConnection(Dispatcher):
         closing = self._loop.create_task(self._close_transport())
         try:
             if self.tasks:
-                await asyncio.wait(set(self.tasks), timeout=self.config.connection_grace * CANCELLATION_SHARE)
+                seconds = self.config.connection_grace * CANCELLATION_SHARE
+                _, unended = await asyncio.wait(set(self.tasks), timeout=seconds)
+                self.config.report_unended(unended, seconds)
         finally:
             try:
                 await self.config.lifespans.leave()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Unpack
 
 from typedmcp.errors import UsageError, missing_extra
 from typedmcp.protocol.option_checks import check_integer, unknown_option
-from typedmcp.server.config import ServerConfig, ServerOptions
-from typedmcp.server.connection import CANCELLATION_SHARE, ServerConnection
+from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
+from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport
 from typedmcp.transports.concurrency import new_event_loop
 

@@ -95,8 +95,9 @@ class TaskEngine:
         runs = [*self.runs.values()]
         for run in runs:
             await self._stop(run)
-        for run in runs:
-            await run.wait()
+        if tasks := [run.task for run in runs if run.task is not None]:
+            _, unended = await asyncio.wait(tasks, timeout=self.config.grace)
+            self.config.report_unended(unended, self.config.grace)
         self._is_closed = True
         for task in [*self._publishing.values()]:
             task.cancel()

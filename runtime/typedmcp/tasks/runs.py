@@ -148,6 +148,11 @@ class TaskRun:
         """True once the task exists in the store."""
         return self._task is not None
 
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The task of the function, which ends with the run. None before it begins."""
+        return self._task
+
     def begin(self, ctx: TaskContext, call: RunCaller) -> None:
         """Begin to run the function."""
         self._ctx = ctx
@@ -166,11 +171,6 @@ class TaskRun:
         """Stop, and end the task as failed."""
         self._reason = reason
         self._cancel()
-
-    async def wait(self) -> None:
-        """Wait until the run is over."""
-        if self._task is not None:
-            await asyncio.wait([self._task])
 
     def fail(self, reason: str) -> None:
         """End the task as failed, without a call of its function."""

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-__all__ = ["FairSlots", "ThreadLimiter", "is_awaitable", "limit_time", "new_event_loop", "run_in_daemon_thread"]
+__all__ = [
+    "FairSlots", "ThreadLimiter", "is_awaitable", "limit_time", "name_function", "new_event_loop",
+    "run_in_daemon_thread",
+]  # fmt: skip
 
 _NOBODY = object()
+_LIBRARY: Final = (str(Path(__file__).parents[1]), str(Path(asyncio.__file__).parent))
+"""The folders of the functions that call and await those of users."""
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -42,6 +50,33 @@ async def limit_time(seconds: float | None, work: Awaitable[object]) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def name_function(task: asyncio.Task[Any]) -> str:
+    """Return the name of the function that a task waits in: the first one that the library has called."""
+    name, has_library = "a function", False
+    for each in _awaited(task.get_coro()):
+        code = each.cr_code if inspect.iscoroutine(each) else each.gi_code
+        is_library = code.co_filename.startswith(_LIBRARY)
+        name = each.__qualname__
+        if has_library and not is_library:
+            break
+        has_library = has_library or is_library
+    return name
+
+
+def _awaited(waiting: object) -> Iterator[Any]:
+    """Yield a coroutine or a generator, and what each of them awaits."""
+    while inspect.iscoroutine(waiting) or inspect.isgenerator(waiting):
+        yield waiting
+        waiting = waiting.cr_await if inspect.iscoroutine(waiting) else _driven(waiting)
+
+
+def _driven(generator: GeneratorType[Any, Any, Any]) -> object:
+    """Return what a generator awaits. One that drives a coroutine by hand has it in a variable."""
+    if generator.gi_yieldfrom is not None or generator.gi_frame is None:
+        return generator.gi_yieldfrom
+    return next((each for each in generator.gi_frame.f_locals.values() if inspect.iscoroutine(each)), None)
 
 
 def run_in_daemon_thread(function: Callable[..., T], *args: Any) -> asyncio.Future[T]:

@@ -22,12 +22,12 @@ from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.option_checks import check_integer, check_seconds, unknown_option
 from typedmcp.revisions.features import DEFAULT_HTTP_REVISION, is_modern
-from typedmcp.server.config import ServerConfig, ServerOptions
+from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
 from typedmcp.server.http.access_log import ACCESS_LOG, AccessLogEntry, log_rejection
 from typedmcp.server.http.auth import LOOPBACK, AllowedHosts, Auth
 from typedmcp.server.http.clients import REQUEST_SCOPE, client_of_principal
 from typedmcp.server.http.cors import Cors, with_headers
-from typedmcp.server.http.dispatchers import LegacyStatelessDispatcher, StatelessDispatcher
+from typedmcp.server.http.dispatchers import HttpDispatcher, LegacyStatelessDispatcher, StatelessDispatcher
 from typedmcp.server.http.exchange import Exchange, LegacyStatelessExchange, SessionExchange, StatelessExchange
 from typedmcp.server.http.header_cache import HeaderTemplate
 from typedmcp.server.http.legacy_sse import LegacySse
@@ -234,9 +234,24 @@ class AsgiApp:
         self._tools.stop_listening()
         self._close_stateless()
         self.end_streams()
+        running = self._handler_tasks()
         for dispatcher in [*self.sessions.dispatchers.values()]:
             dispatcher.close()
+        await self._wait_for_cancelled(running)
         await self.state.close()
+
+    def _handler_tasks(self) -> set[asyncio.Task[Any]]:
+        """Return the tasks of the handlers that wait."""
+        dispatchers: list[HttpDispatcher] = [self.stateless, *self.sessions.dispatchers.values()]
+        found = (ctx.task for dispatcher in dispatchers for ctx in dispatcher.in_flight.values())
+        return {task for task in found if task is not None}
+
+    async def _wait_for_cancelled(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
+        """Wait for handlers that were cancelled, by us or by the ASGI server. Report those that do not end."""
+        if cancelled := [task for task in tasks if task.cancelling() and not task.done()]:
+            seconds = self.config.grace * CANCELLATION_SHARE
+            _, unended = await asyncio.wait(cancelled, timeout=seconds)
+            self.config.report_unended(unended, seconds)
 
     def _close_stateless(self) -> None:
         for dispatcher in self._stateless.values():

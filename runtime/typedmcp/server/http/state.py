@@ -119,7 +119,8 @@ class AppState:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=self.config.grace)
+            _, unended = await asyncio.wait(tasks, timeout=self.config.grace)
+            self.config.report_unended(unended, self.config.grace)
         await self.store.close()
         await self.config.lifespans.leave()
 

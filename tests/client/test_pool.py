@@ -302,6 +302,45 @@ def test_an_idle_client_is_closed() -> None:
     run(main())
 
 
+def test_a_client_that_is_kept_is_closed_after_the_others() -> None:
+    counted = Counted()
+
+    async def main() -> None:
+        async with typedmcp.ClientPool(max_clients=2, idle_seconds=0.1) as pool:
+            first = pool.lease(counted.target, identity="kept")
+            slot = await pool.acquire(first, "kept")
+            pool.release(slot, None)
+            pool.keep(slot, 60)
+            async with pool.lease(counted.target, identity="other"):
+                pass
+            await eventually(lambda: counted.open == 1)
+            assert [member.identity for member in pool.members] == ["kept"]
+            for identity in ("a", "b"):
+                async with pool.lease(counted.target, identity=identity):
+                    pass
+            assert "kept" in {member.identity for member in pool.members}
+            async with pool.lease(counted.target, identity="a"), pool.lease(counted.target, identity="b"):
+                assert "kept" not in {member.identity for member in pool.members}
+
+    run(main())
+
+
+def test_a_client_is_kept_for_a_time() -> None:
+    counted = Counted()
+
+    async def main() -> None:
+        async with typedmcp.ClientPool(idle_seconds=0.05) as pool:
+            slot = await pool.acquire(pool.lease(counted.target), "a caller")
+            pool.keep(slot, 0.3)
+            pool.keep(slot, 0.1)
+            pool.release(slot, None)
+            await asyncio.sleep(0.15)
+            assert counted.open == 1
+            await eventually(lambda: counted.open == 0)
+
+    run(main())
+
+
 def test_a_retired_client_ends_with_its_last_lease() -> None:
     counted = Counted()
 

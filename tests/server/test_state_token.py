@@ -25,8 +25,23 @@ def test_a_signed_state_is_verified_until_its_ttl_has_passed() -> None:
 def test_signers_with_one_key_verify_the_states_of_each_other() -> None:
     token = StateSigner(KEY).sign("state", BINDING, now=0.0)
     assert StateSigner(KEY).verify(token, BINDING, now=0.0).content == b'"state"'
-    with pytest.raises(InvalidParamsError, match="another key"):
+    with pytest.raises(InvalidParamsError, match="another key; call again"):
+        StateSigner(KEY[::-1]).verify(token, BINDING, now=0.0)
+
+
+def test_a_key_of_one_process_does_not_call_the_states_of_earlier_ones_altered() -> None:
+    token = StateSigner().sign("state", BINDING, now=0.0)
+    with pytest.raises(InvalidParamsError, match=r"the server was restarted .* call again without it"):
         StateSigner().verify(token, BINDING, now=0.0)
+
+
+@pytest.mark.parametrize("place", [0, 60, 100])
+def test_a_state_that_was_altered_is_rejected(place: int) -> None:
+    signer = StateSigner()
+    token = signer.sign("state", BINDING, now=0.0)
+    other = "A" if token[place] != "A" else "B"
+    with pytest.raises(InvalidParamsError, match="it was altered"):
+        signer.verify(token[:place] + other + token[place + 1 :], BINDING, now=0.0)
 
 
 @pytest.mark.parametrize("text", ["", "ü", "AAAA", "not base64!"])

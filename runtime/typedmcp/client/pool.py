@@ -70,6 +70,8 @@ class _Slot:
     checked: float = 0.0
     """The time of the loop at which the server last answered."""
     used: float = 0.0
+    kept: float = 0.0
+    """The time of the loop until which the client stays open although nothing uses it."""
     error: Exception | None = None
     failures: int = 0
     retry: float = 0.0
@@ -251,6 +253,10 @@ class ClientPool:
             slot.checked = slot.used
         self._leave(slot)
 
+    def keep(self, slot: _Slot, seconds: float) -> None:
+        """Keep the client of a slot open for some seconds after its last lease, unless the pool is full."""
+        slot.kept = max(slot.kept, self._now() + seconds)
+
     # Slots
 
     def _slot_for(self, lease: ClientLease) -> _Slot:
@@ -331,8 +337,10 @@ class ClientPool:
         slot.users -= 1
         if slot.users:
             return
-        if slot.is_retired or (self._places.waiting and slot.client is not None):
+        if slot.is_retired:
             self._drop_if_unused(slot)
+        elif self._places.waiting and slot.client is not None:
+            self._close_idle()
         elif slot.client is None and (slot.error is None or len(self._slots) > _REMEMBERED_FAILURES):
             self._forget(slot)
 
@@ -346,10 +354,11 @@ class ClientPool:
             del self._slots[slot.key]
 
     def _close_idle(self) -> None:
-        """Close the client that was idle longest, if there is an idle one."""
+        """Close the client that was idle longest, if there is an idle one. Those that are kept come last."""
         idle = [slot for slot in self._slots.values() if slot.client is not None and not slot.users]
         if idle:
-            self._drop_if_unused(min(idle, key=lambda slot: slot.used))
+            now = self._now()
+            self._drop_if_unused(min(idle, key=lambda slot: (slot.kept > now, slot.used)))
 
     def _drop_client(self, slot: _Slot) -> None:
         """Close the client of a slot, if there is one. Its place is free once it is closed."""
@@ -377,8 +386,8 @@ class ClientPool:
                 await asyncio.sleep(max(0.05, min(self._idle_seconds / 4, _MAX_PAUSE)))
                 now = self._now()
                 for slot in list(self._unused()):
-                    is_old = now - slot.used >= self._idle_seconds if slot.client else now >= slot.retry
-                    if is_old or (slot.client is not None and not slot.is_connected):
+                    end = max(slot.used + self._idle_seconds, slot.kept) if slot.client else slot.retry
+                    if now >= end or (slot.client is not None and not slot.is_connected):
                         self._drop_if_unused(slot)
 
     def _unused(self) -> Iterator[_Slot]:

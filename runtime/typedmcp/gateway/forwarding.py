@@ -128,7 +128,11 @@ class Forwarder:
             lease = self._leases.lease(server, caller, capabilities, call, wants_logs=wants_logs(ctx))
             async with lease as leased:
                 result = await send(leased, record, params, call, state, seconds, is_plain=is_plain)
-                return _with_state(result, server)
+                if isinstance(result, D.InputRequiredResult) and result.request_state is not None:
+                    lease.keep(self._answer_seconds)
+                    state = f"{STATE}{server.name}:{result.request_state}"
+                    return msgspec.structs.replace(result, request_state=state)
+                return result
         except UnsupportedVersionError as error:
             raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
         except RemoteError as error:
@@ -137,13 +141,6 @@ class Forwarder:
             raise
         except Error as error:
             raise _unavailable(server, ctx, error, _reason(error)) from error
-
-
-def _with_state(result: Any, server: GatewayServer) -> Any:
-    """Mark the state of a server in an `InputRequiredResult`."""
-    if isinstance(result, D.InputRequiredResult) and result.request_state is not None:
-        return msgspec.structs.replace(result, request_state=f"{STATE}{server.name}:{result.request_state}")
-    return result
 
 
 def _url_requests(error: RemoteError) -> Any:

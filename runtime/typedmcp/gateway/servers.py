@@ -158,6 +158,11 @@ class ServerLease:
             self._questions.add(self._call)
         return LeasedClient(client, self._questions)
 
+    def keep(self, seconds: float) -> None:
+        """Keep the server's process, which alone may know the state it gave, for some seconds after this use."""
+        if not is_url(self._server.entry.target):
+            self._leases.pool.keep(self._slot, seconds)
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:

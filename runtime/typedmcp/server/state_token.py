@@ -25,6 +25,7 @@ DEFAULT_TTL = 900.0
 """Seconds for which a signed state is valid."""
 
 _MAC_BYTES = 32
+_KEY_ID_BYTES = 8
 _MIN_KEY_BYTES = 16
 _NONCE_BYTES = 16
 _MAX_USED_STATES: Final = 100_000
@@ -70,34 +71,43 @@ class StateSigner:
         self.single_use: bool = single_use
         """True if a state is valid once."""
         self._key = key or secrets.token_bytes(_MAC_BYTES)
+        self._key_id = self._mac(b"key id")[:_KEY_ID_BYTES]
+        """Tells the states of other keys from those that were altered, and nothing about the key."""
         self._ttl = ttl
 
     def sign(self, content: Any, binding: bytes, now: float) -> str:
         """Return signed state as a string for the client. `content` is any JSON, `now` is in seconds since 1970."""
         encoded = msgspec.Raw(msgspec.json.encode(content))
         state = _SignedState(now + self._ttl, binding, secrets.token_bytes(_NONCE_BYTES), encoded)
-        payload = msgspec.json.encode(state)
-        return base64.urlsafe_b64encode(self._mac(payload) + payload).decode()
+        signed = self._key_id + msgspec.json.encode(state)
+        return base64.urlsafe_b64encode(self._mac(signed) + signed).decode()
 
     def verify(self, text: str, binding: bytes, now: float) -> VerifiedState:
         """Verify a signed state, and return its content.
 
-        Raises `InvalidParamsError` if the state was altered, has expired, or belongs to another request. The caller
-        remembers the `id` of a state for single use.
+        Raises `InvalidParamsError` if the state was altered, has another key or has expired, or belongs to another
+        request. The caller remembers the `id` of a state for single use.
         """
         try:
             data = base64.b64decode(text, altchars=b"-_", validate=True)
         except ValueError as error:
             raise _invalid_state("this server did not issue it") from error
-        mac, payload = data[:_MAC_BYTES], data[_MAC_BYTES:]
-        if not hmac.compare_digest(mac, self._mac(payload)):
-            raise _invalid_state("it was altered, or signed with another key")
-        state = msgspec.json.decode(payload, type=_SignedState)
+        mac, signed = data[:_MAC_BYTES], data[_MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(signed)):
+            has_other_key = len(signed) > _KEY_ID_BYTES and not signed.startswith(self._key_id)
+            raise _invalid_state(self._other_key() if has_other_key else "it was altered; call again without it")
+        state = msgspec.json.decode(signed[_KEY_ID_BYTES:], type=_SignedState)
         if state.expires < now:
             raise _invalid_state("it has expired; call again without it")
         if not hmac.compare_digest(state.binding, binding):
             raise _invalid_state("it belongs to another request")
         return VerifiedState(mac.hex(), state.expires, bytes(state.content))
+
+    def _other_key(self) -> str:
+        """Return why a state with the id of another key is not valid."""
+        if self.is_shared:
+            return "it was signed with another key; call again without it"
+        return "the server was restarted after it issued this, or another process did; call again without it"
 
     def _mac(self, payload: bytes) -> bytes:
         return hmac.new(self._key, payload, hashlib.sha256).digest()

@@ -450,12 +450,13 @@ class SyncClient(_BlockingClient[Client]):
         resources: bool = False,
         uris: Iterable[str] = (),
         members: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> SyncSubscription:
         """Subscribe to changes: `with client.listen(tools=True) as changes: for change in changes: ...`."""
 
         async def subscribe() -> async_client.Subscription:
             return self.async_client.listen(
-                tools=tools, prompts=prompts, resources=resources, uris=uris, members=members
+                tools=tools, prompts=prompts, resources=resources, uris=uris, members=members, meta=meta
             )
 
         return SyncSubscription(self.loop_thread, self.loop_thread.run(subscribe()))

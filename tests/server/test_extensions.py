@@ -77,3 +77,12 @@ def test_a_result_type_that_no_extension_of_the_server_adds_is_an_internal_error
             assert f"a result of the type '{name}', which no extension of the server adds" in report.text
 
     run(main)
+
+
+def test_a_server_with_extensions_can_be_limited_to_older_revisions() -> None:
+    async def main() -> None:
+        async with served(Deferring(TASK), extensions=[EXTENSION], revisions=[SUPPORTED[-1]]) as client:
+            await client.open(SUPPORTED[-1])
+            assert await client.result("ping") == {}
+
+    run(main)

@@ -125,6 +125,9 @@ class Callbacks:
         """The parameters that the header `Mcp-Name` repeats, by method."""
         if not self.extensions:
             return NAME_PARAMS
+        for each in self.extensions:
+            if each.names is not None:
+                return each.names
         from typedmcp.protocol.extensions import merged_names  # few clients have extensions
 
         return merged_names(each.extension for each in self.extensions)

@@ -189,13 +189,13 @@ class CallRunner:
         except DecodeError as error:
             raise _to_protocol_error(error).attach_call(record.name, id) from error
 
-    async def notify(self, record: Method[Any, Any], params: Any) -> None:
+    async def notify(self, record: Method[Any, Any], params: Any, meta: Mapping[str, Any] | None) -> None:
         """Send a notification of a package that extends the protocol."""
         if record.kind != "notification" or record.sender == "server" or is_of_mcpspec(record):
             raise UsageError(f"{record.name} is not a notification of a package that extends the protocol")
         session = await self._connection.connect()
         self._check_own(record)
-        session.notify(record.name, self._connection.encoder.own_params(record, params, None))
+        session.notify(record.name, self._connection.encoder.own_params(record, params, meta))
 
     async def call_plain(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Any:
         """Call a method that the protocol does not have, with plain JSON as parameters and result."""

@@ -270,12 +270,19 @@ class Client:
         """
         return await self._calls.call_raw(method, dict(params or {}), options)
 
-    async def notify(self, method: Method[P, None], params: P | Mapping[str, Any] | None = None) -> None:
+    async def notify(
+        self,
+        method: Method[P, None],
+        params: P | Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
         """Send a notification by its record, which is one of a package that extends the protocol.
 
-        The client writes `_meta`. Raises `UsageError` for notifications of the protocol, which the client sends itself.
+        The client writes `_meta`, with the members in `meta`. Raises `UsageError` for notifications of the protocol,
+        which the client sends itself.
         """
-        await self._calls.notify(cast("Method[Any, Any]", method), params)
+        await self._calls.notify(cast("Method[Any, Any]", method), params, meta)
 
     @overload
     async def call_tool(
@@ -482,10 +489,12 @@ class Client:
         resources: bool = False,
         uris: Iterable[str] = (),
         members: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> Subscription:
         """Subscribe to changes of lists, and of the content at some URIs.
 
         `members` are those that extensions add to the filter. Their notifications reach the extensions' callbacks.
+        `meta` are members of `_meta`.
 
         ```python
         async with client.listen(tools=True) as changes:
@@ -496,7 +505,7 @@ class Client:
             raise UsageError(f"uris: expected a list, such as [{uris!r}], got a string")
         lists: dict[Change, bool] = {"tools": tools, "prompts": prompts, "resources": resources}
         selected: list[Change] = [kind for kind, is_selected in lists.items() if is_selected]
-        return Subscription(self._subscriptions.run, self._connection.timeout, selected, uris, members)
+        return Subscription(self._subscriptions.run, self._connection.timeout, selected, uris, members, meta)
 
 
 class _ExtensionAccess:

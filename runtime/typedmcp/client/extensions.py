@@ -136,6 +136,12 @@ class ClientExtension:
 
     legacy: LegacyCallForm | None = None
     """The form of the extension on legacy revisions whose protocol has it, if there are any."""
+    on_other: Callable[[str, bytes], object] | None = None
+    """Takes the method and the encoded parameters of each notification that has no callback, for proxies. None: those
+    are reported."""
+    names: Mapping[str, str] | None = None
+    """The parameters that the header `Mcp-Name` repeats, by method, for proxies that learn of them while the client is
+    connected. None: those of the protocol and of `extension`."""
 
     def __init__(self, extension: Extension, settings: Mapping[str, Any] | msgspec.Struct | None = None) -> None:
         self.extension: Extension = extension

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -145,7 +146,7 @@ class IncomingMessageHandler:
             self._on_cancelled(D.decode(params, D.CancelledNotificationParams))
         elif method == "notifications/subscriptions/acknowledged":
             self._on_acknowledged(D.decode(params, D.SubscriptionsAcknowledgedNotificationParams), params)
-        elif not self.extensions or not self._call_extension(method, params):
+        elif not self.extensions or not (self._call_extension(method, params) or self._call_other(method, params)):
             is_known = self.revision is not None and method in methods_of(self.revision).SERVER_NOTIFICATIONS
             kind = DiagnosticKind.LEGACY_NOTIFICATION if is_known else DiagnosticKind.UNEXPECTED_MESSAGE
             text = f"the server sent {method}, which the client does not handle"
@@ -166,6 +167,14 @@ class IncomingMessageHandler:
             record = each.extension.methods[method]
             self._call_back(callback, types_of(record).decode(params, record.params), len(params))
             return True
+        return False
+
+    def _call_other(self, method: str, params: bytes) -> bool:
+        """Pass a notification that has no callback to an extension that takes all. Return False if there is none."""
+        for each in self.extensions:
+            if each.on_other is not None:
+                self._call_back(partial(each.on_other, method), params, len(params))
+                return True
         return False
 
     def _call_legacy_form(self, form: LegacyCallForm, method: str, params: bytes) -> bool:

@@ -48,6 +48,7 @@ class Subscription:
         lists: Iterable[Change],
         uris: Iterable[str],
         members: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> None:
         self._listen = listen
         self._timeout = timeout
@@ -57,6 +58,8 @@ class Subscription:
         """The resources that are subscribed to."""
         self.members: Mapping[str, Any] = dict(members or {})
         """The members of the filter that extensions add, by name."""
+        self.meta: Mapping[str, Any] | None = meta
+        """Members of the `_meta` of the request, on modern servers."""
         self.granted_members: Mapping[str, Any] = {}
         """The members that a modern server agreed to, by name, with those of the protocol."""
         self.granted: D.SubscriptionFilter | None = None

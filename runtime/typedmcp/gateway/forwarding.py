@@ -17,6 +17,7 @@ from typedmcp.errors import (
     AuthorizationRequiredError,
     ConnectionLostError,
     Error,
+    MethodNotFoundError,
     ProtocolError,
     RemoteError,
     RequestTimeoutError,
@@ -24,8 +25,22 @@ from typedmcp.errors import (
     UnsupportedVersionError,
 )
 from typedmcp.gateway.callers import GatewayCaller
+from typedmcp.gateway.extension_calls import send_plain
+from typedmcp.gateway.extension_results import AddedResult
+from typedmcp.gateway.notifications import notification_record
 from typedmcp.gateway.questions import ForwardedCall, ParkedCalls
-from typedmcp.gateway.servers import GatewayServer, Leases, input_capabilities, send, wants_logs
+from typedmcp.gateway.servers import (
+    GatewayServer,
+    LeasedClient,
+    Leases,
+    ServerLease,
+    call_options,
+    can_be_asked,
+    input_capabilities,
+    send,
+    wants_logs,
+)
+from typedmcp.gateway.tasks import TASK_METHODS, TaskIds
 from typedmcp.protocol.codec import MethodCodec, fallback_codec
 from typedmcp.server.context import Context
 
@@ -56,10 +71,12 @@ class Forwarder:
         parked: ParkedCalls,
         answer_seconds: float,
         describe: Callable[[GatewayServer], Awaitable[None]],
+        task_ids: TaskIds,
     ) -> None:
         self._leases = leases
         self._parked = parked
         self._answer_seconds = answer_seconds
+        self._task_ids = task_ids
         self._describe = describe
         """Connects to a server, so that its revision is known."""
 
@@ -82,7 +99,7 @@ class Forwarder:
         if server.description is None:
             await self._require_description(server, ctx)
         capabilities = input_capabilities(ctx)
-        can_ask = ctx.method_codec.accepts_input and bool(capabilities)
+        can_ask = ctx.method_codec.accepts_input and can_be_asked(capabilities)
         call = ForwardedCall(ctx, caller.key, can_ask=can_ask)
         mark = f"{STATE}{server.name}:"
         own = state.removeprefix(mark) if state is not None and state.startswith(mark) else None
@@ -128,16 +145,70 @@ class Forwarder:
             lease = self._leases.lease(server, caller, capabilities, call, wants_logs=wants_logs(ctx))
             async with lease as leased:
                 result = await send(leased, record, params, call, state, seconds, is_plain=is_plain)
-                if isinstance(result, D.InputRequiredResult) and result.request_state is not None:
-                    lease.keep(self._answer_seconds)
-                    state = f"{STATE}{server.name}:{result.request_state}"
-                    return msgspec.structs.replace(result, request_state=state)
-                return result
+                return result if result.__class__ is Raw else self._marked(result, server, ctx, lease)
         except UnsupportedVersionError as error:
             raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
         except RemoteError as error:
             if error.code == URL_ELICITATION_REQUIRED and ctx.is_modern:
                 return _url_requests(error)
+            raise
+        except Error as error:
+            raise _unavailable(server, ctx, error, _reason(error)) from error
+
+    def _marked(self, result: Any, server: GatewayServer, ctx: Context, lease: ServerLease) -> Any:
+        """Mark the state of a server in an `InputRequiredResult`, and the id of a task, and keep the server."""
+        if isinstance(result, AddedResult):
+            lease.keep(self._answer_seconds)
+            return self._task_ids.expose_created(result, server, ctx)
+        if isinstance(result, D.InputRequiredResult) and result.request_state is not None:
+            lease.keep(self._answer_seconds)
+            return msgspec.structs.replace(result, request_state=f"{STATE}{server.name}:{result.request_state}")
+        return result
+
+    # Methods and notifications of extensions
+
+    async def forward_plain(
+        self, server: GatewayServer, params: dict[str, Raw], ctx: Context, caller: GatewayCaller
+    ) -> Any:
+        """Return the result of a method that only extensions know, encoded or in plain JSON.
+
+        Raises `RemoteError` for the error response of the server, and if it cannot be reached.
+        """
+        return await self._lease_plain(server, ctx, caller, lambda leased, call: send_plain(leased, params, call))
+
+    async def notify_plain(
+        self, server: GatewayServer, params: dict[str, Any], ctx: Context, caller: GatewayCaller
+    ) -> None:
+        """Send a notification that only extensions know. Raises `RemoteError` if the server cannot be reached."""
+        record = notification_record(ctx.method)
+
+        async def notify(leased: LeasedClient, call: ForwardedCall) -> None:
+            options = await call_options(leased, call, None)
+            await leased.client.notify(record, params, meta=options.get("meta"))
+
+        await self._lease_plain(server, ctx, caller, notify)
+
+    async def _lease_plain(
+        self,
+        server: GatewayServer,
+        ctx: Context,
+        caller: GatewayCaller,
+        use: Callable[[LeasedClient, ForwardedCall], Awaitable[Any]],
+    ) -> Any:
+        if server.description is None:
+            await self._require_description(server, ctx)
+        if not server.extensions:
+            raise MethodNotFoundError(ctx.method)
+        call = ForwardedCall(ctx, caller.key, can_ask=False)
+        try:
+            lease = self._leases.lease(server, caller, input_capabilities(ctx), call, wants_logs=wants_logs(ctx))
+            async with lease as leased:
+                if ctx.method in TASK_METHODS:
+                    lease.keep(self._answer_seconds)
+                return await use(leased, call)
+        except UnsupportedVersionError as error:
+            raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
+        except RemoteError:
             raise
         except Error as error:
             raise _unavailable(server, ctx, error, _reason(error)) from error

@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import weakref
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, NamedTuple, Unpack, cast
@@ -23,6 +23,8 @@ from typedmcp.gateway.audit import Audit, outcome_of, outcome_of_error
 from typedmcp.gateway.callers import GATEWAY, CallerFinder, CallerKey, GatewayCaller
 from typedmcp.gateway.configuration import load_rules
 from typedmcp.gateway.exchange import ExchangedCredentials
+from typedmcp.gateway.extensions import ExtensionRouter, declared_extensions
+from typedmcp.gateway.filters import FilterRelay
 from typedmcp.gateway.forwarding import Forwarder, plain_codec
 from typedmcp.gateway.listing import LISTS
 from typedmcp.gateway.names import NameRules
@@ -31,9 +33,11 @@ from typedmcp.gateway.questions import ParkedCalls
 from typedmcp.gateway.routing import Router
 from typedmcp.gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities, wants_logs
 from typedmcp.gateway.shares import ConnectionShares
+from typedmcp.gateway.tasks import TaskIds
 from typedmcp.gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.tasks import TASKS
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerConfig, ServerDefaults
 from typedmcp.server.connection import ServerConnection
@@ -97,6 +101,7 @@ class Gateway:
         else:
             self._servers.update(self._load(servers))
         self._file = os.fspath(servers) if isinstance(servers, str | os.PathLike) else None
+        self._task_ids = TaskIds(self._servers, is_single=servers is None)
         self._callers = CallerFinder()
         exchange = options.get("exchange")
         self._exchanged = None if exchange is None else ExchangedCredentials(exchange)
@@ -166,10 +171,14 @@ class Gateway:
 
     def _bind(self, config: ServerConfig) -> None:
         self._config = config
+        config.name_params = {**config.name_params, **TASKS.names}
 
     def _report(self, diagnostic: Diagnostic) -> None:
         if self._config is not None:
             self._config.report(diagnostic)
+
+    def _report_text(self, text: str) -> None:
+        self._report(Diagnostic(DiagnosticKind.INVALID_DATA, text))
 
     @property
     def server_names(self) -> list[str]:
@@ -195,11 +204,15 @@ class Gateway:
             leases = self._make_leases(pool, limits.client_share_percent)
             await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
             answer_seconds = self._options.get("answer_seconds", 600.0)
-            forwarder = Forwarder(leases, self._parked, answer_seconds, partial(self._describe_once, leases, pool))
+            describe = partial(self._describe_once, leases, pool)
+            forwarder = Forwarder(leases, self._parked, answer_seconds, describe, self._task_ids)
             router = Router(self._servers, forwarder, self._options.get("policy"))
+            extensions = ExtensionRouter(self._servers, router, forwarder, self._task_ids)
             max_connections = self._options.get("max_connections", 100)
-            watches = Watches(leases, self._merger, self._report, max_connections, limits.client_share_percent)
-            self._running = _Running(pool, leases, router, watches)
+            limited: tuple[Any, ...] = (self._report, max_connections, limits.client_share_percent)
+            watches = Watches(leases, self._merger, *limited)
+            filters = FilterRelay(self._servers, leases, self._task_ids, *limited)
+            self._running = _Running(pool, leases, router, watches, extensions, filters)
             tasks = [asyncio.get_running_loop().create_task(self._sweep())]
             if (seconds := self._options.get("reload_seconds")) is not None and self._file is not None:
                 tasks.append(asyncio.get_running_loop().create_task(self._follow_file(self._file, seconds)))
@@ -308,6 +321,10 @@ class Gateway:
                 made = D.from_builtins({name: _IMPLIED[name]}, D.ServerCapabilities)
                 setattr(self.capabilities, name, getattr(made, name))
         self.capabilities.logging = {}
+        offered = declared_extensions(self._servers.values(), self._report_text)
+        self.capabilities.extensions = {name: {**each.settings} for name, each in offered.items()} or None
+        if self._config is not None:
+            self._config.extensions = [*offered.values()]
         if self._config is not None and self._options.get("instructions") is None:
             texts = [each.instructions for each in described if each is not None and each.instructions]
             self._config.instructions = "\n\n".join(texts) or None
@@ -346,13 +363,19 @@ class Gateway:
         """Handle `completion/complete`."""
         return await self._forward(params, ctx)
 
-    async def _forward(self, params: Any, ctx: Context) -> Any:
+    async def fallback(self, _method: str, params: Any, ctx: Context) -> Any:
+        """Handle the requests and notifications of extensions."""
+        if ctx.id is None:
+            return await self._require_running().extensions.notify(ctx, self._find_caller(ctx))
+        return await self._forward(params, ctx, self._route_extension)
+
+    async def _forward(self, params: Any, ctx: Context, route: Callable[..., Awaitable[Any]] | None = None) -> Any:
         caller = self._find_caller(ctx)
         audit = Audit(
             self._options.get("on_call"), ctx, caller, has_arguments=self._options.get("audit_arguments", False)
         )
         try:
-            result = await self._route(params, ctx, caller, audit)
+            result = await (route or self._route)(params, ctx, caller, audit)
         except BaseException as error:
             audit.end(params, outcome_of_error(error, ctx.revision))
             raise
@@ -373,12 +396,20 @@ class Gateway:
             self._follow_lists(running, ctx, caller)
         return await running.router.route(params, ctx, caller, audit)
 
+    async def _route_extension(self, _params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
+        return await self._require_running().extensions.route(ctx, caller, audit)
+
     def _require_running(self) -> _Running:
         if self._running is None:
             raise UsageError("the gateway is not running: its lifespan has not begun")
         return self._running
 
     # Subscriptions
+
+    def subscriptions_listen(self, params: Any, ctx: Context) -> Awaitable[Any]:
+        """Handle `subscriptions/listen`, whose filter may have members for the extensions of servers."""
+        wanted = self._require_running().filters.find(ctx, self._find_caller(ctx))
+        return cast("Dispatcher", ctx.connection).subscriptions.listen(params, ctx, wanted)
 
     async def authorize_subscriptions(self, params: Any, ctx: Context) -> D.SubscriptionFilter:
         """Subscribe at the servers to what a client wants, and return what they grant."""
@@ -484,3 +515,5 @@ class _Running(NamedTuple):
     leases: Leases
     router: Router
     watches: Watches
+    extensions: ExtensionRouter
+    filters: FilterRelay

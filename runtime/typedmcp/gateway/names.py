@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "NameRules"]
 
-Kind: TypeAlias = Literal["tools", "prompts", "resources"]
+Kind: TypeAlias = Literal["tools", "prompts", "resources", "methods"]
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,8 @@ class ServerQuestions:
         """The log level that was set last, on legacy servers."""
         self.lease: Any = None
         """The lease of the client, whose options refer to these callbacks."""
+        self.passed: Any = None
+        """The `PassedExtensions` of the client."""
 
     def add(self, call: ForwardedCall) -> None:
         """Begin to pass questions to a call."""
@@ -213,6 +215,11 @@ class ServerQuestions:
         self._calls.pop(call, None)
         if self._newest() is None:
             self._has_call.clear()
+
+    @property
+    def newest_call(self) -> ForwardedCall | None:
+        """The newest open call."""
+        return next(reversed(self._calls), None)
 
     def _newest(self) -> ForwardedCall | None:
         """Return the newest call whose client can be asked."""
@@ -246,6 +253,5 @@ class ServerQuestions:
 
     def on_log(self, params: Any) -> Any:
         """Pass a log message to the client of the newest call."""
-        if not self._calls:
-            return None
-        return next(reversed(self._calls)).ctx.log(params.level, params.data, params.logger)
+        call = self.newest_call
+        return None if call is None else call.ctx.log(params.level, params.data, params.logger)

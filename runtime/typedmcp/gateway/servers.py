@@ -25,14 +25,16 @@ from typedmcp.client.server_description import ServerDescription
 from typedmcp.client.targets import is_url
 from typedmcp.errors import DecodeError, Error, ProtocolError, RemoteError
 from typedmcp.gateway.callers import GATEWAY, CallerKey, GatewayCaller
+from typedmcp.gateway.extension_results import find_added_result
 from typedmcp.gateway.names import NameRules
+from typedmcp.gateway.notifications import QUIET_EXTENSIONS, PassedExtensions, passed_extensions
 from typedmcp.gateway.options import CredentialsOf
 from typedmcp.gateway.questions import ForwardedCall, ServerQuestions
 from typedmcp.gateway.shares import ConnectionShares
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL, SERVER_INFO
 from typedmcp.protocol.notifications import LogLevel
-from typedmcp.revisions.features import is_modern, methods_of, structs_of
+from typedmcp.revisions.features import FEATURES, is_modern, methods_of, structs_of
 from typedmcp.server.context import Context
 
 __all__ = [
@@ -40,9 +42,13 @@ __all__ = [
     "GatewayServer",
     "LeasedClient",
     "Leases",
+    "ServerLease",
     "ServerStatus",
+    "call_options",
+    "can_be_asked",
     "describe",
     "encode_identity",
+    "encoded_params",
     "input_capabilities",
     "plain_params",
     "send",
@@ -55,7 +61,7 @@ _META_PREFIX: Final = "io.modelcontextprotocol/"
 _OWN_MEMBERS: Final = ("name", "uri", "cursor", "ref")
 """The parameters that the gateway may have changed."""
 _INPUTS: Final = ("sampling", "elicitation", "roots")
-"""The capabilities of clients that a gateway passes on."""
+"""The capabilities of clients for questions."""
 _LOWEST_LEVEL: Final = "emergency"
 """The level of log messages while no caller asked for any: the protocol has no level for none."""
 _PROBLEMS: Final = 100
@@ -92,6 +98,18 @@ class GatewayServer:
     def has_revision(self, revision: str) -> bool:
         """Return whether the server speaks a revision with the gateway."""
         return self.description is not None and self.description.revision == revision
+
+    @property
+    def extensions(self) -> Mapping[str, Any]:
+        """The extensions that the server has declared, with their settings, without those of its connection."""
+        if self.description is None:
+            return {}
+        return passed_extensions(self.description.capabilities.extensions, self.description.revision)
+
+    def may_notify(self, extensions: Mapping[str, Any]) -> bool:
+        """Return whether a client with these extensions may get notifications of one during its calls."""
+        own = self.extensions
+        return any(name in own and name not in QUIET_EXTENSIONS for name in extensions)
 
     def may_have(self, capability: str) -> bool:
         """Return whether the server has declared a capability, or had no way to do so."""
@@ -159,7 +177,7 @@ class ServerLease:
         return LeasedClient(client, self._questions)
 
     def keep(self, seconds: float) -> None:
-        """Keep the server's process, which alone may know the state it gave, for some seconds after this use."""
+        """Keep the server's process, which alone may know a state or a task, for some seconds after this use."""
         if not is_url(self._server.entry.target):
             self._leases.pool.keep(self._slot, seconds)
 
@@ -195,12 +213,20 @@ def wants_logs(ctx: Context) -> bool:
 
 
 def input_capabilities(ctx: Context) -> dict[str, Any]:
-    """Return the capabilities of the client for questions, as plain JSON."""
+    """Return the capabilities that servers get of a client: those for questions, and its extensions, as plain JSON."""
     given = ctx.client_capabilities
-    if given.sampling is None and given.elicitation is None and given.roots is None:
+    if given.sampling is None and given.elicitation is None and given.roots is None and given.extensions is None:
         return {}
-    declared: dict[str, Any] = to_builtins(ctx.client_capabilities)
-    return {name: declared[name] for name in _INPUTS if name in declared}
+    declared: dict[str, Any] = to_builtins(given)
+    made: dict[str, Any] = {name: declared[name] for name in _INPUTS if name in declared}
+    if extensions := passed_extensions(declared.get("extensions"), ctx.revision):
+        made["extensions"] = extensions
+    return made
+
+
+def can_be_asked(capabilities: Mapping[str, Any]) -> bool:
+    """Return whether a client with these capabilities answers questions."""
+    return any(name in capabilities for name in _INPUTS)
 
 
 class Leases:
@@ -248,10 +274,13 @@ class Leases:
         the client's calls, of those at the same time the first one's, since a server may know its changes by session.
         """
         is_shared = (server.is_stateless or caller is GATEWAY) and not wants_logs
+        is_notified = "extensions" in capabilities and server.may_notify(capabilities["extensions"])
+        if is_notified:
+            is_shared = False
         parts: list[Any] = [server.name, self.owner_of(caller)]
         if not is_shared:
             parts += (caller.key, None if server.is_stateless else capabilities)
-        needs_all = not (is_shared or caller.is_alone) and bool(capabilities or wants_logs)
+        needs_all = not (is_shared or caller.is_alone) and (wants_logs or is_notified or can_be_asked(capabilities))
         identity = encode_identity([*parts, 0] if needs_all else parts)
         if needs_all and call is not None:
             names = (encode_identity([*parts, number]) for number in range(len(self.used) + 1))
@@ -260,6 +289,7 @@ class Leases:
         questions = self._questions.get(identity)
         if questions is None:
             questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text)
+            questions.passed = PassedExtensions(questions, self._report)
         lease: ClientLease | None = questions.lease
         # The target and the credentials may have changed.
         if lease is None or lease.target is not server.entry.target or self._credentials is not None:
@@ -280,8 +310,9 @@ class Leases:
             options["elicit_url"] = questions.elicit
         if "roots" in capabilities:
             options["roots"] = questions.roots
-        if sampling := capabilities.get("sampling"):
-            options["capabilities"] = {"sampling": sampling}
+        if named := {name: capabilities[name] for name in ("sampling", "extensions") if capabilities.get(name)}:
+            options["capabilities"] = named
+        options["extensions"] = [*options.get("extensions", ()), questions.passed]
         options["on_log"] = questions.on_log
         options.setdefault("on_diagnostic", self._report)
         options.setdefault("name", "typedmcp-gateway")
@@ -311,6 +342,21 @@ async def send(
     Members that the schema does not know survive in an encoded result. `state` is the state that the server gave for
     the next attempt. `seconds` is the time for the answer; None for the usual one.
     """
+    client, ctx = leased.client, call.ctx
+    options = await call_options(leased, call, seconds)
+    if client.revision != ctx.revision or not is_plain or not ctx.raw:  # the server itself reads a list without bytes
+        if hasattr(params, "request_state"):
+            params = msgspec.structs.replace(params, request_state=state)
+        return await client.send(record, params, rounds=0, **options)
+    plain = plain_params(ctx.raw, params, state)
+    if "task" in plain and FEATURES[client.revision].has_tasks:
+        del plain["task"]  # the gateway declares no tasks there, so the call is a usual one
+    raw = await client.send_raw(record.name, plain, **options)
+    return _checked(client, record.name, raw, ctx)
+
+
+async def call_options(leased: LeasedClient, call: ForwardedCall, seconds: float | None) -> dict[str, Any]:
+    """Return the options of a call at a server, with the `_meta` of its client. Legacy servers get its log level."""
     client, questions = leased
     ctx = call.ctx
     level = ctx.metadata.log_level
@@ -332,13 +378,7 @@ async def send(
         options["on_progress"] = call.on_progress
     if seconds is not None:
         options.update(timeout=seconds, max_time=None)
-    if client.revision != ctx.revision or not is_plain or not ctx.raw:  # the server itself reads a list without bytes
-        if hasattr(params, "request_state"):
-            params = msgspec.structs.replace(params, request_state=state)
-        return await client.send(record, params, rounds=0, **options)
-    plain = plain_params(ctx.raw, params, state)
-    raw = await client.send_raw(record.name, plain, **options)
-    return _checked(client, record.name, raw, ctx)
+    return options
 
 
 async def _set_level(client: Client, level: str, ctx: Context) -> None:
@@ -357,10 +397,16 @@ _decode_message = msgspec.json.Decoder(_ForwardedMessage).decode
 _decode_plain = msgspec.json.Decoder(dict[str, Any]).decode
 
 
+def encoded_params(raw: bytes) -> dict[str, Raw]:
+    """Return the parameters of a message as its client wrote them, each encoded, without `_meta`."""
+    params = _decode_message(raw).params
+    params.pop("_meta", None)
+    return params
+
+
 def plain_params(raw: bytes, params: Any, state: str | None) -> dict[str, Any]:
     """Return the parameters of a message as its client wrote them, with the names and answers of `params`."""
-    plain: dict[str, Any] = _decode_message(raw).params
-    plain.pop("_meta", None)
+    plain: dict[str, Any] = encoded_params(raw)
     for member in _OWN_MEMBERS:
         if member in plain:
             value = getattr(params, member)
@@ -395,11 +441,13 @@ def _checked(client: Client, method: str, raw: Raw, ctx: Context) -> Any:
     try:
         typed = _checker(method, revision)(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _understand(method, revision, raw, ctx)
+        return find_added_result(raw, ctx) or _understand(method, revision, raw, ctx)
     if not is_modern(revision):
         return raw
     if typed.result_type == "complete" and typed.meta and SERVER_INFO in typed.meta:
         return raw
+    if typed.result_type not in ("complete", "input_required"):
+        return find_added_result(raw, ctx) or _understand(method, revision, raw, ctx)
     value = _decode_plain(raw)
     return D.from_builtins(value, D.InputRequiredResult) if typed.result_type == "input_required" else value
 

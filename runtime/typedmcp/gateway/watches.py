@@ -138,7 +138,8 @@ class Watches:
         if watch is None:
             self._connections.setdefault(key[:2], (is_own, caller.client))
             self._numbers[key[:2]] += 1
-            watch = self._watches[key] = _Watch(server, caller, capabilities, uri, wants_logs)
+            own: Mapping[str, Any] = {} if server.is_stateless else capabilities
+            watch = self._watches[key] = _Watch(server, caller, own, uri, wants_logs)
             watch.task = asyncio.get_running_loop().create_task(self._run(watch))
         watch.holders[holder] = caller.client
         self._resources[caller.client] += uri is not None

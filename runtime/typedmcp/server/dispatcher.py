@@ -163,7 +163,7 @@ class Dispatcher:
         """Return the codec for clients that speak a revision."""
         table: Any = self.config.methods  # a module, which mypy does not know to be hashable
         own = self.config.extension_methods
-        return codec_for(revision, self.config.codec, table, own[revision] if own else ())
+        return codec_for(revision, self.config.codec, table, own.get(revision, ()))
 
     # For subclasses
 

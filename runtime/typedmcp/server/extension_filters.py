@@ -16,7 +16,10 @@ from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.server.context import Context
 from typedmcp.server.extension_setup import OfferedExtension, require_extension
 
-__all__ = ["ExtensionFilters", "ExtensionListener", "FilterBackend", "WantedMember", "find_filters", "open_filters"]
+__all__ = [
+    "ExtensionFilters", "ExtensionListener", "FilterBackend", "WantedMember", "find_filters", "open_filters",
+    "plain_filter",
+]  # fmt: skip
 
 P = TypeVar("P")
 
@@ -99,7 +102,7 @@ def find_filters(ctx: Context, extensions: Sequence[OfferedExtension]) -> list[W
 
     Raises `MissingCapabilityError` for an extension that the client has not declared, and `InvalidParamsError`.
     """
-    wanted: Any = _decode_listen(ctx.raw).params.notifications
+    wanted: Any = plain_filter(ctx)
     found: list[WantedMember] = []
     for extension in extensions:
         for member, (kind, _) in extension.filters.items():
@@ -107,6 +110,11 @@ def find_filters(ctx: Context, extensions: Sequence[OfferedExtension]) -> list[W
                 require_extension(extension.extension, ctx)
                 found.append(WantedMember(extension, member, _decode_member(member, wanted[member], kind)))
     return found
+
+
+def plain_filter(ctx: Context) -> Any:
+    """Return the filter of a `subscriptions/listen` request as plain JSON, with members that no schema knows."""
+    return _decode_listen(ctx.raw).params.notifications
 
 
 def _decode_member(member: str, value: Any, kind: Any) -> Any:
@@ -125,7 +133,9 @@ async def open_filters(wanted: Sequence[WantedMember], ctx: Context, backend: Fi
         for extension, member, value in wanted:
             listener = ExtensionListener(ctx, backend)
             function = extension.filters[member][1]
-            made.granted[member] = await made.stack.enter_async_context(function(value, listener))
+            granted = await made.stack.enter_async_context(function(value, listener))
+            if granted is not None:
+                made.granted[member] = granted
             made.listeners.append(listener)
     except BaseException:
         await made.stack.aclose()

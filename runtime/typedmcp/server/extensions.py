@@ -34,8 +34,9 @@ T = TypeVar("T")
 ExtensionHandler: TypeAlias = Callable[[P, Context], MaybeAwaitable[R]]
 """Handles a request or a notification: takes the parameters and the context, and returns the result."""
 
-OpenFilter: TypeAlias = Callable[[T, ExtensionListener], AbstractAsyncContextManager[T]]
-"""Serves a member of the filter of `subscriptions/listen`, in a context manager that yields what it grants."""
+OpenFilter: TypeAlias = Callable[[T, ExtensionListener], AbstractAsyncContextManager[T | None]]
+"""Serves a member of the filter of `subscriptions/listen`, in a context manager that yields what it grants: None for
+nothing."""
 
 
 class ServerExtension:

@@ -28,6 +28,9 @@ _MAC_BYTES = 32
 _KEY_ID_BYTES = 8
 _MIN_KEY_BYTES = 16
 _NONCE_BYTES = 16
+_DIGEST_BYTES: Final = 16
+_DIGESTED: Final = b"text:"
+"""The beginning of texts before they are digested, which no signed state has."""
 _MAX_USED_STATES: Final = 100_000
 
 
@@ -108,6 +111,10 @@ class StateSigner:
         if self.is_shared:
             return "it was signed with another key; call again without it"
         return "the server was restarted after it issued this, or another process did; call again without it"
+
+    def digest(self, text: str) -> str:
+        """Return a digest of a text, in Base64 for URLs, which only a process with the key can make."""
+        return base64.urlsafe_b64encode(self._mac(_DIGESTED + text.encode())[:_DIGEST_BYTES]).decode().rstrip("=")
 
     def _mac(self, payload: bytes) -> bytes:
         return hmac.new(self._key, payload, hashlib.sha256).digest()

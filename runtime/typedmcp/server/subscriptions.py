@@ -106,12 +106,14 @@ class Subscriptions:
         """The bytes of the URIs of a legacy connection."""
         self._unsubscribe: Callable[[], None] | None = None
 
-    async def listen(self, params: Any, ctx: Context) -> Any:
+    async def listen(self, params: Any, ctx: Context, wanted: list[WantedMember] | None = None) -> Any:
         """Handle `subscriptions/listen`: acknowledge it, and respond when the server ends it.
 
-        It does when it closes the connection, or when the client's credentials expire.
+        It does when it closes the connection, or when the client's credentials expire. `wanted` are the members of the
+        filter that extensions serve; by default those of the extensions of the server.
         """
-        wanted = self._find_filters(ctx) if self._backend.config.extensions else []
+        if wanted is None:
+            wanted = self._find_filters(ctx) if self._backend.config.extensions else []
         with self._hold_for(ctx) as hold:
             granted = await self._authorize(self._grant(to_struct(params).notifications, hold), ctx)
             del params  # it may be large

@@ -1,9 +1,10 @@
-"""The tables of the page about gateways are those of a run: `python -m tests.docs.gateways` makes them."""
+"""The tables of the page about gateways are those of runs: `python -m tests.docs.gateways`, `tests.docs.crossings`."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.docs.crossings import crossing_table, expected_crossings
 from tests.docs.gateways import PAGE, TRANSPORTS, cell, expected_cell, run_pair, tables
 from tests.docs.markdown import replace_block
 from tests.gateway.cases import CASES, unsaid
@@ -16,6 +17,18 @@ def test_the_tables_say_what_the_revisions_can_say() -> None:
 
     text = PAGE.read_text(encoding="utf-8")
     assert replace_block(text, "gateways", run(tables(predict))) == text
+
+
+def test_the_table_of_official_clients_says_what_the_revisions_can_say() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert replace_block(text, "crossings", crossing_table(expected_crossings())) == text
+
+
+def test_the_table_of_official_clients_shows_what_fails_beside_that() -> None:
+    crossings = expected_crossings()
+    (key, _), *_ = crossings.items()
+    crossings[key] = ["cancel"]
+    assert "all but cancel (fails)" in crossing_table(crossings)
 
 
 @pytest.mark.long

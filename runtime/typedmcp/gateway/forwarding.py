@@ -41,6 +41,7 @@ from typedmcp.gateway.servers import (
     wants_logs,
 )
 from typedmcp.gateway.tasks import TASK_METHODS, TaskIds
+from typedmcp.gateway.workers import WorkerCalls
 from typedmcp.protocol.codec import MethodCodec, fallback_codec
 from typedmcp.server.context import Context
 
@@ -72,6 +73,7 @@ class Forwarder:
         answer_seconds: float,
         describe: Callable[[GatewayServer], Awaitable[None]],
         task_ids: TaskIds,
+        workers: WorkerCalls | None,
     ) -> None:
         self._leases = leases
         self._parked = parked
@@ -79,6 +81,8 @@ class Forwarder:
         self._task_ids = task_ids
         self._describe = describe
         """Connects to a server, so that its revision is known."""
+        self._workers = workers
+        """Passes attempts to other workers; None if there is one."""
 
     async def forward(
         self, server: GatewayServer, params: Any, ctx: Context, caller: GatewayCaller, *, is_plain: bool = True
@@ -91,23 +95,26 @@ class Forwarder:
         """
         state: str | None = getattr(params, "request_state", None)
         answers: dict[str, Any] = getattr(params, "input_responses", None) or {}
-        if (parked := self._parked.take(state, caller.key)) is not None:
-            parked.resume(ctx, answers)
-            return await self._step(parked)
+        owner = self._parked.worker_of(state)
+        if state is not None and owner is not None:
+            if self._workers is not None and owner not in ("", self._workers.worker):
+                return await self._workers.resume(owner, state, ctx, caller.key, answers)
+            return await self._parked.resume(state, caller.key, ctx, answers)
         if state == _URLS and any(answer.action != "accept" for answer in answers.values()):
             raise RemoteError(INTERNAL_ERROR, "the server needs a URL to be opened, which was not accepted")
         if server.description is None:
             await self._require_description(server, ctx)
         capabilities = input_capabilities(ctx)
         can_ask = ctx.method_codec.accepts_input and can_be_asked(capabilities)
-        call = ForwardedCall(ctx, caller.key, can_ask=can_ask)
+        worker = "" if self._workers is None else self._workers.worker
+        call = ForwardedCall(ctx, caller.key, can_ask=can_ask, worker=worker)
         mark = f"{STATE}{server.name}:"
         own = state.removeprefix(mark) if state is not None and state.startswith(mark) else None
         making = self._send(server, params, call, caller, capabilities, own, is_plain=is_plain)
         if not can_ask or server.is_stateless:
             return await making
         call.start(making)
-        return await self._step(call)
+        return await self._parked.step(call)
 
     async def _require_description(self, server: GatewayServer, ctx: Context) -> None:
         """Connect to a server that could not be reached so far, once for all calls: each would open a connection.
@@ -118,14 +125,6 @@ class Forwarder:
         error = server.error
         if server.description is None and isinstance(error, Error) and not self._leases.has_credentials:
             raise _unavailable(server, ctx, error, _reason(error)) from error
-
-    async def _step(self, call: ForwardedCall) -> Any:
-        """Wait for the result or for questions, and keep the call for their answers."""
-        result = await call.step()
-        if call.is_done:
-            return result
-        self._parked.park(call)
-        return result
 
     async def _send(
         self,

@@ -35,11 +35,12 @@ from typedmcp.gateway.servers import GatewayServer, Leases, ServerStatus, descri
 from typedmcp.gateway.shares import ConnectionShares
 from typedmcp.gateway.tasks import TaskIds
 from typedmcp.gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
+from typedmcp.gateway.workers import WorkerCalls
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.tasks import TASKS
 from typedmcp.server.changes import Changes
-from typedmcp.server.config import ServerConfig, ServerDefaults
+from typedmcp.server.config import ServerConfig, ServerDefaults, WorkerLink
 from typedmcp.server.connection import ServerConnection
 from typedmcp.server.context import Context
 from typedmcp.server.dispatcher import Dispatcher
@@ -106,6 +107,7 @@ class Gateway:
         exchange = options.get("exchange")
         self._exchanged = None if exchange is None else ExchangedCredentials(exchange)
         self._parked = ParkedCalls(options.get("max_parked", 1000), options.get("answer_seconds", 600.0))
+        self._workers: WorkerCalls | None = None
         self._running: _Running | None = None
         self._merger = ChangeMerger(self.changes)
         self._checking: asyncio.Future[Any] | None = None
@@ -157,6 +159,7 @@ class Gateway:
             "lifespans": lambda: {self: self._lifespan},
             "legacy_log_level": None,  # logs need a connection to each server, so clients have to want them
             "bind": self._bind,
+            "bind_workers": self._bind_workers,
             "input_schema_of": self._input_schema_of,
         }
 
@@ -172,6 +175,10 @@ class Gateway:
     def _bind(self, config: ServerConfig) -> None:
         self._config = config
         config.name_params = {**config.name_params, **TASKS.names}
+
+    def _bind_workers(self, link: WorkerLink) -> None:
+        limits = DEFAULT_LIMITS if self._config is None else self._config.limits
+        self._workers = WorkerCalls(link, self._parked, limits.http_body_bytes)
 
     def _report(self, diagnostic: Diagnostic) -> None:
         if self._config is not None:
@@ -205,7 +212,7 @@ class Gateway:
             await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
             answer_seconds = self._options.get("answer_seconds", 600.0)
             describe = partial(self._describe_once, leases, pool)
-            forwarder = Forwarder(leases, self._parked, answer_seconds, describe, self._task_ids)
+            forwarder = Forwarder(leases, self._parked, answer_seconds, describe, self._task_ids, self._workers)
             router = Router(self._servers, forwarder, self._options.get("policy"))
             extensions = ExtensionRouter(self._servers, router, forwarder, self._task_ids)
             max_connections = self._options.get("max_connections", 100)

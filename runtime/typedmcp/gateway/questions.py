@@ -39,12 +39,15 @@ class _Question:
 class ForwardedCall:
     """A call at a server, which may outlive the request of the client that it was made for."""
 
-    def __init__(self, ctx: Context, caller: CallerKey, *, can_ask: bool) -> None:
+    def __init__(self, ctx: Context, caller: CallerKey, *, can_ask: bool, worker: str = "") -> None:
         self.ctx: Context = ctx
         """The request that the client waits for at the moment."""
         self.caller = caller
         self.can_ask = can_ask
         """True if the client can be asked something during the call."""
+        self.attempt: int = 1
+        """The number of the client's current attempt."""
+        self._worker = worker
         self._questions: dict[str, _Question] = {}
         self._count = 0
         self._changed = asyncio.Event()
@@ -58,7 +61,8 @@ class ForwardedCall:
     @cached_property
     def id(self) -> str:
         """Names the call to the client that continues it, which others cannot guess."""
-        return secrets.token_urlsafe(16)
+        token = secrets.token_urlsafe(16)
+        return f"{self._worker}.{token}" if self._worker else token
 
     @cached_property
     def client(self) -> ClientKey:
@@ -100,9 +104,13 @@ class ForwardedCall:
             raise
         return self._task.result()
 
-    def resume(self, ctx: Context, answers: Mapping[str, Any]) -> None:
-        """Continue with the answers that a repeated request has. Questions without an answer are asked again."""
-        self.ctx = ctx
+    def resume(self, ctx: Context | None, answers: Mapping[str, Any]) -> None:
+        """Continue with the answers that a repeated request has. Questions without an answer are asked again.
+
+        `ctx` is None for a request that reached another worker: it gets no progress.
+        """
+        self.attempt += 1
+        self.ctx = ctx or self.ctx
         for key, answer in answers.items():
             question = self._questions.pop(key, None)
             if question is not None and not question.answer.done():
@@ -149,25 +157,46 @@ class ParkedCalls:
         self._numbers[call.client] += 1
         self._calls[call.id] = call
         loop = asyncio.get_running_loop()
-        self._watch(call, call.ctx, loop, loop.time() + self._seconds)
+        self._watch(call, call.attempt, loop, loop.time() + self._seconds)
 
-    def _watch(self, call: ForwardedCall, ctx: Context, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        if self._calls.get(call.id) is not call or call.ctx is not ctx:
+    def _watch(self, call: ForwardedCall, attempt: int, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        if self._calls.get(call.id) is not call or call.attempt != attempt:
             return
-        if call.is_done or ctx.cancelled or loop.time() >= deadline:
+        if call.is_done or call.ctx.cancelled or loop.time() >= deadline:
             self._remove(call)
             call.cancel()
             return
         seconds = min(_POLL_SECONDS, max(0.0, deadline - loop.time()))
-        loop.call_later(seconds, self._watch, call, ctx, loop, deadline)
+        loop.call_later(seconds, self._watch, call, attempt, loop, deadline)
 
-    def take(self, state: object, caller: CallerKey) -> ForwardedCall | None:
-        """Return the call that a state of a repeated request names; None for the state of something else.
-
-        Raises `InvalidParamsError` for a call that was given up, or that is another client's.
-        """
-        if not isinstance(state, str) or not state.startswith(_PREFIX):
+    @staticmethod
+    def worker_of(state: str | None) -> str | None:
+        """Return the worker that holds the call which a state names, "" without workers; None for another state."""
+        if state is None or not state.startswith(_PREFIX):
             return None
+        return state.removeprefix(_PREFIX).rpartition(".")[0]
+
+    async def resume(self, state: str, caller: CallerKey, ctx: Context | None, answers: Mapping[str, Any]) -> Any:
+        """Continue the call that a state names, and return its result or its next questions.
+
+        Raises `InvalidParamsError` for a call that was given up, or that is another client's, and `RemoteError`.
+        """
+        call = self._take(state, caller)
+        try:
+            call.resume(ctx, answers)
+        except BaseException:
+            call.cancel()
+            raise
+        return await self.step(call)
+
+    async def step(self, call: ForwardedCall) -> Any:
+        """Wait for the result or for questions, and keep the call for their answers."""
+        result = await call.step()
+        if not call.is_done:
+            self.park(call)
+        return result
+
+    def _take(self, state: str, caller: CallerKey) -> ForwardedCall:
         call = self._calls.get(state.removeprefix(_PREFIX))
         if call is None or call.caller != caller:
             text = "requestState: the call has ended at the server; call again without it"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Protocol, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -52,7 +52,7 @@ else:  # for `inspect.signature`
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
     OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
 
-__all__ = ["CANCELLATION_SHARE", "ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport"]
+__all__ = ["CANCELLATION_SHARE", "ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport", "WorkerLink"]
 
 D = dialect.structs
 
@@ -115,6 +115,26 @@ class ServerOptions(TypedDict, total=False):
     `typedmcp.telemetry.instrument()`, if it was called. None for none."""
 
 
+class WorkerLink(Protocol):
+    """Sends messages to the other workers of a shared store, and receives theirs."""
+
+    message_handlers: dict[str, Callable[..., None]]
+    """The functions that handle messages, by kind."""
+
+    @property
+    def worker(self) -> str:
+        """The name of this worker."""
+        ...
+
+    async def send_to(self, worker: str, kind: str, *arguments: Any) -> None:
+        """Send a message to one worker. A message to a dead worker is dropped."""
+        ...
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run a coroutine in a task that is cancelled when the application closes."""
+        ...
+
+
 class ServerDefaults(TypedDict, total=False):
     """The defaults that a `Server` has for its own options, returned by its `__server_config__`."""
 
@@ -130,6 +150,7 @@ class ServerDefaults(TypedDict, total=False):
     call_tool: Callable[..., Any]
     legacy_log_level: str | None
     bind: Callable[[ServerConfig], object]
+    bind_workers: Callable[[WorkerLink], None]
     """Called with the configuration, for handlers that change it while they are served."""
 
 
@@ -216,6 +237,8 @@ class ServerConfig:
         self.encoded_result_meta: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
         self.meta_copiers: dict[type, Callable[[Any, Any], Any]] = {}
         """For each class of results seen so far, a function that copies a result with another `_meta`."""
+        self.bind_workers: Callable[[WorkerLink], None] | None = defaults.get("bind_workers")
+        """Called with the link to the other workers, if there is a shared store."""
         if (bind := defaults.get("bind")) is not None:
             bind(self)
 

@@ -212,6 +212,11 @@ class AppState:
 
     # Worker messages
 
+    @property
+    def worker(self) -> str:
+        """The name of this worker."""
+        return self.store.worker
+
     def listen(self, listener: ChangeListener) -> Callable[[], None]:
         """Deliver changes to a listener. Return the function that stops it."""
         self._listeners[listener] = None

@@ -379,16 +379,27 @@ class CallRunner:
         check_call_options(options)
         if self._connection.undeclared:
             self._connection.check_declared(method)
+        start = self._now()
         try:
             call, encoded = self._start_call(session, method, params, options, is_dialect=is_dialect)
             return await session.exchange(call, encoded), call.id
         except RepeatableError:
-            session = await self._connection.connect()
+            rejection = None
         except RemoteError as error:
-            if self._connection.param_headers is None or not await self._can_repeat(error, method, params):
+            if self._connection.param_headers is None:
                 raise
-        call, encoded = self._start_call(session, method, params, options, is_dialect=is_dialect)
-        return await session.exchange(call, encoded), call.id
+            rejection = error
+        max_time = options.get("max_time", self._connection.max_time)
+        try:
+            async with asyncio.timeout_at(None if max_time is None else start + max_time):
+                if rejection is None:
+                    session = await self._connection.connect()
+                elif not await self._can_repeat(rejection, method, params):
+                    raise rejection
+                call, encoded = self._start_call(session, method, params, options, is_dialect=is_dialect)
+                return await session.exchange(call, encoded), call.id
+        except TimeoutError:
+            raise RequestTimeoutError(max_time or 0.0).attach_call(method, "none") from None
 
     async def _can_repeat(self, error: RemoteError, method: str, params: Any) -> bool:
         """Return whether the same call may succeed now: with other headers, or with a server that was upgraded."""

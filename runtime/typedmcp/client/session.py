@@ -32,6 +32,7 @@ from typedmcp.protocol.framing import (
 )
 from typedmcp.protocol.observers import ClientObserver
 from typedmcp.protocol.pending import Call, PendingRequests
+from typedmcp.transports.deadlines import Timer
 
 __all__ = ["ClientSession", "PendingCall", "RepeatableError", "SessionListener", "SessionLostError"]
 
@@ -93,7 +94,7 @@ class PendingCall:
     def __init__(self, response: asyncio.Future[Raw], on_progress: Callable[[Any], object] | None = None) -> None:
         self.response: asyncio.Future[Raw] = response
         self.on_progress: Callable[[Any], object] | None = on_progress
-        self.timer: asyncio.Timeout | None = None
+        self.timer: Timer | None = None
         """The timer of the task that makes the call, over HTTP."""
         self.is_sent: bool = False
         """True once the request is sent, so that it can be cancelled."""
@@ -250,6 +251,18 @@ class ClientSession(ABC):
             self._resolve(message.id, message.result, own)
         else:
             self._receive_slow(line, own)
+
+    def _find_result(self, body: bytes, call: Call) -> Raw | None:
+        """Return the result in a well-formed response to this call. None for anything else, which `_receive` reads."""
+        try:
+            message = _decode(body)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        if message.id != call.id or message.method is not UNSET or message.error is not UNSET:
+            return None
+        if message.result is UNSET or self.requests.calls.pop(call.id, None) is None:
+            return None
+        return message.result
 
     def _resolve(self, id: RequestId, result: Raw, own: Collection[Call] | None) -> None:
         call = self.requests.calls.pop(id, None) if own is None and id.__class__ is int else None

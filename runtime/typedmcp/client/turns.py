@@ -29,13 +29,19 @@ class FairLimit:
         """True if a use is admitted at once."""
         return self.used < self.limit and not self._queues
 
+    def try_acquire(self) -> bool:
+        """Begin a use if there is room at once. Return whether it has begun."""
+        if self.used >= self.limit or self._queues:
+            return False
+        self.used += 1
+        return True
+
     async def acquire(self, caller: Hashable, seconds: float | None, what: str) -> None:
         """Begin a use; wait for it if necessary.
 
         Raises `RequestTimeoutError` after some seconds. `what` names the limit in its text.
         """
-        if self.has_room:
-            self.used += 1
+        if self.try_acquire():
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(caller, deque()).append(future)

@@ -13,7 +13,7 @@ import socket as socket_module
 import ssl
 import zlib
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from socket import IPPROTO_TCP, SO_KEEPALIVE, SOL_SOCKET
@@ -40,6 +40,21 @@ _MAX_LENGTH_DIGITS: Final = 18
 _MAX_IDLE_CONNECTIONS: Final = 32
 """Idle connections that are kept open."""
 
+_KNOWN_NAMES: Final[Mapping[bytes, str]] = {
+    spelling.encode(): name
+    for name in (
+        "cache-control",
+        "connection",
+        "content-length",
+        "content-type",
+        "date",
+        "keep-alive",
+        "server",
+        "vary",
+    )
+    for spelling in (name, name.title())
+}
+"""The names of usual headers in lower case, as servers write them."""
 _DEFAULT_KEEP_ALIVE: Final = 50.0
 """Seconds that an idle connection is kept if the server announces no time: most servers wait a minute or more."""
 
@@ -98,7 +113,7 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self, max_head_bytes: int) -> None:
         self._max_head_bytes = max_head_bytes
-        self._loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._parser: Any = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[None] | None = None
         self._is_paused = False
@@ -114,14 +129,16 @@ class HttpConnection(asyncio.Protocol):
     def _reset(self) -> None:
         self.status: int = 0
         self.headers: dict[str, str] = {}
-        self._has_head = False
+        self.has_head: bool = False
+        """True once the status and the headers have arrived."""
         self._is_complete = False
         self._has_excess = False
         self._received_bytes = 0
         self._trailer_bytes = 0
         self._should_keep_alive = False
         self._chunks: list[bytes] = []
-        self._buffered_bytes = 0
+        self.buffered_bytes: int = 0
+        """Bytes of the body that have arrived and were not read yet."""
         self._error: Exception | None = None
 
     # For a response
@@ -134,9 +151,8 @@ class HttpConnection(asyncio.Protocol):
 
     async def wait_for_head(self) -> None:
         """Wait for the status and the headers."""
-        while not self._has_head:
-            self._raise_error()
-            await self._wait()
+        while not self.has_head:
+            await self.progress()
 
     async def wait_for_tunnel(self) -> None:
         """Wait until a proxy has connected to the server. All further bytes come from the server."""
@@ -152,12 +168,19 @@ class HttpConnection(asyncio.Protocol):
         Raises `BrokenConnectionError` if the body ends too early.
         """
         while not self._chunks and not self._is_complete:
-            self._raise_error()
-            self._resume_reading()
-            await self._wait()
+            if self._error is None:
+                self._resume_reading()
+            await self.progress()
+        return self._take_chunks()
+
+    def take_all(self) -> bytes | None:
+        """Return the whole body if it has arrived and nothing was read of it, else None."""
+        return self._take_chunks() if self._is_complete else None
+
+    def _take_chunks(self) -> bytes:
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
-        self._buffered_bytes = 0
+        self.buffered_bytes = 0
         return data
 
     def finish_response(self) -> bool:
@@ -197,20 +220,17 @@ class HttpConnection(asyncio.Protocol):
             self._is_paused = False
             self.transport.resume_reading()
 
-    def _raise_error(self) -> None:
+    def progress(self) -> asyncio.Future[None]:
+        """Return a future that is done once more of the response has arrived. Raises the error that ended it."""
         if self._error is not None:
             raise self._error
-
-    async def _wait(self) -> None:
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        self._waiter = self.loop.create_future()
+        return self._waiter
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     # For asyncio
 
@@ -232,12 +252,12 @@ class HttpConnection(asyncio.Protocol):
             self._fail("the server wants to speak another protocol")
         except httptools.HttpParserError as error:
             self._fail(f"the response is not HTTP: {error}")
-        if not self._has_head and self._received_bytes > self._max_head_bytes:
+        if not self.has_head and self._received_bytes > self._max_head_bytes:
             self._fail(f"the head of the response is longer than {self._max_head_bytes} bytes")
-        if self._buffered_bytes > _READ_AHEAD_BYTES and not self._is_paused and not self.is_closed:
+        if self.buffered_bytes > _READ_AHEAD_BYTES and not self._is_paused and not self.is_closed:
             self._is_paused = True
             self.transport.pause_reading()
-        if self._has_head or self._error is not None:
+        if self.has_head or self._error is not None:
             self._wake()
 
     def eof_received(self) -> None:
@@ -247,7 +267,7 @@ class HttpConnection(asyncio.Protocol):
         """Implement `asyncio.Protocol`: a body without a declared length ends with the connection."""
         self.is_closed = True
         if self._is_expecting and not self._is_complete and self._error is None:
-            if self._has_head and not self._has_declared_length:
+            if self.has_head and not self._has_declared_length:
                 self._is_complete = True
             else:
                 self._error = self._end_error(exc)
@@ -260,7 +280,7 @@ class HttpConnection(asyncio.Protocol):
     def _end_error(self, error: Exception | None) -> BrokenConnectionError:
         if self.is_used and not self._received_bytes:
             return StaleConnectionError("the server closed the connection that was to be reused")
-        when = "in the middle of its response" if self._has_head else "before it answered"
+        when = "in the middle of its response" if self.has_head else "before it answered"
         return BrokenConnectionError(f"the server closed the connection {when}{f': {error}' if error else ''}")
 
     def _fail(self, reason: str) -> None:
@@ -276,13 +296,15 @@ class HttpConnection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Record a header. The values of repeated headers are joined with commas."""
-        if self._has_head:  # a trailer, which has no meaning here
+        if self.has_head:  # a trailer, which has no meaning here
             self._trailer_bytes += len(name) + len(value)
             if self._trailer_bytes > self._max_head_bytes:
                 self._fail(f"the trailers of the response are longer than {self._max_head_bytes} bytes")
             return
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
-        self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+        key = _KNOWN_NAMES.get(name) or name.decode("latin-1").lower()
+        text = value.decode("latin-1").strip()
+        headers = self.headers
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
     def on_headers_complete(self) -> None:
         """Record the end of the head. The head of an interim response is dropped."""
@@ -292,17 +314,17 @@ class HttpConnection(asyncio.Protocol):
         if status < 200:
             self.headers.clear()
         else:
-            self.status, self._has_head = status, True
+            self.status, self.has_head = status, True
 
     def on_body(self, body: bytes) -> None:
         """Buffer a part of the body."""
         if not self._is_complete:
             self._chunks.append(body)
-            self._buffered_bytes += len(body)
+            self.buffered_bytes += len(body)
 
     def on_message_complete(self) -> None:
         """Record the end of the response."""
-        if self._has_head and not self._is_complete:
+        if self.has_head and not self._is_complete:
             self._is_complete = True
             self._should_keep_alive = self._parser.should_keep_alive()
 
@@ -343,6 +365,16 @@ class HttpResponse:
         if inflater.has_input:  # a small body inflates to many pieces: other tasks and deadlines get their turn
             await asyncio.sleep(0)
         return piece
+
+    def take_all(self, limit: int) -> bytes | None:
+        """Return the whole body if it is complete, is not compressed and has at most `limit` bytes, else None.
+
+        Then `read_all` reads it. Nothing must have been read before.
+        """
+        connection = self._connection
+        if connection is None or self._inflater is not None or connection.buffered_bytes > limit:
+            return None
+        return connection.take_all()
 
     async def read_all(self, limit: int) -> bytes:
         """Return the whole body. Raises `ValueError` if it has more than `limit` bytes, and `BrokenConnectionError`."""
@@ -396,21 +428,27 @@ class ConnectionPool:
         """The `Proxy-Authorization` header of requests that a proxy forwards."""
         return basic_authorization(self._proxy[1]) if self._proxy is not None and self.is_forwarded else None
 
-    async def send(self, request: bytes) -> HttpResponse:
+    async def send(self, request: bytes, *, is_repeatable: bool = False) -> HttpResponse:
         """Send a request and wait for the head of its response.
 
-        Raises `StaleConnectionError` if an idempotent request may be repeated, and `OSError`.
+        A request that `is_repeatable` is sent again if the server closed a reused connection meanwhile. For others,
+        `StaleConnectionError` says that. Also raises `OSError`.
         """
-        connection = self._take_idle() or await self._open()
-        self._busy.add(connection)
-        try:
-            connection.send_request(request)
-            await connection.wait_for_head()
-        except BaseException:
-            connection.abort()
-            self._busy.discard(connection)
-            raise
-        return HttpResponse(self, connection)
+        while True:
+            connection = self._take_idle() or await self._open()
+            self._busy.add(connection)
+            try:
+                connection.send_request(request)
+                while not connection.has_head:
+                    await connection.progress()
+            except BaseException as error:
+                connection.abort()
+                self._busy.discard(connection)
+                if is_repeatable and isinstance(error, StaleConnectionError):
+                    is_repeatable = False
+                    continue
+                raise
+            return HttpResponse(self, connection)
 
     def release(self, connection: HttpConnection, keep_alive: str) -> None:
         """Return the connection of a finished response to the pool. `keep_alive` is the `Keep-Alive` header."""
@@ -419,7 +457,8 @@ class ConnectionPool:
             if self._is_closed or len(self._idle) >= _MAX_IDLE_CONNECTIONS:
                 connection.abort()
                 return
-            connection.idle_until = asyncio.get_running_loop().time() + _keep_alive_seconds(keep_alive)
+            seconds = _keep_alive_seconds(keep_alive) if keep_alive else _DEFAULT_KEEP_ALIVE
+            connection.idle_until = connection.loop.time() + seconds
             self._idle.append(connection)
 
     def close_idle(self) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from typedmcp.errors import AuthorizationRequiredError, SignInError, UsageError
 from typedmcp.transports.concurrency import is_awaitable
+from typedmcp.transports.deadlines import Timer
 
 if TYPE_CHECKING:
     from typedmcp.auth.exchange import Authorization, Authorizer, RequestSigner
@@ -45,7 +46,7 @@ def check_header(name: str, value: object) -> None:
 
 
 @contextmanager
-def pause_timer(timer: asyncio.Timeout | None) -> Generator[None]:
+def pause_timer(timer: Timer | None) -> Generator[None]:
     """Stop a timer while a person signs in."""
     deadline = None if timer is None or timer.expired() else timer.when()
     if timer is None or deadline is None:
@@ -93,7 +94,7 @@ class CredentialsManager:
         self,
         used: dict[str, str] | None,
         rejected: AuthorizationRequiredError,
-        timer: asyncio.Timeout | None,
+        timer: Timer | None,
         *,
         is_retry: bool,
     ) -> bool | None:

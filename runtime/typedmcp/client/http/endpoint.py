@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, cast
@@ -23,6 +22,7 @@ from typedmcp.errors import (
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.option_checks import check_flag
 from typedmcp.recording.frames import OnFrame
+from typedmcp.transports.deadlines import Timer
 from typedmcp.transports.http1 import (
     ConnectionPool,
     HttpAddress,
@@ -119,7 +119,7 @@ class Endpoint:
         """The encoded head of requests by HTTP method, while credentials and path stay the same."""
 
     async def send(
-        self, method: str, head: bytes = b"", body: bytes | None = None, timer: asyncio.Timeout | None = None
+        self, method: str, head: bytes = b"", body: bytes | None = None, timer: Timer | None = None
     ) -> HttpResponse:
         """Send a request, with further headers in `head`. The caller closes the response.
 
@@ -136,7 +136,12 @@ class Endpoint:
             self.on_frame("client", body)
         status = 0
         for _ in range(self.limits.http_redirects):
-            response = await self._send_authorized(method, head, body, timer)
+            used = known.headers
+            response = await self._send(method, head, body)
+            if response.status < 300:
+                return response
+            if response.status in (401, 403):
+                response = await self._send_authorized(method, head, body, timer, used, response)
             status = response.status
             if status not in (301, 302, 303, 307, 308):
                 return response
@@ -144,13 +149,15 @@ class Endpoint:
         raise HttpStatusError(status, f"{self.url} redirects more than {self.limits.http_redirects} times")
 
     async def _send_authorized(
-        self, method: str, head: bytes, body: bytes | None, timer: asyncio.Timeout | None
+        self,
+        method: str,
+        head: bytes,
+        body: bytes | None,
+        timer: Timer | None,
+        used: dict[str, str] | None,
+        response: HttpResponse,
     ) -> HttpResponse:
-        """Send a request. If the server rejects the credentials, send it again with new ones."""
-        used = self._credentials.headers
-        response = await self._send(method, head, body)
-        if response.status not in (401, 403):
-            return response
+        """Send a request again, with new credentials, after a response that rejected those that were used."""
         attempts = self._credentials.attempts
         for resends in range(MAX_RESENDS):
             error = await self._authorization_error(response)
@@ -164,17 +171,12 @@ class Endpoint:
                 return response
         raise await self._authorization_error(response)
 
-    async def _send(self, method: str, head: bytes, body: bytes | None) -> HttpResponse:
+    def _send(self, method: str, head: bytes, body: bytes | None) -> Awaitable[HttpResponse]:
         signer = self._credentials.signer
         if signer is not None:
-            return await self._send_signed(method, head, body, signer)
-        request = self._encode(method, head, body)
-        try:
-            return await self._pool.send(request)
-        except StaleConnectionError:
-            if method != "GET":  # a message must not be sent again with its id
-                raise
-            return await self._pool.send(request)
+            return self._send_signed(method, head, body, signer)
+        # Only a GET may be sent again: a message must not be, with its id.
+        return self._pool.send(self._encode(method, head, body), is_repeatable=method == "GET")
 
     async def _send_signed(self, method: str, head: bytes, body: bytes | None, signer: RequestSigner) -> HttpResponse:
         """Send a request with a proof of its own. Send it again, with another one, if the server wants its nonce."""
@@ -283,7 +285,7 @@ class Endpoint:
         challenge = response.headers.get("www-authenticate", "")
         return AuthorizationRequiredError(response.status, challenge, await _read_error_text(response))
 
-    async def post(self, head: bytes, body: bytes, timer: asyncio.Timeout | None = None) -> None:
+    async def post(self, head: bytes, body: bytes, timer: Timer | None = None) -> None:
         """Post a message that the server accepts without a response. Raises the errors of `send` and `error_of`."""
         response = await self.send("POST", head, body, timer)
         if response.status >= 300:

@@ -18,10 +18,12 @@ import msgspec
 from msgspec import Raw
 
 from mcpspec.features import NAME_PARAMS
+from mcpspec.support.structs import encode
 from typedmcp.client.http.content_coding import accept_coding
 from typedmcp.client.http.endpoint import Endpoint, encode_headers, shorten_body
 from typedmcp.client.param_headers import ParamHeaders
 from typedmcp.client.session import ClientSession, PendingCall, RepeatableError, SessionListener, SessionLostError
+from typedmcp.client.turns import FairLimit
 from typedmcp.dialect import methods
 from typedmcp.errors import (
     ConnectionLostError,
@@ -32,7 +34,7 @@ from typedmcp.errors import (
     RequestTimeoutError,
     ServerBusyError,
 )
-from typedmcp.protocol.codec import Notification, Response, encode_error, encode_into
+from typedmcp.protocol.codec import Notification, Response, encode_error
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.headers import EVENT_ID, SESSION, VERSION
@@ -42,6 +44,7 @@ from typedmcp.protocol.text import visible
 from typedmcp.recording.frames import report_received
 from typedmcp.revisions.features import FEATURES
 from typedmcp.transports.concurrency import limit_time
+from typedmcp.transports.deadlines import Deadlines
 from typedmcp.transports.http1 import HttpResponse, StaleConnectionError
 
 __all__ = ["HttpSession"]
@@ -147,6 +150,7 @@ class HttpSession(ClientSession):
     """A session with the server at a URL."""
 
     is_renewable: bool = True
+    limits_time: bool = True
 
     def __init__(
         self, endpoint: Endpoint, listener: SessionListener, name_params: Mapping[str, str] = NAME_PARAMS
@@ -171,7 +175,8 @@ class HttpSession(ClientSession):
         """The calls whose results arrive on the stream of server messages."""
         self._stream_answered = asyncio.Event()
         """Set once the server has answered the request for its stream of messages."""
-        self._slots = asyncio.Semaphore(endpoint.limits.http_calls_in_flight)
+        self._slots = FairLimit(endpoint.limits.http_calls_in_flight)
+        self._deadlines = Deadlines(self._loop)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # Calls
@@ -179,26 +184,29 @@ class HttpSession(ClientSession):
     async def exchange(self, call: Call, params: Any) -> Raw:
         """Send a request and read until its result has arrived. See `ClientSession.exchange`."""
         pending: PendingCall = call.owner
+        takes_slot = call.method != "subscriptions/listen"  # which lasts
+        timer = pending.timer = self._deadlines.start(call.deadline)
         try:
-            body = _encode(Notification("2.0", call.method, params, call.id))
-            async with asyncio.timeout_at(call.deadline) as pending.timer:
-                if call.method == "subscriptions/listen":  # lasts, and so takes no slot
-                    return await self._exchange(call, params, body)
-                async with self._slots:
-                    return await self._exchange(call, params, body)
+            body = encode(Notification("2.0", call.method, params, call.id))
+            if takes_slot and not self._slots.try_acquire():
+                takes_slot = False  # until it is admitted
+                await self._slots.acquire(call.id, None, "")
+                takes_slot = True
+            return await self._exchange(call, params, body)
         except asyncio.CancelledError:
+            if timer.take_cancellation():
+                self._notify_cancelled(call, "the call timed out")
+                raise RequestTimeoutError(call.allowed or 0.0).attach_call(call.method, call.id) from None
             self._notify_cancelled(call, "the client no longer needs the result")
             raise
-        except TimeoutError as error:
-            if pending.timer is None or not pending.timer.expired():
-                raise self.endpoint.connection_error(error).attach_call(call.method, call.id) from error
-            self._notify_cancelled(call, "the call timed out")
-            raise RequestTimeoutError(call.allowed or 0.0).attach_call(call.method, call.id) from None
         except OSError as error:
             raise self.endpoint.connection_error(error).attach_call(call.method, call.id) from error
         except Error as error:
             raise error if error.method is not None else error.attach_call(call.method, call.id)  # noqa: B904
         finally:
+            self._deadlines.stop(timer)
+            if takes_slot:
+                self._slots.release()
             self.requests.cancel_call(call.id)
 
     async def _exchange(self, call: Call, params: Any, body: bytes) -> Raw:
@@ -233,7 +241,7 @@ class HttpSession(ClientSession):
         if pending.on_progress is not None:  # the old id is part of the parameters: the caller begins a new call
             raise RepeatableError("the server closed the connection")
         self.requests.renew(call)
-        return await self.endpoint.send("POST", head, _encode(Notification("2.0", call.method, params, call.id)))
+        return await self.endpoint.send("POST", head, encode(Notification("2.0", call.method, params, call.id)))
 
     def _head(self, method: str, params: Any) -> bytes:
         if (revision := self._modern_revision(method)) is not None:
@@ -260,8 +268,9 @@ class HttpSession(ClientSession):
         return self._revision if FEATURES[self._revision].is_modern else None
 
     async def _read_body(self, response: HttpResponse) -> bytes:
+        limit = self.endpoint.limits.message_bytes
         try:
-            body = await response.read_all(self.endpoint.limits.message_bytes)
+            body = response.take_all(limit) or await response.read_all(limit)
         except ValueError as error:
             raise ProtocolError(str(error)) from None
         if self.endpoint.on_frame is not None:
@@ -270,6 +279,8 @@ class HttpSession(ClientSession):
 
     def _read_result(self, call: Call, body: bytes) -> Raw:
         """Return the result in a JSON body: one message, or a batch of 2025-03-26."""
+        if (result := self._find_result(body, call)) is not None:
+            return result
         self._receive(body, (call,))
         pending: PendingCall = call.owner
         if not pending.response.done():
@@ -477,15 +488,15 @@ class HttpSession(ClientSession):
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send a notification."""
-        self._post_in_background(_encode(Notification("2.0", method, params)), method, self._head(method, params))
+        self._post_in_background(encode(Notification("2.0", method, params)), method, self._head(method, params))
 
     async def notify_in_order(self, method: str) -> None:
         """Send a notification, and wait until the server has accepted it."""
-        await self._post_and_report(_encode(Notification("2.0", method)), method)
+        await self._post_and_report(encode(Notification("2.0", method)), method)
 
     def respond(self, id: RequestId, result: Any) -> None:
         """Send the result of a request of the server."""
-        self._post_in_background(_encode(Response("2.0", id, result)), "a response")
+        self._post_in_background(encode(Response("2.0", id, result)), "a response")
 
     def respond_with_error(self, id: RequestId, code: int, message: str, data: Any = None) -> None:
         """Send an error response to a request of the server."""
@@ -554,6 +565,7 @@ class HttpSession(ClientSession):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        self._deadlines.close()
         if self._loss is None:  # calls of a lost session may still get their results
             await self._delete_session()
             self._fail_all_calls()
@@ -586,14 +598,9 @@ def _raise_error_in(body: bytes) -> NoReturn:
     raise RemoteError.from_wire(error)
 
 
-def _encode(message: msgspec.Struct) -> bytes:
-    buffer = bytearray()
-    encode_into(message, buffer)
-    return bytes(buffer)
-
-
 def _content_type(response: HttpResponse) -> str:
-    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    value = response.headers.get("content-type", "")
+    return value if value == "application/json" else value.partition(";")[0].strip().lower()
 
 
 def _suffix(error: BaseException | None) -> str:

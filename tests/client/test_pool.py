@@ -364,14 +364,17 @@ def test_closing_a_pool_ends_callers_that_wait() -> None:
 
     async def main() -> None:
         pool = typedmcp.ClientPool(max_clients=1)
+        is_used, is_closed = asyncio.Event(), asyncio.Event()
 
         async def use(identity: str) -> None:
             async with pool.lease(counted.target, identity=identity):
-                await asyncio.sleep(0.05)
+                is_used.set()
+                await is_closed.wait()
 
         tasks = [asyncio.ensure_future(use(name)) for name in ("a", "b")]
-        await asyncio.sleep(0.02)
+        await is_used.wait()
         await pool.close()
+        is_closed.set()
         first, second = await asyncio.gather(*tasks, return_exceptions=True)
         assert first is None
         assert isinstance(second, typedmcp.ConnectionLostError)

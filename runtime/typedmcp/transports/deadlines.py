@@ -77,7 +77,7 @@ class Deadlines:
 
     def start(self, when: float | None) -> Deadline:
         """Set a deadline for the current task, as a time of the event loop. None: it may be set later."""
-        task: Any = asyncio.current_task(self._loop)
+        task: Any = asyncio.current_task()
         deadline = Deadline(self, task, when)
         self._open.add(deadline)
         if when is not None and when < self._due:

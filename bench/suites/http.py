@@ -397,10 +397,17 @@ def find_free_port() -> int:
 
 def measure_client_tables(plan: Plan, revisions: tuple[str, ...]) -> Iterator[Table]:
     """Yield the tables of clients, which all call the same server."""
+    with serve_clients() as url:
+        for revision in revisions:
+            yield measure_client_table(plan, url, revision)
+
+
+@contextmanager
+def serve_clients() -> Iterator[str]:
+    """Run the server that clients call, and yield its URL."""
     server = Contender("the server of the clients", make_uvicorn_command(CONTENDERS / "clients", "echo_http:app"))
     with start_listening(server) as (_, port):
-        for revision in revisions:
-            yield measure_client_table(plan, f"http://127.0.0.1:{port}/mcp", revision)
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 def list_clients(plan: Plan, url: str, revision: str) -> Iterator[Contender]:

@@ -55,6 +55,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
         yield _count_stdio_servers(plan, revision)
         yield _count_http_servers(plan, revision)
         yield _count_stdio_clients(plan, revision)
+        yield _count_http_clients(plan, revision)
 
 
 def _count_stdio_servers(plan: Plan, revision: str) -> Table:
@@ -91,8 +92,21 @@ def _count_stdio_clients(plan: Plan, revision: str) -> Table:
         f"Instructions of a client over stdio, {revision}",
         "Calls of a tool that echoes 20 bytes, one at a time. The server is another process, and does not count.",
         found,
-        {ONE_CALL: _call_stdio},
+        {ONE_CALL: _call_server},
     )
+
+
+def _count_http_clients(plan: Plan, revision: str) -> Table:
+    log(f"instructions: clients over HTTP, {revision}")
+    with http.serve_clients() as url:
+        found = [one for one in http.list_clients(plan, url, revision) if _is_python(one, plan)]
+        return _make_table(
+            f"instructions/http-client-{revision}",
+            f"Instructions of a client over HTTP, {revision}",
+            "Calls of a tool that echoes 20 bytes, one at a time. The server is another process, and does not count.",
+            found,
+            {ONE_CALL: _call_server},
+        )
 
 
 def _is_python(contender: Contender, plan: Plan) -> bool:
@@ -168,7 +182,7 @@ def _serve_http(load: http.Load, contender: Contender, calls: int) -> Process:
         return _finish(server.process)
 
 
-def _call_stdio(contender: Contender, calls: int) -> Process:
+def _call_server(contender: Contender, calls: int) -> Process:
     with start_process(contender.name, contender.command, timeout=TIMEOUT) as client:
         exchange_line(client)  # wait until it has received a correct response
         exchange_line(client, f"1 0 {calls}")

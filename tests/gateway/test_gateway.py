@@ -269,6 +269,23 @@ def test_log_messages_have_the_level_that_the_client_asked_for() -> None:
     assert logs == ["counted 1", "counted 2", "counted 3"]
 
 
+@pytest.mark.parametrize(("revision", "expected"), [(REVISION, 3), (MODERN_REVISION, 0)])
+def test_a_legacy_client_that_asks_for_no_log_messages_gets_those_of_legacy_servers(
+    revision: str, expected: int
+) -> None:
+    received: list[bytes] = []
+
+    async def main() -> None:
+        server = typedmcp.ServerConfig(make_server(), revisions=[revision])
+        async with typedmcp.connect(
+            typedmcp.Gateway(server), revisions=[REVISION], on_frame=lambda _, line: received.append(line)
+        ) as client:
+            await client.call_tool("count")
+
+    run(main())
+    assert sum(b"notifications/message" in line for line in received) == expected
+
+
 def test_each_call_has_one_audit_record() -> None:
     records: list[AuditRecord] = []
 

@@ -86,7 +86,8 @@ def test_langchain_uses_a_server_through_the_proxy(server: str) -> None:
     assert results["picture"]["content"][0]["type"] == "image"
     assert "broken" in json.dumps(results["broken"])
     assert results["chatty"]["content"][0]["text"] == "done"
-    assert seen["logged"] == [["info", "working"]]
+    # It never sets a log level, and a modern server sends only what is asked for.
+    assert seen["logged"] == ([] if server == "2026-07-28" else [["info", "working"]])
     assert (seen["resources"][0][0], seen["item"]) == ("Buy milk.", ["item 7"])
     assert seen["review"][0]["content"] == "Please review the x."
 

@@ -157,7 +157,6 @@ class Gateway:
             "changes": self.changes,
             "capabilities": self.capabilities,
             "lifespans": lambda: {self: self._lifespan},
-            "legacy_log_level": None,  # logs need a connection to each server, so clients have to want them
             "bind": self._bind,
             "bind_workers": self._bind_workers,
             "input_schema_of": self._input_schema_of,

@@ -228,6 +228,8 @@ class ServerQuestions:
         self._has_call = asyncio.Event()
         self.level: str | None = None
         """The log level that was set last, on legacy servers."""
+        self.passes_logs: bool = True
+        """False if callers share the connection, so that nobody knows which of them a log message is for."""
         self.lease: Any = None
         """The lease of the client, whose options refer to these callbacks."""
         self.passed: Any = None
@@ -283,4 +285,6 @@ class ServerQuestions:
     def on_log(self, params: Any) -> Any:
         """Pass a log message to the client of the newest call."""
         call = self.newest_call
-        return None if call is None else call.ctx.log(params.level, params.data, params.logger)
+        if call is None or not self.passes_logs:
+            return None
+        return call.ctx.log(params.level, params.data, params.logger)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import TracebackType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -33,7 +33,6 @@ from typedmcp.gateway.questions import ForwardedCall, ServerQuestions
 from typedmcp.gateway.shares import ConnectionShares
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL, SERVER_INFO
-from typedmcp.protocol.notifications import LogLevel
 from typedmcp.revisions.features import FEATURES, is_modern, methods_of, structs_of
 from typedmcp.server.context import Context
 
@@ -208,7 +207,7 @@ class LeasedClient(NamedTuple):
 
 
 def wants_logs(ctx: Context) -> bool:
-    """Return whether the client of a request wants log messages."""
+    """Return whether the client of a request has asked for log messages."""
     return ctx.metadata.log_level is not None
 
 
@@ -293,6 +292,7 @@ class Leases:
         lease: ClientLease | None = questions.lease
         # The target and the credentials may have changed.
         if lease is None or lease.target is not server.entry.target or self._credentials is not None:
+            questions.passes_logs = not is_shared
             options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
             lease = questions.lease = self.pool.lease(server.entry, identity=identity, **options)
         return ServerLease(self, server, caller, lease, questions, call, is_shared=is_shared)
@@ -368,9 +368,9 @@ async def call_options(leased: LeasedClient, call: ForwardedCall, seconds: float
             meta[CAPABILITIES] = capabilities
         if level is not None:
             meta[LOG_LEVEL] = level
-    elif level is not None and questions.level != level:
-        questions.level = level
-        await _set_level(client, level, ctx)
+    elif (lowest := ctx.metadata.lowest_level) not in (None, questions.level):
+        questions.level = lowest
+        await _set_level(client, lowest, ctx)
     options: dict[str, Any] = {}
     if meta:
         options["meta"] = meta
@@ -381,10 +381,12 @@ async def call_options(leased: LeasedClient, call: ForwardedCall, seconds: float
     return options
 
 
-async def _set_level(client: Client, level: str, ctx: Context) -> None:
+async def _set_level(client: Client, level: Any, ctx: Context) -> None:
     """Set the log level of a legacy server. One that cannot do so sends what it wants."""
+    if client.server.capabilities.logging is None:
+        return
     try:
-        await client.set_log_level(cast("LogLevel", level))
+        await client.set_log_level(level)
     except RemoteError as error:
         ctx.report(f"logging/setLevel: {error}")
 

@@ -148,7 +148,6 @@ class ServerDefaults(TypedDict, total=False):
     extensions: Sequence[Extension | OfferedExtension]
     handle: Callable[..., Any]
     call_tool: Callable[..., Any]
-    legacy_log_level: str | None
     bind: Callable[[ServerConfig], object]
     bind_workers: Callable[[WorkerLink], None]
     """Called with the configuration, for handlers that change it while they are served."""
@@ -218,8 +217,6 @@ class ServerConfig:
         self.input_schema_of: Callable[[str], Mapping[str, Any] | None] | None = defaults.get("input_schema_of")
         """Returns the input schema of a tool: empty if there is no such tool, None if only the list of tools can tell.
         None for handlers that know their tools by their list alone."""
-        self.legacy_log_level: str | None = defaults.get("legacy_log_level", "info")
-        """The level of log messages for legacy clients that have not set one. None: they get none."""
         self.on_diagnostic: Callable[[Diagnostic], None] = options.get("on_diagnostic", _log_diagnostic)
         self.limits: Limits = options.get("limits", DEFAULT_LIMITS)
         self.budgets: Budgets = Budgets(self.limits, self._report_limit)

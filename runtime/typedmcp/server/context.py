@@ -309,7 +309,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         rank = LEVELS.get(level)
         if rank is None:
             raise ValueError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}")
-        threshold = self.metadata.log_level
+        threshold = self.metadata.lowest_level
         if threshold is None:  # the client asked for none, but the operator may want it
             self._backend.report(Diagnostic(DiagnosticKind.LOG, f"{level}: {data}", self.method, self.id, data))
         if threshold is None or rank < LEVELS[threshold] or self.cancelled or not self._admit_message():

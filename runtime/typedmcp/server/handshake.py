@@ -84,7 +84,6 @@ class Handshake:
         revision = requested if requested in served else served[0]
         exact = from_builtins(params, methods_of(revision).INITIALIZE.params)
         self.metadata = _metadata_from_initialize(revision, exact, extensions_of(params))
-        self.metadata.log_level = self._config.legacy_log_level
         return self._result(revision, dropped)
 
     def _result(self, revision: str, dropped: DroppedFields) -> Any:

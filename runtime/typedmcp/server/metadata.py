@@ -33,6 +33,10 @@ _LAST_MEMBERS: Final = re.compile(rb"(?<=[\]}\"\w])((?:,%b)+)\}\Z" % _OWN_MEMBER
 """These members where they begin or end a `_meta`."""
 
 
+_LEGACY_LEVEL: Final = "info"
+"""The level of log messages for a legacy client that has asked for none: the specification leaves it to the server."""
+
+
 class RequestMetadata:
     """The client of a request: its revision, name, capabilities and log level.
 
@@ -49,6 +53,12 @@ class RequestMetadata:
         self.capabilities: D.ClientCapabilities = D.from_builtins(members.get(CAPABILITIES, {}), D.ClientCapabilities)
         self.client_info: D.Implementation | None = None if info is None else D.from_builtins(info, D.Implementation)
         self.log_level: str | None = members.get(LOG_LEVEL)
+        """The level of log messages that the client has asked for."""
+
+    @property
+    def lowest_level(self) -> str | None:
+        """The lowest level of log messages that the client gets. None: it gets none."""
+        return _LEGACY_LEVEL if self.log_level is None and not self.features.is_modern else self.log_level
 
     def with_members(self, members: dict[str, Any]) -> RequestMetadata:
         """Return the metadata of another request of the same client, with another `_meta`."""

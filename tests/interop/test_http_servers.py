@@ -79,7 +79,7 @@ def test_the_server_s_revision_is_remembered(server: Server, transport: str) -> 
     async def main() -> None:
         async with served(server, transport) as url:
             for _ in range(2):
-                async with connect(url, timeout=10.0) as client:
+                async with connect(url, timeout=60.0) as client:
                     assert client.revision == (server.newest if transport == HTTP else OLDER)
                     assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
 
@@ -93,7 +93,7 @@ def test_the_blocking_client_calls_over_http_too(server: Server, transport: str)
             assert await asyncio.to_thread(texts, url) == [text_of(OFFER)] * 2
 
     def texts(url: str) -> list[str]:
-        with sync.connect(url, timeout=10.0) as client:
+        with sync.connect(url, timeout=60.0) as client:
             return [text(client.call_tool("text")) for _ in range(2)]
 
     run(main)
@@ -107,7 +107,7 @@ def text_of(offer: dict[str, Any]) -> str:
 @every_server
 def test_a_call_to_a_server_that_dies_ends(server: Server, transport: str) -> None:
     async def main() -> None:
-        async with served(server, transport) as url, connect(url, timeout=10.0, on_diagnostic=print) as client:
+        async with served(server, transport) as url, connect(url, timeout=60.0, on_diagnostic=print) as client:
             with pytest.raises(typedmcp.ConnectionLostError):
                 await client.call_tool("crash")
             with pytest.raises(typedmcp.ConnectionLostError):
@@ -156,7 +156,7 @@ async def everything(mode: str) -> AsyncGenerator[str]:
 def test_everything_works_over_http(mode: str) -> None:
     async def main() -> None:
         answer, steps = test_servers.answer, list[Any]()
-        async with everything(mode) as url, connect(url, timeout=10.0, sample=answer, on_diagnostic=print) as client:
+        async with everything(mode) as url, connect(url, timeout=60.0, sample=answer, on_diagnostic=print) as client:
             assert client.revision == OLDER
             assert text(await client.call_tool("echo", {"message": "Grüße"})) == "Echo: Grüße"
             arguments = {"duration": 0.2, "steps": 2}

@@ -134,7 +134,7 @@ def test_the_client_finds_the_server_s_revision_and_ends_its_process(server: Ser
 def test_the_blocking_client_lists_and_calls_and_ends_the_server_s_process(server: Server, tmp_path: Path) -> None:
     arguments, env = surroundings(server, tmp_path)
     tool, given = first_call(server, tmp_path)
-    with sync.connect(server.parameters(*arguments, mark=str(tmp_path), **env), timeout=10.0) as client:
+    with sync.connect(server.parameters(*arguments, mark=str(tmp_path), **env), timeout=60.0) as client:
         assert len(processes(str(tmp_path))) == Path("/proc/self/environ").exists()
         assert len(list(client.tools())) == FIRST[server.name][3]
         assert FIRST[server.name][2] in text(client.call_tool(tool, given))

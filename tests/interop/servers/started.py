@@ -80,7 +80,7 @@ async def connected(
     mark = str(uuid.uuid4())
     reports: list[Diagnostic] = []
     env: dict[str, str] = options.pop("env", {})
-    options = {"timeout": 10.0, **options, "on_diagnostic": reports.append}
+    options = {"timeout": 60.0, **options, "on_diagnostic": reports.append}
     async with connect(server.parameters(*arguments, mark=mark, **env), **options) as opened:
         yield opened
     assert processes(mark) == []
@@ -95,7 +95,7 @@ async def connected_over_http(
     """Start a server that prints its URL first and ends with its standard input, and yield a client of it."""
     async with served(server, transport) as url:
         reports: list[Diagnostic] = []
-        options = {"timeout": 10.0, **options, "on_diagnostic": reports.append}
+        options = {"timeout": 60.0, **options, "on_diagnostic": reports.append}
         async with connect(url, **options) as opened:
             yield opened
         unexpected = [str(report) for report in reports if report.kind not in odd]

@@ -69,6 +69,7 @@ def test_budgets_that_are_newer_than_the_kept_run_are_of_contenders_that_will_be
     known |= {
         f"instructions/stdio-{MODERN}": {each.name for each in stdio.list_servers(QUICK, MODERN)},
         f"instructions/client-{MODERN}": {each.name for each in stdio.list_clients(QUICK, MODERN)},
+        f"instructions/http-client-{MODERN}": {each.name for each in http.list_clients(QUICK, "", MODERN)},
         f"instructions/http-{MODERN}": {each.name for each in http.list_servers(QUICK, "app")},
         f"http/echo-{MODERN}": {each.name for each in http.list_servers(QUICK, "app")},
     }

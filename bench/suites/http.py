@@ -403,7 +403,7 @@ def measure_client_tables(plan: Plan, revisions: tuple[str, ...]) -> Iterator[Ta
 
 
 @contextmanager
-def serve_clients() -> Iterator[str]:
+def serve_clients() -> Generator[str]:
     """Run the server that clients call, and yield its URL."""
     server = Contender("the server of the clients", make_uvicorn_command(CONTENDERS / "clients", "echo_http:app"))
     with start_listening(server) as (_, port):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -51,7 +54,7 @@ class Acme:
         async def watch(folders: list[str], listener: ExtensionListener) -> AsyncGenerator[list[str]]:
             known = [folder for folder in folders if folder == name]
             for folder in known:
-                listener.notify(INDEXED, IndexedParams(folder=folder, documents=1), key=folder)
+                listener.notify(INDEXED, IndexedParams(folder=folder, documents=os.getpid()), key=folder)
             yield known
 
         self.server = typedmcp.Server(name, extensions=[search])
@@ -196,6 +199,27 @@ def test_members_of_a_filter_pass_with_their_notifications() -> None:
 
     run(main())
     assert sorted(indexed) == ["a", "b"]
+
+
+@pytest.mark.long
+def test_a_subscription_goes_on_after_its_server_was_replaced() -> None:
+    processes: list[int] = []
+    extension = typedmcp.ClientExtension(ACME)
+    extension.on(INDEXED)(lambda params: processes.append(params.documents))
+    command = [sys.executable, "-c", "from tests.gateway.test_extensions import Acme; Acme().server.run()"]
+
+    async def main() -> None:
+        async with (
+            typedmcp.connect(typedmcp.Gateway(command), extensions=[extension]) as client,
+            client.listen(members={"acmeFolders": ["acme"]}) as subscription,
+        ):
+            assert subscription.granted_members == {"acmeFolders": ["acme"]}
+            for number in (1, 2):
+                while len({*processes}) < number:
+                    await asyncio.sleep(0.01)
+                os.kill(processes[-1], signal.SIGKILL)
+
+    run(main())
 
 
 BY_NAME: dict[str, tuple[dict[str, Any], str]] = {

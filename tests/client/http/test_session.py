@@ -432,6 +432,34 @@ def test_a_server_request_in_the_stream_of_a_call_is_answered_with_a_post() -> N
     run(main)
 
 
+def test_an_answer_is_sent_again_if_the_server_had_closed_its_connection() -> None:
+    script = Script(OLDER)
+
+    async def call(request: Request, wire: Wire) -> None:
+        wire.events()
+        for number in (1, 2):
+            wire.event({"jsonrpc": "2.0", "id": number, "method": "ping"})
+            await script.until("answer", number)
+        await script.until("answer", 3)
+        wire.event({"jsonrpc": "2.0", "id": request.json["id"], "result": result("done")})
+        wire.end()
+
+    def answer(_request: Request, wire: Wire) -> None:
+        if len(script.of("answer")) == 2:
+            wire.close()  # which the first answer has opened
+        else:
+            wire.reply(202)
+
+    async def main() -> None:
+        script.handlers.update({"tools/call": call, "answer": answer})
+        reports: list[Any] = []
+        async with connected(script, on_diagnostic=reports.append) as client:
+            assert text(await client.call_tool("x")) == "done"
+        assert reports == []
+
+    run(main)
+
+
 @pytest.mark.parametrize("in_event", [False, True])
 def test_a_batch_of_responses_is_understood(in_event: bool) -> None:
     async def call(request: Request, wire: Wire) -> None:

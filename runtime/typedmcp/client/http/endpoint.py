@@ -287,7 +287,10 @@ class Endpoint:
 
     async def post(self, head: bytes, body: bytes, timer: Timer | None = None) -> None:
         """Post a message that the server accepts without a response. Raises the errors of `send` and `error_of`."""
-        response = await self.send("POST", head, body, timer)
+        try:
+            response = await self.send("POST", head, body, timer)
+        except StaleConnectionError:  # a notification, or a response, does no harm if it arrives twice
+            response = await self.send("POST", head, body, timer)
         if response.status >= 300:
             raise await self.error_of(response)
         try:

@@ -526,6 +526,9 @@ class HttpSession(ClientSession):
         try:
             async with asyncio.timeout(_POST_TIMEOUT) as timer:
                 await self.endpoint.post(head or self._legacy_head, body, timer)
+        except TimeoutError as error:
+            text = f"{name} did not reach the server: no answer within {_POST_TIMEOUT:g} s"
+            self._report_failure(text, error)
         except (Error, OSError) as error:
             self._report_failure(f"{name} did not reach the server: {error}", error)
 

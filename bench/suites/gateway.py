@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 from bench.plan import Plan
 from bench.results import Table
@@ -16,7 +17,7 @@ from bench.suites.http import FOLDER, OURS, Load, make_uvicorn_command, measure_
 from bench.suites.processes import CONTENDERS, LEGACY, MODERN, Contender, make_python_command
 from tests.interop import install
 
-__all__ = ["measure_tables"]
+__all__ = ["DIRECT", "list_gateways", "measure_tables", "serve_upstream"]
 
 DIRECT = "without a gateway"
 GATEWAYS = CONTENDERS / "gateway"
@@ -27,9 +28,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
     wrk = shutil.which("wrk")
     if wrk is None:
         raise RuntimeError("wrk, the load generator, is not installed: `apt install wrk` or `brew install wrk`")
-    server = Contender("the server behind the gateways", make_uvicorn_command(FOLDER, "typedmcp_handler:app"))
-    with start_listening(server, core=1) as (_, port):
-        os.environ["BENCH_UPSTREAM"] = f"http://127.0.0.1:{port}/mcp"
+    with serve_upstream():
         for revision in (MODERN,) if plan.quick else (MODERN, LEGACY):
             yield measure_contenders(
                 plan,
@@ -54,6 +53,15 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
             "output. It has the core of its gateway, since that starts it. Without a gateway the handler serves HTTP.",
             reference=DIRECT,
         )
+
+
+@contextmanager
+def serve_upstream() -> Generator[None]:
+    """Run the server behind the gateways, which find its address in the environment."""
+    server = Contender("the server behind the gateways", make_uvicorn_command(FOLDER, "typedmcp_handler:app"))
+    with start_listening(server, core=1) as (_, port):
+        os.environ["BENCH_UPSTREAM"] = f"http://127.0.0.1:{port}/mcp"
+        yield
 
 
 def list_gateways(plan: Plan, revision: str) -> Iterator[Contender]:

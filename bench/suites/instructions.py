@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from bench.plan import ContenderError, Plan, log, measure_in_turns
 from bench.results import Table
-from bench.suites import http, stdio
+from bench.suites import gateway, http, stdio
 from bench.suites.processes import (
     LEGACY,
     MODERN,
@@ -56,6 +56,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
         yield _count_http_servers(plan, revision)
         yield _count_stdio_clients(plan, revision)
         yield _count_http_clients(plan, revision)
+    yield _count_gateways(plan)
 
 
 def _count_stdio_servers(plan: Plan, revision: str) -> Table:
@@ -106,6 +107,21 @@ def _count_http_clients(plan: Plan, revision: str) -> Table:
             "Calls of a tool that echoes 20 bytes, one at a time. The server is another process, and does not count.",
             found,
             {ONE_CALL: _call_server},
+        )
+
+
+def _count_gateways(plan: Plan) -> Table:
+    log("instructions: gateways")
+    load = http.Load("", MODERN, "echo")
+    with gateway.serve_upstream():
+        found = [one for one in gateway.list_gateways(plan, MODERN) if one.name in (gateway.DIRECT, http.OURS)]
+        return _make_table(
+            f"instructions/gateway-{MODERN}",
+            f"Instructions of a gateway over HTTP, {MODERN}",
+            "Calls of a tool that echoes 20 bytes, on one connection, through a gateway to a server over HTTP, which "
+            "is another process and does not count. Without a gateway the process of the server is counted.",
+            found,
+            {ONE_CALL: partial(_serve_http, load)},
         )
 
 

@@ -13,7 +13,7 @@ from bench.corpus import MESSAGES
 from bench.plan import QUICK
 from bench.quote import is_newer, load_quotes
 from bench.results import Environment, Figures, Results, Row, Table
-from bench.suites import codecs, convert, http, stdio
+from bench.suites import codecs, convert, gateway, http, stdio
 from bench.suites.instructions import DEPTHS
 from bench.suites.processes import MODERN, format_depth
 
@@ -69,6 +69,7 @@ def test_budgets_that_are_newer_than_the_kept_run_are_of_contenders_that_will_be
     known |= {
         f"instructions/stdio-{MODERN}": {each.name for each in stdio.list_servers(QUICK, MODERN)},
         f"instructions/client-{MODERN}": {each.name for each in stdio.list_clients(QUICK, MODERN)},
+        f"instructions/gateway-{MODERN}": {each.name for each in gateway.list_gateways(QUICK, MODERN)},
         f"instructions/http-client-{MODERN}": {each.name for each in http.list_clients(QUICK, "", MODERN)},
         f"instructions/http-{MODERN}": {each.name for each in http.list_servers(QUICK, "app")},
         f"http/echo-{MODERN}": {each.name for each in http.list_servers(QUICK, "app")},

@@ -840,6 +840,14 @@ async def _(code: str) -> None:
         assert text_of(await client.call_tool("sub_f")) == "1"
 
 
+@row("proxy")
+async def _(code: str) -> None:
+    names = await ran(code.replace('"http://x/mcp"', "server"))  # nothing listens at that address
+    names["server"].add_tool(lambda: "x", name="f")
+    async with connect(names["_"]) as client:
+        assert text_of(await client.call_tool("f")) == "x"
+
+
 # Running
 
 

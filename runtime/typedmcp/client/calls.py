@@ -114,8 +114,8 @@ class CallRunner:
         start = self._now()
         session = self._connection.session
         outcome: Any = _NOT_BEGUN
-        # Most calls need one round, which such a session ends in time itself. The timer below is dear.
-        if session is not None and session.limits_time and not session.has_ended and not self.completions:
+        # Most calls need one round, which the session itself ends in time. The timer below is dear.
+        if session is not None and not session.has_ended and not self.completions:
             outcome = await self._make_round(session, method, params, options, finish, rounds)
             if outcome.__class__ is not _Unfinished:
                 return outcome

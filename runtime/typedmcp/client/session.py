@@ -106,9 +106,6 @@ class ClientSession(ABC):
     is_renewable: bool = False
     """True if a new session may follow this one without the option `restart`."""
 
-    limits_time: bool = False
-    """True if every call ends by its `latest` time without a timer of its caller."""
-
     param_headers: ParamHeaders | None = None
     """The parameters that requests repeat in headers, over HTTP."""
 

@@ -30,8 +30,6 @@ _SHOWN_CHARACTERS = 200
 class StreamSession(ClientSession):
     """A session over one connection, which cannot be reopened."""
 
-    limits_time = True
-
     def __init__(self, transport: Transport, listener: SessionListener, limits: Limits) -> None:
         super().__init__(listener, limits)
         self.transport: Transport = transport

@@ -31,7 +31,7 @@ class FairLimit:
 
     def try_acquire(self) -> bool:
         """Begin a use if there is room at once. Return whether it has begun."""
-        if self.used >= self.limit or self._queues:
+        if not self.has_room:
             return False
         self.used += 1
         return True

@@ -289,10 +289,10 @@ class Leases:
         if questions is None:
             questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text)
             questions.passed = PassedExtensions(questions, self._report)
+            questions.passes_logs = not is_shared
         lease: ClientLease | None = questions.lease
         # The target and the credentials may have changed.
         if lease is None or lease.target is not server.entry.target or self._credentials is not None:
-            questions.passes_logs = not is_shared
             options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
             lease = questions.lease = self.pool.lease(server.entry, identity=identity, **options)
         return ServerLease(self, server, caller, lease, questions, call, is_shared=is_shared)

@@ -439,8 +439,7 @@ class ConnectionPool:
             self._busy.add(connection)
             try:
                 connection.send_request(request)
-                while not connection.has_head:
-                    await connection.progress()
+                await connection.wait_for_head()
             except BaseException as error:
                 connection.abort()
                 self._busy.discard(connection)

@@ -150,7 +150,6 @@ class HttpSession(ClientSession):
     """A session with the server at a URL."""
 
     is_renewable: bool = True
-    limits_time: bool = True
 
     def __init__(
         self, endpoint: Endpoint, listener: SessionListener, name_params: Mapping[str, str] = NAME_PARAMS

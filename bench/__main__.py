@@ -27,12 +27,13 @@ SUITES = {
     "gateway": "gateway",
     "import": "imports",
     "memory": "memory",
+    "large": "large",
     "instructions": "instructions",
     "scaling": "scaling",
 }
 """Suites by the first part of their table names, with their modules."""
 QUICK_SUITES = ("codecs", "convert", "stdio", "http", "import")
-"""The default suites of a quick run. Memory, instructions and scaling take too long."""
+"""The default suites of a quick run. Memory, large messages, instructions and scaling take too long."""
 RETRIES = 2
 """Repetitions of a suite that is over budget."""
 OUT = Path(__file__).parent / "results"
@@ -113,7 +114,7 @@ def _options() -> argparse.Namespace:
         "suites",
         nargs="*",
         metavar="SUITE",
-        help=f"one of {', '.join(SUITES)}; the default is all; with --quick not memory, instructions, scaling",
+        help=f"one of {', '.join(SUITES)}; the default is all; with --quick not memory, large, instructions, scaling",
     )
     parser.add_argument("--quick", action="store_true", help="a rough run of under a minute")
     parser.add_argument("--check", action="store_true", help="fail if a ratio is worse than in bench/budget.toml")

@@ -16,7 +16,7 @@ from bench.results import Table
 from bench.suites import http, stdio
 from bench.suites.processes import LEGACY, OFFICIAL, TIMEOUT, Contender, Process, is_echo, make_call, make_rows
 
-__all__ = ["measure_tables", "open_stream"]
+__all__ = ["clear_peak", "measure_tables", "open_stream", "read_memory"]
 
 ROUNDS = 3
 """Few rounds are enough: memory hardly varies."""
@@ -65,15 +65,15 @@ def _measure_open(contender: Contender, sessions: int, streams: int) -> Mapping[
         def add_stream(session: str) -> None:
             stack.enter_context(closing(open_stream(server, session)))
 
-        before = _read_memory(server.process, "VmRSS")
+        before = read_memory(server.process, "VmRSS")
         server.open(sessions)
-        a_session = (_read_memory(server.process, "VmRSS") - before) / sessions
+        a_session = (read_memory(server.process, "VmRSS") - before) / sessions
         for session in server.sessions[:WARM_UP]:
             add_stream(session)
-        before = _read_memory(server.process, "VmRSS")
+        before = read_memory(server.process, "VmRSS")
         for session in server.sessions[WARM_UP : WARM_UP + streams]:
             add_stream(session)
-        return {"a session": a_session, "a stream": (_read_memory(server.process, "VmRSS") - before) / streams}
+        return {"a session": a_session, "a stream": (read_memory(server.process, "VmRSS") - before) / streams}
 
 
 def open_stream(server: http.HttpServerRun, session: str) -> HTTPConnection:
@@ -90,7 +90,7 @@ def open_stream(server: http.HttpServerRun, session: str) -> HTTPConnection:
     return connection
 
 
-def _read_memory(process: Process, field: str) -> float:
+def read_memory(process: Process, field: str) -> float:
     """Return the memory of a process in KB, now (`VmRSS`) or at most (`VmHWM`), after it has settled."""
     time.sleep(SETTLE_SECONDS)
     status = Path(f"/proc/{process.popen.pid}/status").read_text(encoding="utf-8")
@@ -98,6 +98,12 @@ def _read_memory(process: Process, field: str) -> float:
     if found is None:
         raise process.make_failure(f"/proc has no {field} of it")
     return int(found[1]) * 1.024
+
+
+def clear_peak(process: Process) -> None:
+    """Let the peak memory of a process begin at its present memory, if the system allows it."""
+    with suppress(OSError):  # then the peak is that of the whole process
+        Path(f"/proc/{process.popen.pid}/clear_refs").write_text("5", encoding="utf-8")
 
 
 def _measure_pending_table(plan: Plan) -> Table:
@@ -119,9 +125,9 @@ def _measure_pending_table(plan: Plan) -> Table:
 def _measure_pending(contender: Contender, count: int) -> Mapping[str, float]:
     with stdio.run_server(contender, LEGACY) as server:
         server.leave_waiting(WARM_UP)
-        before = _read_memory(server.process, "VmRSS")
+        before = read_memory(server.process, "VmRSS")
         server.leave_waiting(count)
-        return {"a request": (_read_memory(server.process, "VmRSS") - before) / count}
+        return {"a request": (read_memory(server.process, "VmRSS") - before) / count}
 
 
 def _measure_large_table(plan: Plan) -> Table:
@@ -148,18 +154,17 @@ def _measure_peaks(contender: Contender, sizes: tuple[int, ...]) -> Mapping[str,
     """Return the peaks of one process, for messages of growing size."""
     with stdio.run_server(contender, LEGACY) as server:
         _measure_peak(server.process, 1)
-        before = _read_memory(server.process, "VmRSS")
+        before = read_memory(server.process, "VmRSS")
         return {str(size): _measure_peak(server.process, size << 20) - before / 1e3 for size in sizes}
 
 
 def _measure_peak(process: Process, size: int) -> float:
     """Let the server echo a text, and return its peak memory in MB."""
     text = "x" * size
-    with suppress(OSError):  # without this, the peak is that of the whole process
-        Path(f"/proc/{process.popen.pid}/clear_refs").write_text("5", encoding="utf-8")
+    clear_peak(process)
     with process.deadline(_LARGEST_SECONDS):
         process.write(make_call(1, LEGACY, "echo", {"text": text}).encode() + b"\n")
         response = process.read_line()
     if not is_echo(json.loads(response), 1, text):
         raise process.make_failure("the response is not an echo")
-    return _read_memory(process, "VmHWM") / 1e3
+    return read_memory(process, "VmHWM") / 1e3

@@ -213,6 +213,16 @@ class StdioServerRun:
 
     def open(self) -> None:
         """Initialize the server if the revision requires it, and check the responses of both tools."""
+        self.initialize()
+        for arguments, text in (({"text": TEXT}, TEXT), ({"size": 100}, "x" * 100)):
+            id = next(self.ids)
+            tool = "echo" if "text" in arguments else "large"
+            found = send_request(self.process, make_call(id, self.revision, tool, arguments))
+            if not is_echo(found, id, text):
+                raise self.process.make_failure(f"responded {found}")
+
+    def initialize(self) -> None:
+        """Initialize the server if the revision requires it."""
         if self.revision == LEGACY:
             first, second = make_handshake()
             found = send_request(self.process, first)
@@ -220,12 +230,6 @@ class StdioServerRun:
             if result.get("protocolVersion") != LEGACY:
                 raise self.process.make_failure(f"expected a handshake, got {found}")
             self.process.write(f"{second}\n".encode())
-        for arguments, text in (({"text": TEXT}, TEXT), ({"size": 100}, "x" * 100)):
-            id = next(self.ids)
-            tool = "echo" if "text" in arguments else "large"
-            found = send_request(self.process, make_call(id, self.revision, tool, arguments))
-            if not is_echo(found, id, text):
-                raise self.process.make_failure(f"responded {found}")
 
     def measure(self, depth: int, seconds: float) -> Mapping[str, float]:
         """Return requests per second, by column."""

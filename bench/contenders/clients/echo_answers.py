@@ -4,7 +4,7 @@ VERSIONS = ["2025-11-25", "2026-07-28"]
 INFO = {"name": "echo", "version": "1"}
 COMPLETE = {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": INFO}}
 CACHEABLE = {"ttlMs": 60_000, "cacheScope": "public"}
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "large")]
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "large", "length")]
 
 
 def make_response(message):
@@ -16,6 +16,7 @@ def make_result(method, params):
     if method == "tools/call":
         arguments = params["arguments"]
         text = arguments["text"] if "text" in arguments else "x" * arguments["size"]
+        text = str(len(text)) if params["name"] == "length" else text
         return {"content": [{"type": "text", "text": text}], **COMPLETE}
     if method == "server/discover":
         return {"supportedVersions": VERSIONS, "capabilities": {"tools": {}}, **COMPLETE, **CACHEABLE}

@@ -21,7 +21,7 @@ async def app(scope, receive, send):
     if scope["method"] != "POST":
         await send(METHOD_NOT_ALLOWED)
         return await send(EMPTY)
-    data = b""
+    data = bytearray()  # to which parts are added without a copy of all before
     while True:
         part = await receive()
         data += part["body"]

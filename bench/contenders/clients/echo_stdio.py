@@ -8,9 +8,13 @@ from echo_answers import make_response
 decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode_into
 
-rest = b""
+parts = []
 while data := os.read(0, 1 << 16):
-    *lines, rest = (rest + data).split(b"\n")
+    parts.append(data)
+    if b"\n" not in data:
+        continue
+    *lines, rest = b"".join(parts).split(b"\n")
+    parts = [rest]
     out = bytearray()
     for line in lines:
         message = decode(line)

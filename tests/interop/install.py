@@ -9,8 +9,8 @@ have gateways of others. `llm` has the SDKs of language models, whose types chec
 suite, an authorization server, and the official SDK for pages of tools. Node.js is installed as a wheel in `py2`, so
 that only Python is needed.
 
-`go` is a program on the official SDK of that language, built from the folder of that name here. It is left out, with a
-message, where the language is not installed.
+`go` and `java` are programs on the official SDKs of these languages, built from the folders of these names here. They
+are left out, with a message, where a command that builds or runs them is not installed.
 
 The other environments are for packages that use the SDK's types. `adapters` and `proxy` have the source of the package
 in the folder `source`, because only the source has tests. All of these, `py1` and `py2` have the checkout's `mcpspec`.
@@ -25,6 +25,7 @@ import sys
 import tarfile
 import tempfile
 import venv
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,8 +99,31 @@ USERS = {
 SOURCES = {"adapters": "langchain-mcp-adapters==0.3.2", "proxy": "mcp-proxy==0.13.0"}
 """Source distributions by the environment that has their dependencies."""
 
-PROGRAMS = {"go": ["go", "build", "-o", str(INTEROP / "go" / "peer"), "."]}
-"""Commands that build programs, each in its folder here. Their lock files have the exact versions."""
+
+@dataclass(frozen=True)
+class Program:
+    """A program on the SDK of a language, in the folder of that name here, whose files have exact versions."""
+
+    command: list[str]
+    """The command that builds it."""
+    revisions: tuple[str, ...]
+    """The revisions that the SDK speaks, the newest last."""
+    needs: tuple[str, ...] = ()
+    """Other commands that must be installed."""
+    starts_empty: bool = False
+    """True if a new build would use files of an older one."""
+
+
+LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+PROGRAMS = {
+    "go": Program(["go", "build", "-o", str(INTEROP / "go" / "peer"), "."], (*LEGACY, "2026-07-28")),
+    "java": Program(
+        ["mvn", "--quiet", "--batch-mode", f"-Doutput={INTEROP / 'java'}", "package"],
+        LEGACY,
+        needs=("java", "javac"),
+        starts_empty=True,
+    ),
+}
 
 
 def python(environment: str) -> Path:
@@ -130,8 +154,8 @@ def node() -> Path:
 def main(parts: list[str]) -> None:
     INTEROP.mkdir(exist_ok=True)
     (INTEROP / ".gitignore").write_text("*\n", encoding="utf-8")
-    everything = {**PYTHON_PACKAGES, **NODE_PACKAGES, **USERS, **PROGRAMS}
-    for part in parts or everything:
+    everything = {**PYTHON_PACKAGES, **NODE_PACKAGES, **USERS}
+    for part in parts or [*everything, *PROGRAMS]:
         if part in PROGRAMS:
             build_program(part)
             continue
@@ -177,16 +201,20 @@ def install_node(folder: str, packages: list[str]) -> None:
 
 def build_program(language: str) -> None:
     """Build a program, unless it is built from the same files already, or the language is not installed."""
-    command, folder = PROGRAMS[language], program_folder(language)
-    if shutil.which(command[0]) is None:
-        print(f"{language}: left out, because the command `{command[0]}` is not installed", file=sys.stderr)
+    built, folder = PROGRAMS[language], program_folder(language)
+    if missing := [needed for needed in (built.command[0], *built.needs) if shutil.which(needed) is None]:
+        print(f"{language}: left out, because the command `{missing[0]}` is not installed", file=sys.stderr)
         return
-    files = sorted(path for path in folder.iterdir() if path.is_file())
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
     sources = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     stamp = INTEROP / language / ".installed"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != sources:
+        if built.starts_empty:
+            shutil.rmtree(stamp.parent, ignore_errors=True)
         stamp.parent.mkdir(exist_ok=True)
-        run(*command, folder=folder)
+        run(*built.command, folder=folder)
+        if (launcher := folder / "peer").exists():
+            shutil.copy(launcher, program(language))
         stamp.write_text(sources, encoding="utf-8")
 
 

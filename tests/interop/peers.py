@@ -30,8 +30,6 @@ SERVER = [*COMMAND[:-1], "http"]
 PATIENCE = 300
 """Seconds until a client is terminated. It takes about three, and many more on a machine with much else to do."""
 
-REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-
 
 @dataclass(frozen=True)
 class Peer:
@@ -64,6 +62,21 @@ class Peer:
     def keeps_order(self) -> bool:
         """False if the client sorts the members of objects."""
         return self.client != "go"
+
+    @property
+    def can_cancel(self) -> bool:
+        """False if the SDK does not tell the server that a call is abandoned."""
+        return self.client != "java"
+
+    @property
+    def logs_objects(self) -> bool:
+        """False if the client loses log messages whose data is not a text."""
+        return self.client != "java"
+
+    @property
+    def answers_for_roots(self) -> bool:
+        """True if the SDK answers requests for roots, and no code of its user runs."""
+        return self.client == "java" or (self.client == "go" and self.is_modern)
 
     def order(self, names: Iterable[str]) -> list[str]:
         """Return names of members in the order in which the client has them."""
@@ -111,10 +124,13 @@ STDIO = [
     Peer("typescript", "2025-06-18"),
     Peer("typescript", "2025-11-25"),
     Peer("typescript", "2026-07-28"),
-    *(Peer(language, revision) for language in install.PROGRAMS for revision in REVISIONS),
+    *(Peer(language, revision) for language, built in install.PROGRAMS.items() for revision in built.revisions),
 ]
 HTTP = [peer.over("http") for peer in STDIO]
-SSE = [peer.over("sse") for peer in STDIO if not peer.is_modern and peer.client not in install.PROGRAMS]
+SSE = [
+    *(peer.over("sse") for peer in STDIO if not peer.is_modern and peer.client not in install.PROGRAMS),
+    Peer("java", "2024-11-05", "sse"),
+]
 PEERS = STDIO + HTTP + SSE
 PATHS = {"http": "/mcp", "sse": "/sse"}
 

@@ -204,17 +204,20 @@ def test_the_client_receives_progress_in_order(peer: Peer) -> None:
 
 @every_client
 def test_a_call_that_the_client_cancels_ends_in_the_server(peer: Peer) -> None:
-    assert peer.saw("cancelling") == {"before": "0", "after": "1"}
+    assert peer.saw("cancelling") == {"before": "0", "after": "1" if peer.can_cancel else "0"}
 
 
 @every_client
 def test_the_client_receives_log_messages_from_its_level_on(peer: Peer) -> None:
-    messages = [
+    messages: list[list[Any]] = [
         ["debug", "Looking closely", None],
         ["info", {"step": 1, "of": 2}, None],
         ["error", "Nothing is wrong, this is a test", None],
     ]
-    assert peer.saw("logging") == {"debug": messages, "info": messages[1:], "error": messages[2:]}
+    expected = {"debug": messages, "info": messages[1:], "error": messages[2:]}
+    if not peer.logs_objects:
+        expected = {level: [each for each in said if isinstance(each[1], str)] for level, said in expected.items()}
+    assert peer.saw("logging") == expected
 
 
 # Requests for input
@@ -236,8 +239,7 @@ def test_a_sampling_request_may_have_a_key(peer: Peer) -> None:
 @every_client
 def test_a_tool_gets_the_client_s_roots(peer: Peer) -> None:
     seen = peer.saw("asking")["test_input_required_result_list_roots"]
-    answers_by_itself = peer.client == "go" and peer.is_modern  # no code of the client's user runs
-    assert seen == {"text": "Roots: file:///home/ada/project", "asked": [] if answers_by_itself else ["roots"]}
+    assert seen == {"text": "Roots: file:///home/ada/project", "asked": [] if peer.answers_for_roots else ["roots"]}
 
 
 def form(message: str, **fields: dict[str, Any]) -> dict[str, Any]:

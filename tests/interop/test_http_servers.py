@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import typedmcp
-from tests.interop import test_servers
+from tests.interop import install, test_servers
 from tests.interop.servers.started import MODERN, OLDER, Server, connected_over_http, plain, run, served
-from tests.interop.test_servers import EVERYTHING, GO, OFFER, PYTHON_1, PYTHON_2, TYPESCRIPT, Sdk, text
+from tests.interop.test_servers import EVERYTHING, GO, JAVA, OFFER, PYTHON_1, PYTHON_2, TYPESCRIPT, Sdk, text
 from typedmcp import sync
 from typedmcp.client import Client, connect
 
@@ -27,6 +27,7 @@ SDKS = [
     (PYTHON_1, OLDER, HTTP), (PYTHON_1, OLDER, SSE),
     (PYTHON_2, OLDER, HTTP), (PYTHON_2, MODERN, HTTP), (PYTHON_2, OLDER, SSE),
     (GO, OLDER, HTTP), (GO, MODERN, HTTP),
+    (JAVA, OLDER, HTTP),
 ]  # fmt: skip
 
 
@@ -60,7 +61,9 @@ for _name, _test in vars(test_servers).items():  # what holds over stdio holds h
         globals()[_name] = _test
 
 
-EVERY = [(TYPESCRIPT, HTTP), (PYTHON_1, HTTP), (PYTHON_1, SSE), (PYTHON_2, HTTP), (PYTHON_2, SSE), (GO, HTTP)]
+EVERY = [
+    (TYPESCRIPT, HTTP), (PYTHON_1, HTTP), (PYTHON_1, SSE), (PYTHON_2, HTTP), (PYTHON_2, SSE), (GO, HTTP), (JAVA, HTTP),
+]  # fmt: skip
 every_server = pytest.mark.parametrize(("server", "transport"), EVERY, ids=str)
 
 
@@ -112,6 +115,37 @@ def test_a_call_to_a_server_that_dies_ends(server: Server, transport: str) -> No
                 await client.call_tool("crash")
             with pytest.raises(typedmcp.ConnectionLostError):
                 await client.ping()
+
+    run(main)
+
+
+@pytest.mark.parametrize("server", [GO, JAVA], ids=str)
+def test_a_server_of_a_compiled_language_is_used_on_each_of_its_revisions(server: Server) -> None:
+    async def main() -> None:
+        async with served(server, HTTP) as url:
+            for revision in install.PROGRAMS[server.name].revisions[1:]:  # the first one has SSE in its place
+                async with connect(url, revisions=[revision], timeout=60.0) as client:
+                    assert client.revision == revision
+                    assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
+                    assert (await client.call_tool("failed")).is_error is True
+                    assert plain(await client.get_prompt("talk")) == {"messages": OFFER["messages"]["talk"]}
+                    notes = await client.read_resource("test://notes")
+                    assert plain(notes) == {"contents": OFFER["contents"]["test://notes"]}
+                    assert len([tool async for tool in client.tools()]) == len(OFFER["tools"])
+
+    run(main)
+
+
+def test_a_java_server_is_used_over_sse_on_the_revision_that_has_it() -> None:
+    async def main() -> None:
+        async with connected_over_http(JAVA, SSE) as client:
+            assert client.revision == install.PROGRAMS["java"].revisions[0]
+            assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
+            values = await asyncio.gather(*(client.call_tool("echo", {"value": n}) for n in range(50)))
+            assert [value.content for value in values] == [[]] * 50
+            steps: list[float] = []
+            await client.call_tool("progress", on_progress=lambda step: steps.append(step.progress))
+            assert steps == [1, 2, 3, 4, 5]
 
     run(main)
 

@@ -66,7 +66,8 @@ def node_server(name: str, script: Path, *arguments: str, newest: str = OLDER, o
 def program_server(language: str) -> Server:
     """Return the server on the SDK of a compiled language."""
     offer = Path(__file__).parent / "offer.json"
-    return Server(language, (str(install.program(language)), "serve", str(offer)), MODERN)
+    newest = install.PROGRAMS[language].revisions[-1]
+    return Server(language, (str(install.program(language)), "serve", str(offer)), newest)
 
 
 @asynccontextmanager

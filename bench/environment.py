@@ -18,6 +18,11 @@ from tests.interop import install
 __all__ = ["read_environment"]
 
 PACKAGES = ("msgspec", "pydantic", "mcp", "mcp-types", "fastmcp", "orjson", "uvicorn", "uvloop", "httptools")
+SDKS = {
+    "go": ("go-sdk", "go.mod", r"/go-sdk v(\S+)"),
+    "java": ("java-sdk", "pom.xml", r"<artifactId>mcp</artifactId>\s*<version>(.+?)</version>"),
+}
+"""The SDKs of the programs that `tests.interop.install` builds: name, file with the version, and where it is in it."""
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -76,10 +81,11 @@ def _versions() -> dict[str, str]:
             output = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
             if number := re.search(r"\d[\d.]+", output):
                 found[program] = number[0]
-    if install.program("go").exists():
-        pinned_go = re.search(r"/go-sdk v(\S+)", (install.program_folder("go") / "go.mod").read_text(encoding="utf-8"))
-        assert pinned_go is not None
-        found["go-sdk"] = pinned_go[1]
+    for language, (name, file, pattern) in SDKS.items():
+        if install.program(language).exists():
+            pinned_sdk = re.search(pattern, (install.program_folder(language) / file).read_text(encoding="utf-8"))
+            assert pinned_sdk is not None
+            found[name] = pinned_sdk[1]
     if "Node.js" in found:
         for package in install.NODE_PACKAGES["node"]:
             name, _, pinned = package.rpartition("@")

@@ -30,7 +30,9 @@ ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 
-QUOTED_PACKAGES = ("mcp", "fastmcp", "@modelcontextprotocol/server", "@modelcontextprotocol/client", "go-sdk")
+QUOTED_PACKAGES = (
+    "mcp", "fastmcp", "@modelcontextprotocol/server", "@modelcontextprotocol/client", "go-sdk", "java-sdk",
+)  # fmt: skip
 """The packages whose versions are quoted."""
 
 LINE_LENGTH = 120

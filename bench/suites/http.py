@@ -28,16 +28,15 @@ from bench.suites.processes import (
     NODE_WARM_UP_CALLS,
     OFFICIAL,
     OFFICIAL_CLIENT,
-    PROGRAMS,
     TEXT,
     TIMEOUT,
     Contender,
     Process,
     format_depth,
     is_echo,
+    list_programs,
     make_call,
     make_handshake,
-    make_program_command,
     make_python_command,
     make_rows,
     make_typescript_command,
@@ -83,7 +82,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
     yield from measure_client_tables(plan, revisions)
 
 
-def list_servers(plan: Plan, kind: str) -> Iterator[Contender]:
+def list_servers(plan: Plan, revision: str, kind: str) -> Iterator[Contender]:
     """List the servers for `kind`, `app` or `streams`. Their commands need a port in addition."""
     yield Contender(
         FLOOR, make_uvicorn_command(FOLDER, f"bare_asgi:{kind}"), "the floor: no protocol, a constant response"
@@ -98,8 +97,7 @@ def list_servers(plan: Plan, kind: str) -> Iterator[Contender]:
     if not plan.quick:  # it takes seconds to warm up
         node = [*make_typescript_command(FOLDER / "official_typescript.mjs"), kind]
         yield Contender("official TypeScript, low level", node, "on the HTTP server of Node.js", NODE_WARM_UP_CALLS)
-    for language, name in PROGRAMS.items():
-        yield Contender(name, make_program_command(language, "echo-http", kind), "on an HTTP server of its own")
+    yield from list_programs(plan, revision, "echo-http", kind, note="on an HTTP server of its own")
 
 
 def make_uvicorn_command(folder: Path, app: str) -> list[str]:
@@ -147,7 +145,7 @@ def measure_load(plan: Plan, load: Load, connections: tuple[int, ...], *, name: 
     worker = (
         " Each server has one worker, and on Linux one core. Python servers run in uvicorn with uvloop and httptools."
     )
-    found = list(list_servers(plan, load.kind))
+    found = list(list_servers(plan, load.revision, load.kind))
     about += sessions + worker
     return measure_contenders(plan, load, connections, found, name=name, title=title, about=about, reference=OFFICIAL)
 
@@ -203,10 +201,10 @@ class Load:
     may_stream: bool = False
     """True if a response may be a stream of events although it has one message only."""
 
-    def with_token_for(self, contender: Contender) -> Load:
+    def adapt_to(self, contender: Contender) -> Load:
         """Return the load for a contender, with a token if it needs one."""
         if contender.name != VERIFIED:
-            return self
+            return replace(self, may_stream=self.may_stream or contender.may_stream)
         command = [sys.executable, str(FOLDER / "typedmcp_verified.py")]
         return replace(self, token=subprocess.check_output(command, text=True, timeout=TIMEOUT).strip())  # noqa: S603
 
@@ -364,7 +362,7 @@ def run_wrk(command: list[str], seconds: float) -> dict[str, float]:
 def run_server(contender: Contender, load: Load, sessions: int) -> Generator[HttpServerRun]:
     """Run a server, open its sessions, and check that it responds."""
     with start_listening(contender) as (process, port):
-        server = HttpServerRun(process, load.with_token_for(contender), port)
+        server = HttpServerRun(process, load.adapt_to(contender), port)
         if load.revision == LEGACY and contender.name != FLOOR:
             server.open(sessions)
         server.check()
@@ -428,8 +426,7 @@ def list_clients(plan: Plan, url: str, revision: str) -> Iterator[Contender]:
             [*make_typescript_command(folder / "official_typescript.mjs"), url, revision],
             warm_up_calls=NODE_WARM_UP_CALLS,
         )
-    for language, name in PROGRAMS.items():
-        yield Contender(name, make_program_command(language, "call", url, revision, sys.executable))
+    yield from list_programs(plan, revision, "call", url, revision, sys.executable)
 
 
 def measure_client_table(plan: Plan, url: str, revision: str) -> Table:

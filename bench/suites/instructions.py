@@ -75,7 +75,7 @@ def _count_stdio_servers(plan: Plan, revision: str) -> Table:
 def _count_http_servers(plan: Plan, revision: str) -> Table:
     log(f"instructions: http, {revision}")
     load = http.Load("", revision, "echo")
-    found = [one for one in http.list_servers(plan, load.kind) if _is_python(one, plan)]
+    found = [one for one in http.list_servers(plan, revision, load.kind) if _is_python(one, plan)]
     return _make_table(
         f"instructions/http-{revision}",
         f"Instructions of a server over HTTP, {revision}",

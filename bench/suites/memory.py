@@ -38,7 +38,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
         log("memory: not measured, because this system has no /proc")
         return
     log("memory: sessions and streams")
-    found = [one for one in http.list_servers(plan, "app") if one.name not in (http.FLOOR, http.VERIFIED)]
+    found = [one for one in http.list_servers(plan, LEGACY, "app") if one.name not in (http.FLOOR, http.VERIFIED)]
     divisor = 5 if plan.quick else 1
     turns = {one.name: partial(_measure_open, one, SESSIONS // divisor, STREAMS // divisor) for one in found}
     measured = measure_in_turns(turns, 1 if plan.quick else ROUNDS, warm=False)

@@ -10,9 +10,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
@@ -39,10 +39,10 @@ __all__ = [
     "exchange_line",
     "format_depth",
     "is_echo",
+    "list_programs",
     "make_call",
     "make_environment",
     "make_handshake",
-    "make_program_command",
     "make_python_command",
     "make_rows",
     "make_typescript_command",
@@ -53,7 +53,7 @@ __all__ = [
     "warm_up",
 ]
 
-PROGRAMS = {"go": "official Go"}
+PROGRAMS = {"go": "official Go", "java": "official Java"}
 """The names in tables of the programs that `tests.interop.install` builds, by language."""
 
 CONTENDERS = Path(__file__).parents[1] / "contenders"
@@ -62,9 +62,12 @@ OFFICIAL, OFFICIAL_CLIENT = "official Python, low level", "official Python"
 """The references for servers and for clients."""
 TEXT = "x" * 20
 """The text that is echoed."""
-WARM_UP_CALLS, NODE_WARM_UP_CALLS = 300, 10_000
-"""Calls until a new process is warm. Node.js needs more, because V8 compiles functions that are called often."""
+WARM_UP_CALLS, NODE_WARM_UP_CALLS, JAVA_WARM_UP_CALLS = 300, 10_000, 150_000
+"""Calls until a new process is warm. Node.js and Java need more: they compile functions that are called often."""
 MAX_WARM_UP_SECONDS = 10.0
+"""Seconds after which a process is warm after fewer calls."""
+JAVA_MAX_WARM_UP_SECONDS = 15.0
+"""The same for Java, which begins much slower than it becomes."""
 TIMEOUT = 30.0
 """Seconds that a contender may be late before it fails."""
 
@@ -86,6 +89,10 @@ class Contender:
     note: str = ""
     warm_up_calls: int = WARM_UP_CALLS
     """Calls until a new process is warm."""
+    max_warm_up_seconds: float = MAX_WARM_UP_SECONDS
+    """Seconds after which it is warm after fewer calls."""
+    may_stream: bool = False
+    """True if it responds over HTTP with streams of events, even of one message."""
     timeout: float = TIMEOUT
     """Seconds that it may be late before it fails."""
 
@@ -208,7 +215,7 @@ def format_depth(depth: int) -> str:
 
 def warm_up(contender: Contender, rate: Callable[[float], float], plan: Plan) -> None:
     """Warm up a new process. `rate` makes calls for a number of seconds and returns calls per second."""
-    calls, until, step = 0.0, time.monotonic() + MAX_WARM_UP_SECONDS, 3 * plan.seconds
+    calls, until, step = 0.0, time.monotonic() + contender.max_warm_up_seconds, 3 * plan.seconds
     while calls < contender.warm_up_calls and time.monotonic() < until:
         calls += rate(step) * step
 
@@ -264,12 +271,24 @@ def make_typescript_command(script: Path) -> list[str]:
     return [str(node), "--no-warnings", str(copy)]
 
 
-def make_program_command(language: str, *arguments: str) -> list[str]:
-    """Return the command for the program on the SDK of a language, which cannot start if it is not built."""
-    program = install.program(language)
-    if not program.exists():
-        log(f"the official SDK for {language} is not installed: run `make interop`")
-    return [str(program), *arguments]
+def list_programs(plan: Plan, revision: str, *arguments: str, note: str = "") -> Iterator[Contender]:
+    """List the programs on the SDKs of other languages that speak a revision. Without a build, they cannot start."""
+    for language, name in PROGRAMS.items():
+        slow = plan.quick and language == "java"  # it takes seconds to warm up
+        if slow or revision not in install.PROGRAMS[language].revisions:
+            continue
+        program = install.program(language)
+        if not program.exists():
+            log(f"the official SDK for {language} is not installed: run `make interop`")
+        contender = Contender(name, [str(program), *arguments], note)
+        if language == "java":
+            contender = replace(
+                contender,
+                warm_up_calls=JAVA_WARM_UP_CALLS,
+                max_warm_up_seconds=JAVA_MAX_WARM_UP_SECONDS,
+                may_stream=True,
+            )
+        yield contender
 
 
 def make_python_command(script: Path, *arguments: str) -> list[str]:

@@ -19,15 +19,14 @@ from bench.suites.processes import (
     NODE_WARM_UP_CALLS,
     OFFICIAL,
     OFFICIAL_CLIENT,
-    PROGRAMS,
     TEXT,
     Contender,
     Process,
     format_depth,
     is_echo,
+    list_programs,
     make_call,
     make_handshake,
-    make_program_command,
     make_python_command,
     make_rows,
     make_typescript_command,
@@ -89,8 +88,7 @@ def list_servers(plan: Plan, revision: str) -> Iterator[Contender]:
         make_typescript_command(folder / "official_typescript.mjs"),
         warm_up_calls=NODE_WARM_UP_CALLS,
     )
-    for language, name in PROGRAMS.items():
-        yield Contender(name, make_program_command(language, "echo"))
+    yield from list_programs(plan, revision, "echo")
 
 
 def list_clients(plan: Plan, revision: str) -> Iterator[Contender]:
@@ -120,8 +118,7 @@ def list_clients(plan: Plan, revision: str) -> Iterator[Contender]:
     if not plan.quick:  # it takes seconds to warm up
         node = [*make_typescript_command(folder / "official_typescript.mjs"), *given, sys.executable]
         yield Contender("official TypeScript", node, warm_up_calls=NODE_WARM_UP_CALLS)
-    for language, name in PROGRAMS.items():
-        yield Contender(name, make_program_command(language, "call", *given, sys.executable))
+    yield from list_programs(plan, revision, "call", *given, sys.executable)
 
 
 def measure_echo(plan: Plan, revision: str) -> Table:

@@ -71,8 +71,8 @@ def test_budgets_that_are_newer_than_the_kept_run_are_of_contenders_that_will_be
         f"instructions/client-{MODERN}": {each.name for each in stdio.list_clients(QUICK, MODERN)},
         f"instructions/gateway-{MODERN}": {each.name for each in gateway.list_gateways(QUICK, MODERN)},
         f"instructions/http-client-{MODERN}": {each.name for each in http.list_clients(QUICK, "", MODERN)},
-        f"instructions/http-{MODERN}": {each.name for each in http.list_servers(QUICK, "app")},
-        f"http/echo-{MODERN}": {each.name for each in http.list_servers(QUICK, "app")},
+        f"instructions/http-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "app")},
+        f"http/echo-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "app")},
     }
     assert [budget.name for budget in newer if not {budget.contender, budget.against} <= known[budget.table]] == []
     columns = {*codecs.COLUMNS, *VALUES, *map(format_depth, DEPTHS), http.format_connections(32)}

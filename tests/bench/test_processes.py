@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from bench.plan import ContenderError
+from bench.plan import FULL, QUICK, ContenderError
 from bench.results import load
-from bench.suites.processes import make_typescript_command, pin_to_core, start_process
+from bench.suites.processes import (
+    LEGACY,
+    MODERN,
+    PROGRAMS,
+    list_programs,
+    make_typescript_command,
+    pin_to_core,
+    start_process,
+)
 from tests.interop import install
 
 _RUN = """
@@ -56,3 +64,18 @@ def test_a_contender_that_is_not_installed_fails_with_the_reason(
         start_process("TypeScript", command if core is None else pin_to_core(core, command)),
     ):
         pass
+
+
+def test_programs_are_contenders_on_the_revisions_that_their_sdk_speaks() -> None:
+    assert [each.name for each in list_programs(FULL, LEGACY, "echo")] == list(PROGRAMS.values())
+    assert PROGRAMS["java"] not in {each.name for each in list_programs(FULL, MODERN, "echo")}
+    for language, name in PROGRAMS.items():
+        named = {each.name: each.command for each in list_programs(FULL, LEGACY, "echo", "1")}
+        assert named[name] == [str(install.program(language)), "echo", "1"]
+
+
+def test_quick_runs_leave_out_programs_that_take_long_to_warm_up() -> None:
+    left_out = {
+        each.name for each in list_programs(FULL, LEGACY, "echo") if each not in list_programs(QUICK, LEGACY, "echo")
+    }
+    assert left_out == {PROGRAMS["java"]}

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from bench.plan import Measure, Measurements, Plan, log, measure_restarting
+from bench.plan import Measure, Plan, log, measure_in_turns, measure_restarting
 from bench.results import Table
 from bench.suites import http, stdio
 from bench.suites.memory import clear_peak, read_memory
@@ -38,11 +38,22 @@ from bench.suites.processes import (
     start_process,
 )
 
-__all__ = ["FOLDER", "Measured", "list_columns", "measure_tables", "run_stdio_server", "split_peaks"]
+__all__ = [
+    "FOLDER",
+    "Open",
+    "list_columns",
+    "measure_peaks",
+    "measure_speeds",
+    "measure_tables",
+    "open_client",
+    "open_http_server",
+    "open_stdio_server",
+]
 
 Kind: TypeAlias = Literal["result", "argument"]
 Transport: TypeAlias = Literal["stdio", "http"]
-Measured: TypeAlias = Measurements[str, str]
+Open: TypeAlias = Callable[[], AbstractContextManager[tuple[Process, "Call"]]]
+"""Starts a contender that has made a small call of each kind."""
 Call: TypeAlias = Callable[[Kind, int, float], float]
 """Makes calls of a kind and size for some seconds, at least one, and returns the seconds of the fastest."""
 
@@ -52,10 +63,9 @@ MEGABYTES = (1, 16)
 SMALL = 100_000
 """Bytes of the calls that warm up a process before its idle memory is read."""
 PEAK_CALLS = 3
-"""Calls of each kind and size within which the peak memory is looked for."""
+"""Calls within which the peak memory is looked for."""
 ROUNDS = PARTS = 3
 TITLES: Mapping[Transport, str] = {"stdio": "over stdio", "http": "over HTTP"}
-_PEAK = ", peak"
 
 
 def measure_tables(plan: Plan) -> Iterator[Table]:
@@ -68,21 +78,10 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
 
 
 def list_columns(plan: Plan) -> dict[str, tuple[Kind, int]]:
-    """Return the kind and the bytes of the calls by column. Small ones first: memory that they leave counts less."""
+    """Return the kind and the bytes of the calls by column."""
     kinds: tuple[Kind, ...] = ("result", "argument")
     sizes = MEGABYTES[:1] if plan.quick else MEGABYTES
     return {f"{kind} of {size} MB": (kind, size << 20) for size in sizes for kind in kinds}
-
-
-def split_peaks(measured: Measured) -> tuple[Measured, Measured]:
-    """Split what was measured together into the speeds and the peaks of memory."""
-    found = Measurements[str, str](measured), Measurements[str, str](measured)
-    for each in found:
-        each.failed = measured.failed
-    for name, columns in measured.items():
-        for column, figures in columns.items():
-            found[column.endswith(_PEAK)][name][column.removesuffix(_PEAK)] = figures
-    return found
 
 
 # Servers
@@ -107,15 +106,15 @@ def measure_servers(plan: Plan, transport: Transport, revision: str) -> Iterator
     """Yield the tables of servers over a transport."""
     log(f"large: servers, {transport}, {revision}")
     found = list(list_servers(transport, plan))
-    run = run_stdio_server if transport == "stdio" else run_http_server
-    measured = measure_restarting({one.name: partial(run, one, revision, plan) for one in found}, plan, max)
+    open_server = open_stdio_server if transport == "stdio" else open_http_server
+    opened: dict[str, Open] = {one.name: partial(open_server, one, revision) for one in found}
     about = f"Calls of tools {TITLES[transport]}, one at a time, whose result or argument is a text of some megabytes"
-    yield from _make_tables(plan, f"servers-{transport}-{revision}", "server", about, OFFICIAL, measured, found)
+    yield from _measure(plan, f"servers-{transport}-{revision}", about, OFFICIAL, opened, found)
 
 
 @contextmanager
-def run_stdio_server(contender: Contender, revision: str, plan: Plan) -> Generator[Sequence[Measure[str]]]:
-    """Run a server over stdio, measure its peaks, and yield measures of its speeds."""
+def open_stdio_server(contender: Contender, revision: str) -> Generator[tuple[Process, Call]]:
+    """Run a server over stdio."""
     with start_process(contender.name, contender.command, timeout=contender.timeout) as process:
         server = stdio.StdioServerRun(process, revision)
         server.initialize()
@@ -128,16 +127,15 @@ def run_stdio_server(contender: Contender, revision: str, plan: Plan) -> Generat
                 parts.append(process.read())
             return parts
 
-        yield _make_measures(process, partial(_call_server, process, revision, exchange), plan)
+        yield process, warm_up(process, partial(_call_server, process, revision, exchange))
 
 
 @contextmanager
-def run_http_server(contender: Contender, revision: str, plan: Plan) -> Generator[Sequence[Measure[str]]]:
-    """Run a server over HTTP, measure its peaks, and yield measures of its speeds."""
+def open_http_server(contender: Contender, revision: str) -> Generator[tuple[Process, Call]]:
+    """Run a server over HTTP, and open a session if the revision has them."""
     with http.start_listening(contender) as (process, port):
         headers = {**http.HEADERS, "MCP-Protocol-Version": revision}
-        connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
-        try:
+        with closing(HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)) as connection:
             if revision == LEGACY:
                 for message in make_handshake():
                     headers |= _post(process, connection, headers, message.encode())[1]
@@ -146,9 +144,7 @@ def run_http_server(contender: Contender, revision: str, plan: Plan) -> Generato
                 mirrored = {} if revision == LEGACY else {"Mcp-Method": "tools/call", "Mcp-Name": tool}
                 return [_post(process, connection, {**headers, **mirrored}, line)[0]]
 
-            yield _make_measures(process, partial(_call_server, process, revision, exchange), plan)
-        finally:
-            connection.close()
+            yield process, warm_up(process, partial(_call_server, process, revision, exchange))
 
 
 def _post(
@@ -212,13 +208,14 @@ def measure_clients(plan: Plan, transport: Transport, revision: str) -> Iterator
 
 def _measure_clients(plan: Plan, transport: Transport, revision: str, target: str) -> Iterator[Table]:
     found = list(list_clients(target, revision))
-    measured = measure_restarting({one.name: partial(_run_client, one, plan) for one in found}, plan, max)
+    opened: dict[str, Open] = {one.name: partial(open_client, one) for one in found}
     about = f"Calls {TITLES[transport]} to a minimal server, one at a time, with a large result or argument"
-    yield from _make_tables(plan, f"clients-{transport}-{revision}", "client", about, OFFICIAL_CLIENT, measured, found)
+    yield from _measure(plan, f"clients-{transport}-{revision}", about, OFFICIAL_CLIENT, opened, found)
 
 
 @contextmanager
-def _run_client(contender: Contender, plan: Plan) -> Generator[Sequence[Measure[str]]]:
+def open_client(contender: Contender) -> Generator[tuple[Process, Call]]:
+    """Run a client that uses `turns.py`."""
     with start_process(contender.name, contender.command, timeout=contender.timeout) as client:
 
         def call(kind: Kind, size: int, seconds: float) -> float:
@@ -229,75 +226,83 @@ def _run_client(contender: Contender, plan: Plan) -> Generator[Sequence[Measure[
                 raise client.make_failure(f"expected seconds, got {line[:300]!r}") from None
 
         exchange_line(client)  # wait until it has received a correct response
-        yield _make_measures(client, call, plan)
+        yield client, warm_up(client, call)
 
 
 # Both
 
 
-def _make_measures(process: Process, call: Call, plan: Plan) -> Sequence[Measure[str]]:
-    """Measure the peaks of a process, and return measures of its speeds. Each has the peak of its column, too."""
-    columns = list_columns(plan)
+def warm_up(process: Process, call: Call) -> Call:
+    """Make a small call of each kind, so that everything is loaded, and return the function that makes calls."""
     with process.deadline(TIMEOUT):
         for kind in ("result", "argument"):
             call(kind, SMALL, 0)
-        peaks = _measure_peaks(process, call, columns)
-
-    def measure(column: str) -> Mapping[str, float]:
-        kind, size = columns[column]
-        with process.deadline(plan.seconds):
-            return {column: size / 1e6 / call(kind, size, plan.seconds), **peaks.get(column, {})}
-
-    return [partial(measure, column) for column in columns]
+    return call
 
 
-def _measure_peaks(
-    process: Process, call: Call, columns: Mapping[str, tuple[Kind, int]]
-) -> Mapping[str, Mapping[str, float]]:
-    """Return the peaks beyond the idle memory, as multiples of the size of a message, by column."""
-    if not Path("/proc/self/clear_refs").exists():
-        return {}
-    idle, peaks = read_memory(process, "VmRSS"), dict[str, Mapping[str, float]]()
-    for column, (kind, size) in columns.items():
-        clear_peak(process)
-        for _ in range(PEAK_CALLS):
-            call(kind, size, 0)
-        peaks[column] = {column + _PEAK: (read_memory(process, "VmHWM") - idle) * 1000 / size}
+def measure_peaks(open_contender: Open, plan: Plan) -> Mapping[str, float]:
+    """Return the peaks beyond the idle memory, as multiples of the size of a message, by column.
+
+    Each is that of a process of its own, since freed memory is not always returned to the system.
+    """
+    peaks: dict[str, float] = {}
+    for column, (kind, size) in list_columns(plan).items():
+        with open_contender() as (process, call), process.deadline(TIMEOUT):
+            idle = read_memory(process, "VmRSS")
+            clear_peak(process)
+            for _ in range(PEAK_CALLS):
+                call(kind, size, 0)
+            peaks[column] = (read_memory(process, "VmHWM") - idle) * 1000 / size
     return peaks
 
 
-def _make_tables(
-    plan: Plan,
-    name: str,
-    side: str,
-    about: str,
-    reference: str,
-    measured: Measured,
-    found: Sequence[Contender],
+@contextmanager
+def measure_speeds(open_contender: Open, plan: Plan) -> Generator[Sequence[Measure[str]]]:
+    """Run a contender, and yield measures of megabytes per second, one for each column."""
+    columns = list_columns(plan)
+    with open_contender() as (process, call):
+
+        def measure(column: str) -> Mapping[str, float]:
+            kind, size = columns[column]
+            with process.deadline(plan.seconds):
+                return {column: size / 1e6 / call(kind, size, plan.seconds)}
+
+        yield [partial(measure, column) for column in columns]
+
+
+def _measure(
+    plan: Plan, name: str, about: str, reference: str, opened: Mapping[str, Open], found: Sequence[Contender]
 ) -> Iterator[Table]:
-    speeds, peaks = split_peaks(measured)
-    _, transport, revision = name.split("-", 2)
-    title = f"{'Servers' if side == 'server' else 'Clients'} {'over stdio' if transport == 'stdio' else 'over HTTP'}"
-    columns = [*list_columns(plan)]
+    """Yield the table of speeds, and on systems that tell the memory of a process, that of peaks."""
+    sides, transport, revision = name.split("-", 2)
+    title = f"{sides.capitalize()} {TITLES['stdio' if transport == 'stdio' else 'http']}, {revision}"
+    measured = measure_restarting(
+        {name: partial(measure_speeds, open_contender, plan) for name, open_contender in opened.items()}, plan, max
+    )
     yield Table(
         name=f"large/{name}",
-        title=f"{title}, {revision}: large messages",
+        title=f"{title}: large messages",
         about=f"{about}. The fastest call counts.",
         unit="MB/s",
         better="higher",
         reference=reference,
-        columns=columns,
-        rows=make_rows(speeds, found),
+        columns=[*list_columns(plan)],
+        rows=make_rows(measured, found),
     )
-    if any(peaks.values()):
-        yield Table(
-            name=f"large/{name}-memory",
-            title=f"{title}, {revision}: memory of large messages",
-            about=f"{about}. Peak memory of the {side} within {PEAK_CALLS} calls, minus its memory before the first "
-            "large message, as a multiple of the size of the text.",
-            unit="× the message",
-            better="lower",
-            reference=reference,
-            columns=columns,
-            rows=make_rows(peaks, found),
-        )
+    if not Path("/proc/self/clear_refs").exists():
+        log("large: memory is not measured, because this system has no /proc/PID/clear_refs")
+        return
+    peaks = measure_in_turns(
+        {name: partial(measure_peaks, open_contender, plan) for name, open_contender in opened.items()}, 1, warm=False
+    )
+    yield Table(
+        name=f"large/{name}-memory",
+        title=f"{title}: memory of large messages",
+        about=f"{about}. Peak memory within {PEAK_CALLS} calls, minus the memory before, as a multiple of the size of "
+        "the text.",
+        unit="× the message",
+        better="lower",
+        reference=reference,
+        columns=[*list_columns(plan)],
+        rows=make_rows(peaks, found),
+    )

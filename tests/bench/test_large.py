@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bench.plan import QUICK, measure_restarting
+from bench.plan import QUICK, ContenderError
 from bench.suites import large, memory
-from bench.suites.large import list_columns, run_stdio_server, split_peaks
+from bench.suites.large import list_columns, measure_peaks, measure_speeds, open_stdio_server
 from bench.suites.processes import LEGACY, MODERN, Contender, make_python_command
 
 PLAN = replace(QUICK, rounds=1, seconds=0.01)
@@ -46,31 +47,31 @@ def make_server(tmp_path: Path, *, copies: int = 0, cut: int = 0) -> Contender:
     return Contender("a server", [sys.executable, str(script), str(copies), str(cut)])
 
 
-def measure(server: Contender, revision: str = MODERN) -> large.Measured:
-    return measure_restarting({server.name: lambda: run_stdio_server(server, revision, PLAN)}, PLAN, max)
-
-
 @pytest.mark.parametrize("revision", [MODERN, LEGACY])
 def test_each_kind_of_message_has_a_speed(revision: str) -> None:
     server = Contender("typedmcp", make_python_command(large.FOLDER / "typedmcp_server.py"))
-    speeds, _ = split_peaks(measure(server, revision))
-    assert speeds["typedmcp"].keys() == list_columns(PLAN).keys()
-    assert all(rate > 0 for figures in speeds["typedmcp"].values() for rate in figures.rounds)
+    with measure_speeds(partial(open_stdio_server, server, revision), PLAN) as measures:
+        found = [measure() for measure in measures]
+    assert [[*each] for each in found] == [[column] for column in list_columns(PLAN)]
+    assert all(rate > 0 for each in found for rate in each.values())
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="reads memory in /proc")
 def test_a_peak_counts_the_copies_of_the_message(tmp_path: Path) -> None:
-    _, few = split_peaks(measure(make_server(tmp_path)))
-    _, many = split_peaks(measure(make_server(tmp_path, copies=8)))
+    few, many = (
+        measure_peaks(partial(open_stdio_server, make_server(tmp_path, copies=copies), MODERN), PLAN)
+        for copies in (0, 8)
+    )
     for column in list_columns(PLAN):
-        more = many["a server"][column].median - few["a server"][column].median
-        assert more == pytest.approx(8, abs=1.5)
+        assert many[column] - few[column] == pytest.approx(8, abs=1.5)
 
 
-def test_a_server_whose_result_is_cut_is_left_out(tmp_path: Path) -> None:
-    measured = measure(make_server(tmp_path, cut=1))
-    assert "the response to a call with 100000 bytes is wrong" in measured.failed["a server"]
-    assert measured["a server"] == {}
+def test_a_server_whose_result_is_cut_fails(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ContenderError, match="the response to a call with 100000 bytes is wrong"),
+        open_stdio_server(make_server(tmp_path, cut=1), MODERN),
+    ):
+        pass
 
 
 def test_quick_runs_have_messages_of_one_size() -> None:

@@ -134,7 +134,7 @@ def responses(data: bytes) -> None:
         try:
             await connection.wait_for_head()
             body = b""
-            while chunk := await connection.read():
+            while chunk := b"".join(await connection.read_chunks()):
                 body += chunk
         except BrokenConnectionError:
             return None

@@ -32,20 +32,20 @@ def test_a_batch_is_sent_when_its_last_response_comes() -> None:
     sent.response.expect()
     sent.response.expect()
     sent.response.close()
-    sent.response.send_response(b"1\n", None)
+    sent.response.send_response(b"1", None)
     assert sent.batches == []
-    sent.response.send_response(b"2\n", -32603)
-    assert sent.batches == [b"[1,2]\n"]
+    sent.response.send_response(b"2", -32603)
+    assert sent.batches == [b"[1,2]"]
 
 
 def test_a_batch_is_not_sent_before_all_its_messages_are_dispatched() -> None:
     sent = Sent()
     sent.response.expect()
-    sent.response.send_response(b"1\n", None)
+    sent.response.send_response(b"1", None)
     assert sent.batches == []
-    sent.response.reject(b"2\n", -32600)
+    sent.response.reject(b"2", -32600)
     sent.response.close()
-    assert sent.batches == [b"[1,2]\n"]
+    assert sent.batches == [b"[1,2]"]
 
 
 def test_an_abandoned_response_is_not_waited_for() -> None:
@@ -54,12 +54,12 @@ def test_an_abandoned_response_is_not_waited_for() -> None:
     sent.response.expect()
     sent.response.close()
     sent.response.abandon()
-    sent.response.send_response(b"1\n", None)
-    assert sent.batches == [b"[1]\n"]
+    sent.response.send_response(b"1", None)
+    assert sent.batches == [b"[1]"]
 
 
 def result(id: int | str) -> bytes:
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "result": {"text": "x" * 20}}) + b"\n"
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "result": {"text": "x" * 20}})
 
 
 def test_collected_responses_count_until_they_are_sent_and_results_without_room_become_errors() -> None:
@@ -69,7 +69,7 @@ def test_collected_responses_count_until_they_are_sent_and_results_without_room_
     for id in (1, 2, "c"):
         sent.response.send_response(result(id), None)
     assert sent.budget.used >= len(result(1)) + len(result(2))
-    sent.response.send_response(b'{"id":4,"error":{"code":-1}}\n', -1)
+    sent.response.send_response(b'{"id":4,"error":{"code":-1}}', -1)
     sent.response.close()
     answers = msgspec.json.decode(sent.batches[0])
     assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [

@@ -74,7 +74,7 @@ def test_the_fast_path_sends_what_the_slow_path_sends(revision: str, id: Any, ma
     assert waiting is not None
     dispatcher.ensure_registered(waiting)
     dispatcher.respond(waiting, made)
-    assert dispatcher.sent[-1] == encoded + b"\n"
+    assert dispatcher.sent[-1] == encoded
     assert waiting.is_answered
     assert dispatcher.in_flight == {}
 

@@ -12,7 +12,7 @@ from msgspec import Raw
 from typedmcp.client.session import ClientSession, PendingCall, SessionListener
 from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RequestTimeoutError
 from typedmcp.limits import Limits
-from typedmcp.protocol.codec import Notification, Response, encode_error, encode_into
+from typedmcp.protocol.codec import Notification, Response, encode_error, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Framer, OversizeMessage, RequestId
 from typedmcp.protocol.pending import Call
@@ -23,6 +23,8 @@ __all__ = ["StreamSession"]
 
 _SUCCESS = "exit status 0"
 """The description of a process that ended by itself, such as a script without a server."""
+_LARGE_BYTES = 1 << 16
+"""A message of more bytes is sent by itself."""
 _SHOWN_CHARACTERS = 200
 """Characters that an error shows of a line that is not a message."""
 
@@ -97,18 +99,24 @@ class StreamSession(ClientSession):
 
     def respond_with_error(self, id: RequestId, code: int, message: str, data: Any = None) -> None:
         """Send an error response to a request of the server."""
-        self._out += encode_error(id, code, message, data)
-        self._schedule_flush()
+        self._send_line(encode_error(id, code, message, data))
 
     def _send(self, message: msgspec.Struct) -> None:
         """Send a message. Raises `TypeError` or `ValueError` if it cannot be encoded."""
-        if self._out or len(self.requests.calls) > 1:  # other calls are about to send too: one write for all
-            encode_into(message, self._out)
+        self._send_line(encode_message(message))
+
+    def _send_line(self, line: bytes) -> None:
+        """Send a line, which has no newline yet."""
+        if len(line) > _LARGE_BYTES:  # copying it to others, or to a newline, would cost more than a write
+            self._flush_out()
+            self._write(line)
+            self._write(b"\n")
+        elif self._out or len(self.requests.calls) > 1:  # other calls are about to send too: one write for all
+            self._out += line
+            self._out += b"\n"
             self._schedule_flush()
         else:
-            line = bytearray()
-            encode_into(message, line)
-            self._write(bytes(line))
+            self._write(line + b"\n")
 
     def _write(self, data: bytes) -> None:
         if not self.has_ended:
@@ -121,6 +129,9 @@ class StreamSession(ClientSession):
 
     def _flush(self) -> None:
         self._is_flush_scheduled = False
+        self._flush_out()
+
+    def _flush_out(self) -> None:
         if self._out:
             data = bytes(self._out)
             self._out.clear()
@@ -168,6 +179,7 @@ class StreamSession(ClientSession):
                     self._receive(line)
                     if self.abort_reason is not None:
                         break
+                line = data = b""  # they may be large, and the next ones may take long
             for line in framer.end():
                 self._receive(line)
         except OSError as error:

@@ -42,7 +42,7 @@ __all__ = [
     "Response",
     "codec_for",
     "encode_error",
-    "encode_into",
+    "encode_message",
     "encoder",
     "fallback_codec",
 ]  # fmt: skip
@@ -499,28 +499,23 @@ class Notification(msgspec.Struct, omit_defaults=True):
 encoder: msgspec.json.Encoder = msgspec.json.Encoder()
 
 
-def encode_into(message: msgspec.Struct, buffer: bytearray) -> None:
-    """Append a message and a newline to a buffer.
+def encode_message(message: msgspec.Struct) -> bytes:
+    """Encode a message in one line, without a newline.
 
-    Raises `TypeError` or `ValueError` for values without JSON, such as NaN, and leaves the buffer unchanged then.
+    Raises `TypeError` or `ValueError` for values without JSON, such as NaN.
     """
-    start = len(buffer)
-    try:
-        encoder.encode_into(message, buffer, -1)
-        if may_contain_non_finite(buffer, message, start):
-            D.encode(message)
-        if buffer.find(b"\n", start) >= 0:  # in JSON that was encoded already
-            buffer[start:] = msgspec.json.format(bytes(buffer[start:]), indent=-1)
-    except BaseException:
-        del buffer[start:]
-        raise
-    buffer += b"\n"
+    line = encoder.encode(message)
+    if may_contain_non_finite(line, message):
+        D.encode(message)
+    if line.find(b"\n") >= 0:  # in JSON that was encoded already
+        line = msgspec.json.format(line, indent=-1)
+    return line
 
 
 def encode_error(id: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
-    """Encode an error response, with a newline. If `id` is None, the member is left out: some clients reject `null`."""
+    """Encode an error response. If `id` is None, the member is left out: some clients reject `null`."""
     error: dict[str, Any] = {"code": code, "message": message}
     head: dict[str, Any] = {"jsonrpc": "2.0"} if id is None else {"jsonrpc": "2.0", "id": id}
     if data is not None:
         error["data"] = data
-    return encoder.encode({**head, "error": error}) + b"\n"
+    return encoder.encode({**head, "error": error})

@@ -31,17 +31,17 @@ class _SentMessage(msgspec.Struct):
 def without_results(line: bytes) -> bytes:
     """Return errors in place of the response, or the responses of a batch, for which there is no room.
 
-    A request and a notification stay as they are. `line` may lack its newline; what is returned does.
+    A request and a notification stay as they are.
     """
     if line.startswith(b"["):
         messages = msgspec.json.decode(line, type=list[_SentMessage])
         return b"[" + b",".join([_no_room(each) for each in messages]) + b"]"
     message = msgspec.json.decode(line, type=_SentMessage)
-    return _no_room(message) if message.method is None else line.rstrip(b"\n")
+    return _no_room(message) if message.method is None else line
 
 
 def _no_room(response: _SentMessage) -> bytes:
-    return encode_error(response.id, INTERNAL_ERROR, _NO_ROOM)[:-1]
+    return encode_error(response.id, INTERNAL_ERROR, _NO_ROOM)
 
 
 class BatchResponse:
@@ -93,10 +93,10 @@ class BatchResponse:
     def send_response(self, line: bytes, code: int | None) -> None:
         """Collect an expected response."""
         if code is None and self._hold.is_full:
-            line = without_results(line) + b"\n"
+            line = without_results(line)
         if not self._is_discarded:
             self._hold.add(len(line))
-            self._responses.append(line[:-1])
+            self._responses.append(line)
         self.abandon()
 
     def reject(self, line: bytes, code: int) -> None:
@@ -110,7 +110,7 @@ class BatchResponse:
         if self._expected:
             return
         if self._responses:
-            self._send(self.parent, b"[" + b",".join(self._responses) + b"]\n")
+            self._send(self.parent, b"[" + b",".join(self._responses) + b"]")
         elif self.parent is not None:
             self.parent.abandon()
         self.discard()

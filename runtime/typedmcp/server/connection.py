@@ -40,7 +40,7 @@ One that does so later has left its session: some clients crash if they get resp
 _FLUSH_BYTES = 4096
 """Bytes of responses that are collected before they are sent: the client works on them while others are made."""
 _LARGE_BYTES = 1 << 16
-"""A response of more bytes is sent by itself, since copying it to the others would cost more."""
+"""A message of more bytes is sent by itself, since copying it to the others would cost more."""
 
 _numbers = itertools.count(1)
 
@@ -232,11 +232,12 @@ class ServerConnection(Dispatcher):
                 try:
                     waits_for = handling.send(None)
                 except StopIteration:
-                    pass
+                    self._latest = None  # it may be large
                 else:
                     # A handler waits. It keeps this task, and the next lines get a new one.
-                    self.ensure_registered(self._latest)
                     ctx: Context = self._latest
+                    self._latest = None
+                    self.ensure_registered(ctx)
                     ctx.task = asyncio.current_task()
                     self._start_worker()
                     size = CALL_BYTES + len(ctx.raw)
@@ -346,8 +347,7 @@ class ServerConnection(Dispatcher):
 
     def send_message(self, ctx: Context | None, line: bytes) -> bool:  # noqa: ARG002
         """Send a notification or a request."""
-        self._out += line
-        self._schedule_flush()
+        self._send_line(line)
         return True
 
     def send_response(self, sink: ResponseSink | None, line: bytes, code: int | None = None) -> None:
@@ -355,15 +355,27 @@ class ServerConnection(Dispatcher):
         if sink is not None:
             sink.send_response(line, code)
         else:
-            self._out += line
-            self._schedule_flush()
+            self._send_line(line)
+
+    def _send_line(self, line: bytes) -> None:
+        if len(line) > _LARGE_BYTES:
+            self._send_large(line)
+            return
+        self._out += line
+        self._out += b"\n"
+        self._schedule_flush()
+
+    def _send_large(self, line: bytes) -> None:
+        if self._out:
+            self._write_out()
+        self._write(line, b"\n")
 
     def send_fast(self, ctx: Context, line: bytes) -> None:  # noqa: ARG002
-        """Send a response without a newline."""
-        out = self._out
-        if not out and len(line) > _LARGE_BYTES:
-            self._write(line, b"\n")
+        """Send a response."""
+        if len(line) > _LARGE_BYTES:
+            self._send_large(line)
             return
+        out = self._out
         out += line
         out += b"\n"
         if len(out) > _FLUSH_BYTES:

@@ -48,7 +48,7 @@ from typedmcp.protocol.codec import (
     Response,
     codec_for,
     encode_error,
-    encode_into,
+    encode_message,
     encoder,
     fallback_codec,
 )
@@ -184,7 +184,10 @@ class Dispatcher:
         raise NotImplementedError
 
     def send_message(self, ctx: Context | None, line: bytes) -> bool:
-        """Send a notification or a request, as part of a request or on its own. Return False if that is impossible."""
+        """Send a notification or a request, as part of a request or on its own. Return False if that is impossible.
+
+        Like all lines that are sent, it has no newline.
+        """
         raise NotImplementedError
 
     def send_response(self, sink: ResponseSink | None, line: bytes, code: int | None = None) -> None:
@@ -192,7 +195,7 @@ class Dispatcher:
         raise NotImplementedError
 
     def send_fast(self, ctx: Context, line: bytes) -> None:
-        """Send the response, without a newline, to a request that was never registered."""
+        """Send the response to a request that was never registered."""
         raise NotImplementedError
 
     def is_congested(self, ctx: Context | None) -> bool:
@@ -346,9 +349,7 @@ class Dispatcher:
             return False
         if self.observer is not None:
             message = self.observer.on_send(ctx, message)
-        line = bytearray()
-        encode_into(message, line)
-        return self.send_message(ctx, bytes(line))
+        return self.send_message(ctx, encode_message(message))
 
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None:
         """Send a notification in the revision of its request, or in that of the session."""
@@ -367,13 +368,12 @@ class Dispatcher:
         if ctx.id is None or ctx.cancelled or not self.unregister(ctx):
             return
         ctx.is_answered = True
-        line = bytearray()
         try:
-            encode_into(Response("2.0", ctx.id, encoded), line)
+            line = encode_message(Response("2.0", ctx.id, encoded))
         except Exception as error:
             self._send_internal_error(ctx, error)
         else:
-            self.send_response(ctx.sink, bytes(line))
+            self.send_response(ctx.sink, line)
 
     # The fast path
 
@@ -415,7 +415,7 @@ class Dispatcher:
         return ctx
 
     def encode_result(self, ctx: Context, result: Any, *, is_registered: bool = False) -> bytes | None:
-        """Encode the response to a request that is registered or not, without a newline.
+        """Encode the response to a request that is registered or not.
 
         Return None if it needs the slow path. A response that is encoded here has to be sent.
         """
@@ -777,9 +777,7 @@ class Dispatcher:
         is_repeated = frame.method == "initialize" and self.handshake.metadata is not None
         handle = self.restart_session if is_repeated else self.handshake.handle_request
         result = handle(frame, dropped)
-        line = bytearray()
-        encode_into(Response("2.0", frame.id, result), line)
-        self.send_response(sink, bytes(line))
+        self.send_response(sink, encode_message(Response("2.0", frame.id, result)))
         revision: str = getattr(result, "protocol_version", "")
         if self.observer is not None:
             self.observer.on_handshake(frame, revision)
@@ -816,7 +814,7 @@ class Dispatcher:
         if line is None:
             self.respond_slow(ctx, result)
         elif self.unregister(ctx):
-            self.send_response(ctx.sink, line + b"\n")
+            self.send_response(ctx.sink, line)
 
     def respond_slow(self, ctx: Context, result: Any) -> None:
         """Respond with a result that `encode_result` did not encode."""

@@ -14,7 +14,7 @@ from mcpspec.ext.tasks.plain import structs
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
 from typedmcp.errors import INTERNAL_ERROR, RemoteError
-from typedmcp.protocol.codec import codec_for, encode_into
+from typedmcp.protocol.codec import codec_for, encode_message
 from typedmcp.revisions.features import DIALECT
 from typedmcp.server.context import Context
 from typedmcp.tasks.store import Outcome, TaskRecord
@@ -115,8 +115,7 @@ def encoded_result(ctx: Context, result: Any) -> tuple[Any, int]:
     if not ctx.is_modern:
         table: Any = config.methods  # a module, which mypy does not know to be hashable
         method_codec = codec_for(DIALECT, config.codec, table).methods[ctx.method]
-    line = bytearray()
-    encode_into(config.with_server_info(method_codec.downgrade(result, [])), line)
+    line = encode_message(config.with_server_info(method_codec.downgrade(result, [])))
     return msgspec.json.decode(line), len(line)
 
 

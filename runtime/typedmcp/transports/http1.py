@@ -162,8 +162,8 @@ class HttpConnection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._is_expecting = False
 
-    async def read(self) -> bytes:
-        """Return the next bytes of the body, or no bytes at its end.
+    async def read_chunks(self) -> list[bytes]:
+        """Return the next chunks of the body, or none at its end.
 
         Raises `BrokenConnectionError` if the body ends too early.
         """
@@ -175,13 +175,11 @@ class HttpConnection(asyncio.Protocol):
 
     def take_all(self) -> bytes | None:
         """Return the whole body if it has arrived and nothing was read of it, else None."""
-        return self._take_chunks() if self._is_complete else None
+        return _join(self._take_chunks()) if self._is_complete else None
 
-    def _take_chunks(self) -> bytes:
-        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        self._chunks.clear()
-        self.buffered_bytes = 0
-        return data
+    def _take_chunks(self) -> list[bytes]:
+        chunks, self._chunks, self.buffered_bytes = self._chunks, [], 0
+        return chunks
 
     def finish_response(self) -> bool:
         """End the response. Return whether the connection can be reused; otherwise it is closed."""
@@ -345,7 +343,9 @@ class HttpResponse:
         """Return the next bytes of the body, or no bytes at its end. Raises `BrokenConnectionError`."""
         if self._connection is None:
             return b""
-        return await (self._connection.read() if self._inflater is None else self._read_inflated(self._inflater))
+        if self._inflater is None:
+            return _join(await self._connection.read_chunks())
+        return await self._read_inflated(self._inflater)
 
     def inflate(self) -> None:
         """Inflate the body, which is compressed."""
@@ -354,12 +354,12 @@ class HttpResponse:
     async def _read_inflated(self, inflater: Inflater) -> bytes:
         try:
             while not (piece := inflater.read()):
-                data = b"" if self._connection is None else await self._connection.read()
-                if not data:
+                chunks = [] if self._connection is None else await self._connection.read_chunks()
+                if not chunks:
                     if not inflater.is_complete:
                         raise BrokenConnectionError("the compressed body ended too early")
                     return b""
-                inflater.feed(data)
+                inflater.feed(_join(chunks))
         except zlib.error as error:
             raise BrokenConnectionError(f"the compressed body is not valid: {error}") from None
         if inflater.has_input:  # a small body inflates to many pieces: other tasks and deadlines get their turn
@@ -383,12 +383,18 @@ class HttpResponse:
             raise ValueError(f"the response has {length} bytes, more than the limit of {limit}")
         parts: list[bytes] = []
         room = limit
-        while data := await self.read():
-            room -= len(data)
+        while chunks := await self._read_chunks():
+            room -= sum(map(len, chunks))
             if room < 0:
                 raise ValueError(f"the response has more bytes than the limit of {limit}")
-            parts.append(data)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            parts += chunks
+        return _join(parts)
+
+    async def _read_chunks(self) -> list[bytes]:
+        """Return the next parts of the body, or none at its end, without a copy."""
+        if self._connection is not None and self._inflater is None:
+            return await self._connection.read_chunks()
+        return [data] if (data := await self.read()) else []
 
     def close(self) -> None:
         """Release the connection, or close it if the body was not read to its end. May be called again."""
@@ -511,6 +517,10 @@ class ConnectionPool:
         connection.transport = await loop.start_tls(
             connection.transport, connection, self._get_tls_context(), server_hostname=self._address.host
         )
+
+
+def _join(chunks: list[bytes]) -> bytes:
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def _enable_keep_alive(socket: Any) -> None:

@@ -1000,6 +1000,18 @@ def test_http_with_sse_can_be_tried_first() -> None:
     run(main)
 
 
+def test_a_large_message_is_one_post_over_http_with_sse() -> None:
+    async def main() -> None:
+        server = LegacySseServer()
+        async with connected(server, sse=True) as client:
+            await client.call_tool("x", {"text": "a" * 100_000})
+            await client.call_tool("x")
+            posted = [request.body for request in server.requests if request.method == "POST"]
+            assert [json.loads(body)["method"] for body in posted[-2:]] == ["tools/call"] * 2
+
+    run(main)
+
+
 def test_a_compressed_event_stream_of_http_with_sse_is_read() -> None:
     class Zipped(LegacySseServer):
         async def answer(self, request: Request, wire: Wire) -> None:

@@ -111,6 +111,14 @@ async def test_responses_and_notifications_come_on_the_stream() -> None:
 
 
 @in_loop
+async def test_a_large_response_is_one_event() -> None:
+    async with serving_sse_client() as (_, client):
+        large = "a" * 100_000
+        assert (await client.call("echo", 1, text=large))["result"]["content"][0]["text"] == large
+        assert (await client.call("echo", 2, text="b"))["id"] == 2
+
+
+@in_loop
 async def test_the_client_can_be_asked_for_input() -> None:
     async with serving_sse_client() as (_, client):
         asked = await client.call("roots", 7)

@@ -114,8 +114,9 @@ class LegacySseTransport:
         if self._is_closed:
             return
         for line in data.splitlines():
-            self._queue.append(line)
-            self._queued_bytes += len(line)
+            if line:  # not the newline of a large message, which comes by itself
+                self._queue.append(line)
+                self._queued_bytes += len(line)
         if self._queued_bytes > HIGH_WATER:
             self._drained.clear()
         if self._sending is None:

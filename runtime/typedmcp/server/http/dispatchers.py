@@ -76,7 +76,7 @@ class HttpSink(ResponseSink, Protocol):
         ...
 
     def send_fast(self, line: bytes) -> None:
-        """Send the response of a handler that did not wait, without a newline."""
+        """Send the response of a handler that did not wait."""
         ...
 
 
@@ -469,7 +469,7 @@ class SessionDispatcher(HttpDispatcher):
         if ctx is not None:
             return super().send_message(ctx, line)
         id = None if self._delivering is None else f"{self.standalone_name}.{self._delivering}"
-        return self.standalone is not None and self.standalone.put(line[:-1], id)
+        return self.standalone is not None and self.standalone.put(line, id)
 
     def outgoing_request_id(self, number: int) -> RequestId:
         """Return an id that contains the worker that waits for the response."""

@@ -112,7 +112,7 @@ class Exchange(msgspec.Struct, eq=False):
     _suspended: tuple[Context, Coroutine[Any, Any, Any], Any] | None = None
     """A handler that waits, and what it waits for."""
     _line: bytes | None = None
-    """The response to the message, without a newline; empty once a stream has it."""
+    """The response to the message; empty once a stream has it."""
     _code: int | None = None
     _was_rejected: bool = False
     """True if the message did not reach a handler."""
@@ -181,19 +181,19 @@ class Exchange(msgspec.Struct, eq=False):
         self.send_response(line, code)
 
     def send_fast(self, line: bytes) -> None:
-        """Send the response of a handler that did not wait, without a newline."""
+        """Send the response of a handler that did not wait."""
         if self.stream is None:
             self._line = self._immediate = line
         else:
             self._end_stream(self.stream, line)
 
     def send_response(self, line: bytes, code: int | None) -> None:
-        """Send a response, which is a line; `code` is that of an error."""
+        """Send a response; `code` is that of an error."""
         self._code = code
         if self.stream is None:
-            self._line = line[:-1]
+            self._line = line
         else:
-            self._end_stream(self.stream, line[:-1])
+            self._end_stream(self.stream, line)
         self.abandon()
 
     def _end_stream(self, stream: EventStream, line: bytes) -> None:
@@ -221,7 +221,7 @@ class Exchange(msgspec.Struct, eq=False):
             text = "a message: the client reads too slowly"
             self.state.report(Diagnostic(DiagnosticKind.DROPPED, text, ctx.method, ctx.id))
             return False
-        return self.stream.put(line[:-1])
+        return self.stream.put(line)
 
     def _drop_message(self, ctx: Context) -> None:
         """Report a message for which no stream can be opened; a subscription fails instead."""
@@ -443,7 +443,7 @@ class Exchange(msgspec.Struct, eq=False):
         if self.rejection is None:
             return 202, b""
         code, text = self.rejection
-        return 400, encode_error(None, code, text)[:-1]
+        return 400, encode_error(None, code, text)
 
     def _extra_headers(self, status: int) -> list[tuple[bytes, bytes]] | None:
         if status == 403 and self.state.auth is not None:
@@ -559,7 +559,7 @@ class SessionExchange(Exchange):
         return super().send_message(ctx, line)
 
     def _open_resumable(self, ctx: Context) -> None:
-        final_event = encode_error(ctx.id, CallLostError.CODE, CallLostError().message)[:-1]
+        final_event = encode_error(ctx.id, CallLostError.CODE, CallLostError().message)
         log = StreamLog(self.state.store, self.session.id, self.state.unique_name(), final_event)
         if self.open_stream(log, self.state.first_event(ctx.revision, f"{log.name}.0")) and self._retry is not None:
             self.disconnect(self._retry)

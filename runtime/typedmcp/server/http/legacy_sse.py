@@ -125,6 +125,8 @@ class _SseTransport:
     def write(self, data: bytes) -> None:
         """Send lines, each as an event. A large response is replaced by an error if its client holds its share."""
         for line in data.splitlines():
+            if not line:  # the newline of a large message, which comes by itself
+                continue
             has_room = len(line) <= LARGE_BODY_BYTES or self._stream.hold.take(0)
             self._stream.put(line if has_room else without_results(line))
 

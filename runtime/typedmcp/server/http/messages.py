@@ -229,7 +229,7 @@ class HTTPException(Exception):  # noqa: N818  # the name that web frameworks gi
         super().__init__(text)
         self.status: int = status
         self.headers: RawHeaders = headers
-        self.body: bytes = encode_error(id, code, text)[:-1]
+        self.body: bytes = encode_error(id, code, text)
         """The JSON-RPC error."""
 
 
@@ -256,4 +256,4 @@ async def _send_pieces(send: Send, body: bytes) -> bytes:
 
 async def respond_unavailable(send: Send, text: str) -> None:
     """Send a response with status 503 and `Retry-After`."""
-    await respond(send, 503, encode_error(None, INVALID_REQUEST, text)[:-1], RETRY_LATER)
+    await respond(send, 503, encode_error(None, INVALID_REQUEST, text), RETRY_LATER)

@@ -103,6 +103,7 @@ bench: $(BENCH) ## Measure against contenders, and write a report: QUICK=1 for u
 	@$(RUN) -m tests.interop.install py2 node bridge mcp-proxy || echo "Node.js and its packages cannot be installed: no TypeScript"
 	@$(RUN) -m tests.interop.install go || echo "the program in Go cannot be built: no Go"
 	@$(RUN) -m tests.interop.install java || echo "the program in Java cannot be built: no Java"
+	@$(RUN) -m tests.interop.install rust-release || echo "the program in Rust cannot be built: no Rust"
 	$(VENV)-bench/bin/python -m bench $(SUITES) $(if $(QUICK),--quick) $(ARGS)
 
 bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling: ## Run one suite of the benchmarks

@@ -21,6 +21,7 @@ PACKAGES = ("msgspec", "pydantic", "mcp", "mcp-types", "fastmcp", "orjson", "uvi
 SDKS = {
     "go": ("go-sdk", "go.mod", r"/go-sdk v(\S+)"),
     "java": ("java-sdk", "pom.xml", r"<artifactId>mcp</artifactId>\s*<version>(.+?)</version>"),
+    "rust": ("rmcp", "Cargo.toml", r'\.rmcp\]\nversion = "=(.+?)"'),
 }
 """The SDKs of the programs that `tests.interop.install` builds: name, file with the version, and where it is in it."""
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,7 +83,7 @@ def _versions() -> dict[str, str]:
             if number := re.search(r"\d[\d.]+", output):
                 found[program] = number[0]
     for language, (name, file, pattern) in SDKS.items():
-        if install.program(language).exists():
+        if install.optimized(language).exists():
             pinned_sdk = re.search(pattern, (install.program_folder(language) / file).read_text(encoding="utf-8"))
             assert pinned_sdk is not None
             found[name] = pinned_sdk[1]

@@ -31,7 +31,7 @@ FILE = Path(__file__).parent / "quoted.toml"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 
 QUOTED_PACKAGES = (
-    "mcp", "fastmcp", "@modelcontextprotocol/server", "@modelcontextprotocol/client", "go-sdk", "java-sdk",
+    "mcp", "fastmcp", "@modelcontextprotocol/server", "@modelcontextprotocol/client", "go-sdk", "java-sdk", "rmcp",
 )  # fmt: skip
 """The packages whose versions are quoted."""
 

@@ -53,7 +53,7 @@ __all__ = [
     "warm_up",
 ]
 
-PROGRAMS = {"go": "official Go", "java": "official Java"}
+PROGRAMS = {"go": "official Go", "java": "official Java", "rust": "official Rust"}
 """The names in tables of the programs that `tests.interop.install` builds, by language."""
 
 CONTENDERS = Path(__file__).parents[1] / "contenders"
@@ -277,16 +277,15 @@ def list_programs(plan: Plan, revision: str, *arguments: str, note: str = "") ->
         slow = plan.quick and language == "java"  # it takes seconds to warm up
         if slow or revision not in install.PROGRAMS[language].revisions:
             continue
-        program = install.program(language)
+        program = install.optimized(language)
         if not program.exists():
-            log(f"the official SDK for {language} is not installed: run `make interop`")
-        contender = Contender(name, [str(program), *arguments], note)
+            log(f"the official SDK for {language} is not installed: run `make bench`")
+        contender = Contender(name, [str(program), *arguments], note, may_stream=language in ("java", "rust"))
         if language == "java":
             contender = replace(
                 contender,
                 warm_up_calls=JAVA_WARM_UP_CALLS,
                 max_warm_up_seconds=JAVA_MAX_WARM_UP_SECONDS,
-                may_stream=True,
             )
         yield contender
 

@@ -71,7 +71,7 @@ def test_programs_are_contenders_on_the_revisions_that_their_sdk_speaks() -> Non
     assert PROGRAMS["java"] not in {each.name for each in list_programs(FULL, MODERN, "echo")}
     for language, name in PROGRAMS.items():
         named = {each.name: each.command for each in list_programs(FULL, LEGACY, "echo", "1")}
-        assert named[name] == [str(install.program(language)), "echo", "1"]
+        assert named[name] == [str(install.optimized(language)), "echo", "1"]
 
 
 def test_quick_runs_leave_out_programs_that_take_long_to_warm_up() -> None:

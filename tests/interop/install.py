@@ -9,8 +9,10 @@ have gateways of others. `llm` has the SDKs of language models, whose types chec
 suite, an authorization server, and the official SDK for pages of tools. Node.js is installed as a wheel in `py2`, so
 that only Python is needed.
 
-`go` and `java` are programs on the official SDKs of these languages, built from the folders of these names here. They
-are left out, with a message, where a command that builds or runs them is not installed.
+`go`, `java` and `rust` are programs on the official SDKs of these languages, built from the folders of these names
+here. They are left out, with a message, where a command that builds or runs them is not installed. `rust-release` is
+the last one optimized, which takes the compiler minutes: it is for the benchmarks, and no part of what is installed
+without arguments.
 
 The other environments are for packages that use the SDK's types. `adapters` and `proxy` have the source of the package
 in the folder `source`, because only the source has tests. All of these, `py1` and `py2` have the checkout's `mcpspec`.
@@ -112,18 +114,27 @@ class Program:
     """Other commands that must be installed."""
     starts_empty: bool = False
     """True if a new build would use files of an older one."""
+    output: Path | None = None
+    """Where the command puts the program, if not in its place."""
 
 
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+ALL = (*LEGACY, "2026-07-28")
+TARGET = INTEROP / "rust" / "target"
+CARGO = ["cargo", "build", "--locked", "--quiet", f"--target-dir={TARGET}"]
+
 PROGRAMS = {
-    "go": Program(["go", "build", "-o", str(INTEROP / "go" / "peer"), "."], (*LEGACY, "2026-07-28")),
+    "go": Program(["go", "build", "-o", str(INTEROP / "go" / "peer"), "."], ALL),
     "java": Program(
         ["mvn", "--quiet", "--batch-mode", f"-Doutput={INTEROP / 'java'}", "package"],
         LEGACY,
         needs=("java", "javac"),
         starts_empty=True,
     ),
+    "rust": Program(CARGO, ALL, output=TARGET / "debug" / "peer"),
 }
+RELEASES = {"rust-release": Program([*CARGO, "--release"], ALL, output=TARGET / "release" / "peer")}
+"""Programs that are built in another way for the benchmarks."""
 
 
 def python(environment: str) -> Path:
@@ -141,9 +152,15 @@ def program(language: str) -> Path:
     return INTEROP / language / "peer"
 
 
+def optimized(language: str) -> Path:
+    """Return the program on the SDK of a language that the benchmarks use."""
+    release = f"{language}-release"
+    return program(release if release in RELEASES else language)
+
+
 def program_folder(language: str) -> Path:
     """Return the folder with the source of a program."""
-    return Path(__file__).parent / language
+    return Path(__file__).parent / language.removesuffix("-release")
 
 
 def node() -> Path:
@@ -156,7 +173,7 @@ def main(parts: list[str]) -> None:
     (INTEROP / ".gitignore").write_text("*\n", encoding="utf-8")
     everything = {**PYTHON_PACKAGES, **NODE_PACKAGES, **USERS}
     for part in parts or [*everything, *PROGRAMS]:
-        if part in PROGRAMS:
+        if part in PROGRAMS or part in RELEASES:
             build_program(part)
             continue
         packages = everything[part]
@@ -201,7 +218,7 @@ def install_node(folder: str, packages: list[str]) -> None:
 
 def build_program(language: str) -> None:
     """Build a program, unless it is built from the same files already, or the language is not installed."""
-    built, folder = PROGRAMS[language], program_folder(language)
+    built, folder = {**PROGRAMS, **RELEASES}[language], program_folder(language)
     if missing := [needed for needed in (built.command[0], *built.needs) if shutil.which(needed) is None]:
         print(f"{language}: left out, because the command `{missing[0]}` is not installed", file=sys.stderr)
         return
@@ -213,7 +230,8 @@ def build_program(language: str) -> None:
             shutil.rmtree(stamp.parent, ignore_errors=True)
         stamp.parent.mkdir(exist_ok=True)
         run(*built.command, folder=folder)
-        if (launcher := folder / "peer").exists():
+        launcher = built.output or folder / "peer"
+        if launcher.exists():
             shutil.copy(launcher, program(language))
         stamp.write_text(sources, encoding="utf-8")
 

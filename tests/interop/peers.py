@@ -61,7 +61,7 @@ class Peer:
     @property
     def keeps_order(self) -> bool:
         """False if the client sorts the members of objects."""
-        return self.client != "go"
+        return self.client not in ("go", "rust")
 
     @property
     def can_cancel(self) -> bool:

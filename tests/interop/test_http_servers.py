@@ -14,7 +14,7 @@ import pytest
 import typedmcp
 from tests.interop import install, test_servers
 from tests.interop.servers.started import MODERN, OLDER, Server, connected_over_http, plain, run, served
-from tests.interop.test_servers import EVERYTHING, GO, JAVA, OFFER, PYTHON_1, PYTHON_2, TYPESCRIPT, Sdk, text
+from tests.interop.test_servers import EVERYTHING, GO, JAVA, OFFER, PYTHON_1, PYTHON_2, RUST, TYPESCRIPT, Sdk, text
 from typedmcp import sync
 from typedmcp.client import Client, connect
 
@@ -28,6 +28,7 @@ SDKS = [
     (PYTHON_2, OLDER, HTTP), (PYTHON_2, MODERN, HTTP), (PYTHON_2, OLDER, SSE),
     (GO, OLDER, HTTP), (GO, MODERN, HTTP),
     (JAVA, OLDER, HTTP),
+    (RUST, OLDER, HTTP), (RUST, MODERN, HTTP),
 ]  # fmt: skip
 
 
@@ -63,6 +64,7 @@ for _name, _test in vars(test_servers).items():  # what holds over stdio holds h
 
 EVERY = [
     (TYPESCRIPT, HTTP), (PYTHON_1, HTTP), (PYTHON_1, SSE), (PYTHON_2, HTTP), (PYTHON_2, SSE), (GO, HTTP), (JAVA, HTTP),
+    (RUST, HTTP),
 ]  # fmt: skip
 every_server = pytest.mark.parametrize(("server", "transport"), EVERY, ids=str)
 
@@ -119,7 +121,7 @@ def test_a_call_to_a_server_that_dies_ends(server: Server, transport: str) -> No
     run(main)
 
 
-@pytest.mark.parametrize("server", [GO, JAVA], ids=str)
+@pytest.mark.parametrize("server", [GO, JAVA, RUST], ids=str)
 def test_a_server_of_a_compiled_language_is_used_on_each_of_its_revisions(server: Server) -> None:
     async def main() -> None:
         async with served(server, HTTP) as url:

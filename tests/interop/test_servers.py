@@ -62,6 +62,7 @@ PYTHON_1 = Server("python 1", (str(install.python("py1")), str(SERVERS / "python
 PYTHON_2 = Server("python 2", (str(install.python("py2")), str(SERVERS / "python.py")), MODERN)
 GO = program_server("go")
 JAVA = program_server("java")
+RUST = program_server("rust")
 
 ANSWER = structs.CreateMessageResult(
     role="assistant", model="a-model", stop_reason="endTurn", content=structs.TextContent(text="Paris, of course.")
@@ -77,7 +78,7 @@ def text(result: structs.CallToolResult) -> str:
 
 # Every server
 
-EVERY = [EVERYTHING, FILESYSTEM, MEMORY, THINKING, GIT, TIME, TYPESCRIPT, PYTHON_1, PYTHON_2, GO, JAVA]
+EVERY = [EVERYTHING, FILESYSTEM, MEMORY, THINKING, GIT, TIME, TYPESCRIPT, PYTHON_1, PYTHON_2, GO, JAVA, RUST]
 every_server = pytest.mark.parametrize("server", EVERY, ids=str)
 
 FIRST: dict[str, tuple[str, dict[str, Any], str, int]] = {
@@ -102,6 +103,7 @@ FIRST: dict[str, tuple[str, dict[str, Any], str, int]] = {
     "python 2": ("text", {}, "Grüße, 世界!", 19),
     "go": ("text", {}, "Grüße, 世界!", 19),
     "java": ("text", {}, "Grüße, 世界!", 19),
+    "rust": ("text", {}, "Grüße, 世界!", 19),
 }
 """For each server a tool, its arguments, a part of its text, and the number of tools."""
 
@@ -154,7 +156,7 @@ def test_a_client_with_one_revision_does_not_affect_other_clients(revisions: lis
     run(main)
 
 
-@pytest.mark.parametrize("server", [TYPESCRIPT, PYTHON_1, PYTHON_2, GO, JAVA], ids=str)
+@pytest.mark.parametrize("server", [TYPESCRIPT, PYTHON_1, PYTHON_2, GO, JAVA, RUST], ids=str)
 def test_a_server_that_starts_slower_than_the_probe_takes_is_still_understood(
     server: Server,
 ) -> None:
@@ -180,6 +182,8 @@ SDKS = [
     (GO, OLDER),
     (GO, MODERN),
     (JAVA, OLDER),
+    (RUST, OLDER),
+    (RUST, MODERN),
 ]
 
 
@@ -551,6 +555,7 @@ ERRORS = {
     (JAVA, "prompts/get"): ("Invalid prompt name", "Prompt not found: none"),
     (JAVA, "resources/read"): ("Resource not found", {"uri": "test://none"}),
     (JAVA, "x/y"): ("Method not found: x/y", None),
+    (RUST, "x/y"): ("x/y", None),
 }
 """Messages and data of errors that an SDK makes itself."""
 

@@ -34,7 +34,7 @@ from bench.suites.processes import (
     start_process,
 )
 
-__all__ = ["measure_import", "measure_tables", "time_first_response"]
+__all__ = ["ASYNCIO_ALONE", "DECORATED", "measure_import", "measure_tables", "time_first_response"]
 
 NEWEST = "mcpspec.v2026_07_28"
 MODULES = {
@@ -50,6 +50,13 @@ MODULES = {
 }
 MANY, LISTS = 1000, 10
 LATER, FIRST_LIST, NEXT_LIST = "later", "first list", "next list"
+ASYNCIO_ALONE = Contender(
+    "asyncio alone",
+    make_python_command(CONTENDERS / "stdio" / "asyncio_constants.py"),
+    "the floor for a start: an event loop and constant responses",
+)
+DECORATED = Contender("typedmcp, Server", make_python_command(CONTENDERS / "stdio" / "typedmcp_server.py"))
+"""A server with tools from functions, by decorators."""
 SLOW_MODULES = ("official mcp, MCPServer", "fastmcp")
 """Modules that quick runs leave out."""
 
@@ -103,7 +110,7 @@ def _import_table(costs: Measurements[str, str], name: str, quantity: str, unit:
 def measure_first_responses(plan: Plan) -> Table:
     """Measure how soon servers respond."""
     log("import: first response")
-    servers = list(stdio.list_servers(plan, LEGACY))
+    servers = [ASYNCIO_ALONE, *stdio.list_servers(plan, LEGACY)]
     times = measure_in_turns({one.name: partial(_time_first_responses, one) for one in servers}, plan.rounds)
     return Table(
         name="import/first-answer",

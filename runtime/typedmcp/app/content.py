@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import mimetypes
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -17,6 +14,9 @@ from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.values import enc_hook, to_builtins
 from typedmcp.protocol.backends import to_struct
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "BLOCK_TYPES", "BYTES_TYPES", "SEQUENCE_TYPES", "Audio", "ContentBlock", "File", "Image", "MediaFile",
@@ -76,6 +76,8 @@ class MediaFile:
             raise UsageError(f"{type(self).__name__}: the first argument is a path; pass bytes as data=…")
         if isinstance(annotations, Mapping):
             annotations = D.from_builtins({**annotations}, D.Annotations)
+        from pathlib import Path  # few servers send files
+
         self.path: Path | None = None if path is None else Path(path)
         self.data = data
         self.format = format
@@ -155,6 +157,8 @@ class File(MediaFile):
 
     def content(self) -> D.EmbeddedResource:
         """Return the content block: a resource with text if the data is text, else with a blob."""
+        from urllib.parse import quote
+
         data = self.read()
         uri = self._uri or f"file:///{quote((self.name or 'file').lstrip('/'))}"
         return self._annotate(D.EmbeddedResource(resource=file_contents(uri, data, self.mime_type(data))))
@@ -190,6 +194,8 @@ def _decode_text(data: bytes) -> str | None:
 
 def _guess_media_type(name: str | None) -> str | None:
     """Return the media type by the name of a file."""
+    import mimetypes
+
     kind, packed = (None, None) if name is None else mimetypes.guess_type(name)
     return kind if packed is None else f"application/{packed}"
 

@@ -37,13 +37,13 @@ _MAX_DEPTH: Final = 100
 
 _ZONE: Final = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)?"
 _CLOCK: Final = rf"(?P<clock>\d\d:\d\d)(?P<seconds>:\d\d(?:\.\d+)?)? ?{_ZONE}"
-_FORMS: Final[Mapping[str, re.Pattern[str]]] = {
-    "date-time": re.compile(rf"(?P<date>\d{{4}}-\d\d-\d\d)(?:[Tt ]{_CLOCK})?", re.ASCII),
-    "time": re.compile(_CLOCK, re.ASCII),
-    "date": re.compile(r"(?P<date>\d{4}-\d\d-\d\d)", re.ASCII),
+_FORMS: Final[Mapping[str, str]] = {
+    "date-time": rf"(?P<date>\d{{4}}-\d\d-\d\d)(?:[Tt ]{_CLOCK})?",
+    "time": _CLOCK,
+    "date": r"(?P<date>\d{4}-\d\d-\d\d)",
 }
 """The forms of dates and times that are read, by `format`."""
-_COMPLETE: Final = re.compile(r"(\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+_COMPLETE: Final = r"(\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:?\d\d)?"
 """The forms of times that are kept as they are: those of RFC 3339, with or without a zone."""
 _BOUNDS: Final[tuple[tuple[str, str, bool], ...]] = (
     ("minimum", ">=", False), ("exclusiveMinimum", ">", False), ("maximum", "<=", False),
@@ -247,10 +247,10 @@ class _Examination:
 
 def _normalize(name: str, text: str) -> str | None:
     """Return a date or time in the form of RFC 3339, with or without a zone; None for other text."""
-    found = _FORMS[name].fullmatch(text)
+    found = re.fullmatch(_FORMS[name], text, re.ASCII)
     if found is None:
         return None
-    if _COMPLETE.fullmatch(text) or name == "date":
+    if re.fullmatch(_COMPLETE, text, re.ASCII) or name == "date":
         return text
     parts = found.groupdict("")
     zone = parts["zone"].upper()

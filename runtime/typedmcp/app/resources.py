@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
-from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -55,6 +54,8 @@ class Resource:
         self.template: UriTemplate | None = UriTemplate(uri) if "{" in uri or "}" in uri else None
         self._check_parameters(f"{what}: {name_of(function)}()")
         if (wrong := _NOT_OF_URIS.search(re.sub(r"\{[^{}]*\}", "", uri))) is not None:
+            from urllib.parse import quote
+
             raise UsageError(f"{what}: a URI cannot have {wrong[0]!r}; percent-encode it: {quote(wrong[0])}")
         self._thread, self._safe = options.get("thread", True), options.get("safe", True)
         description = options.get("description")

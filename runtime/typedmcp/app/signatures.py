@@ -7,11 +7,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
 from types import MethodType, SimpleNamespace, UnionType
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET
@@ -19,7 +18,6 @@ from msgspec.structs import astuple
 
 from mcpspec.support.error_text import format_path_part
 from typedmcp.app.arguments import NOT_EXAMINED, ArgumentError, examine_argument, join_faults, join_repairs
-from typedmcp.app.docstrings import ParsedDocstring, parse_docstring
 from typedmcp.app.repair import Examined, TooMuchWorkError, WorkBudget, unknown_name_steps
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
@@ -38,6 +36,9 @@ from typedmcp.jsonschema.values import (
 )
 from typedmcp.protocol.integers import to_integers
 from typedmcp.server.context import Context
+
+if TYPE_CHECKING:
+    from typedmcp.app.docstrings import ParsedDocstring
 
 __all__ = [
     "Parameter", "Signature", "choices_of", "hints_of", "is_context_parameter", "is_partial",
@@ -167,8 +168,7 @@ _TYPE_ERRORS = (UnsupportedTypeError, TypeError, ValueError, NameError, RuntimeE
 """The exceptions for types that have no JSON form, or that cannot be described."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """A parameter of a function that clients can pass."""
 
     name: str
@@ -232,6 +232,8 @@ class Signature:
     @cached_property
     def docstring(self) -> ParsedDocstring:
         """The docstring. Parsed on first use, so that servers with many tools start fast."""
+        from typedmcp.app.docstrings import parse_docstring
+
         if is_partial(self.function):
             return parse_docstring(None)
         own = getattr(self.function, "__doc__", None)  # otherwise the docstring may be inherited

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
-from urllib.parse import parse_qsl, unquote
 
 from typedmcp.errors import UsageError
 
 __all__ = ["UriTemplate"]
 
-_EXPRESSION = re.compile(r"\{([^{}]*)\}")
-_NAMES = re.compile(r"(?P<operator>[+#./;?&]?)(?P<names>[A-Za-z_]\w*\*?(,[A-Za-z_]\w*\*?)*)\Z")
+_EXPRESSION = r"\{([^{}]*)\}"
+_NAMES = r"(?P<operator>[+#./;?&]?)(?P<names>[A-Za-z_]\w*\*?(,[A-Za-z_]\w*\*?)*)\Z"
 _MAX_URI_CHARACTERS = 8192
 """Longer URIs match no template."""
 
@@ -46,7 +45,7 @@ class UriTemplate:
         """The names of the variables in the query, which may be missing."""
         self._pieces: list[str | _Variable] = []
         end = 0
-        for match in _EXPRESSION.finditer(template):
+        for match in re.finditer(_EXPRESSION, template):
             if self.optional:
                 self._reject_after_query(template[end : match.start()], match[1])
             self._pieces += [template[end : match.start()], *self._parse_expression(match[1])]
@@ -56,7 +55,7 @@ class UriTemplate:
         rest = template[end:]
         if self.optional and rest:
             raise UsageError(f"URI template {template!r}: the query must be its end, but {rest!r} follows")
-        if "{" in (bare := _EXPRESSION.sub("", template)) or "}" in bare:
+        if "{" in (bare := re.sub(_EXPRESSION, "", template)) or "}" in bare:
             raise UsageError(f"URI template {template!r}: unbalanced braces")
         if len(set(self.names)) < len(self.names):
             raise UsageError(f"URI template {template!r}: a variable occurs twice")
@@ -64,7 +63,7 @@ class UriTemplate:
 
     def _count_query_items(self, end: int) -> int:
         """Count the items of a query in the literals and variables before `{&name}`, which continues it."""
-        bare = _EXPRESSION.sub("", self.template[:end])
+        bare = re.sub(_EXPRESSION, "", self.template[:end])
         if not self.optional or "?" not in bare:
             return 0
         if "{?" in self.template:
@@ -76,7 +75,7 @@ class UriTemplate:
             raise UsageError(f"URI template {self.template!r}: the query must be its end, but {{{expression}}} follows")
 
     def _parse_expression(self, expression: str) -> Iterator[str | _Variable]:
-        match = _NAMES.match(expression)
+        match = re.match(_NAMES, expression)
         if match is None:
             raise UsageError(f"URI template {self.template!r}: {{{expression}}} is not an expression")
         operator, names = match["operator"], match["names"].split(",")
@@ -97,6 +96,8 @@ class UriTemplate:
         """Return the decoded values in a URI, or None if it does not match."""
         if len(uri) > _MAX_URI_CHARACTERS:
             return None
+        from urllib.parse import parse_qsl, unquote  # few servers have templates
+
         path, query = self._split(uri)
         values = _match_pieces(self._pieces, path)
         if values is None:

@@ -9,7 +9,6 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import msgspec
@@ -315,7 +314,7 @@ class Tool:
 
 def _author_level() -> int:
     """Return the `stacklevel` of a warning of the caller for the first line outside of this package."""
-    folder, level, frame = f"{Path(__file__).parents[1]}{os.sep}", 0, inspect.currentframe()
+    folder, level, frame = f"{os.path.dirname(os.path.dirname(__file__))}{os.sep}", 0, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(folder):
         level, frame = level + 1, frame.f_back
     return level

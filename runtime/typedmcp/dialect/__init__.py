@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from mcpspec import v2026_07_28 as _revision
 from mcpspec.features import DRAFT, FEATURES, Features
-from typedmcp.dialect import handlers, methods, structs
+from typedmcp.dialect import methods, structs
 
 if TYPE_CHECKING:
-    from typedmcp.dialect import models, models_handlers, models_methods
+    from typedmcp.dialect import handlers, models, models_handlers, models_methods
 
 __all__ = [
     "SPOKEN",
@@ -46,7 +46,7 @@ SPOKEN: Final[Mapping[str, Features]] = MappingProxyType({features.version: feat
 
 
 def __getattr__(name: str) -> object:
-    """Import the Pydantic modules when they are first used."""
-    if name in ("models", "models_handlers", "models_methods"):
+    """Import the Protocols of handlers, and the Pydantic modules, when they are first used."""
+    if name in ("handlers", "models", "models_handlers", "models_methods"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
+
+import msgspec
 
 from mcpspec.support.objects import is_object
 
@@ -48,14 +49,13 @@ _KEYWORDS: Final = {
 _LENGTH_SUFFIXES: Final = {"string": "Length", "array": "Items", "object": "Properties"}
 
 
-@dataclass(slots=True)
-class TypeMetadata:
+class TypeMetadata(msgspec.Struct):
     """The metadata of one type, under the names that `Meta` uses."""
 
-    constraints: dict[str, Any] = field(default_factory=dict[str, Any])
-    annotations: dict[str, Any] = field(default_factory=dict[str, Any])
+    constraints: dict[str, Any] = {}
+    annotations: dict[str, Any] = {}
     """Title, description, examples and further members of the schema."""
-    predicates: list[Callable[[Any], Any]] = field(default_factory=list[Callable[[Any], Any]])
+    predicates: list[Callable[[Any], Any]] = []
     """Functions that return whether a value is accepted."""
     needs_pydantic: bool = False
     """True if there is metadata that only Pydantic understands, such as a validator."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Flag
 from functools import cache
-from pathlib import PurePath
 from types import NoneType
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args, get_origin
 
@@ -162,6 +161,8 @@ def _holds(predicate: Callable[[Any], Any], value: object) -> bool:
 
 def text_type(kind: Any) -> CustomType | None:
     """Return the type for a path, a pattern or an IP address, which are strings in JSON; None for other classes."""
+    from pathlib import PurePath  # few functions take paths
+
     if issubclass(kind, PurePath):
         return _text_type(kind, kind, "path")
     if kind is re.Pattern:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import PurePath
 from types import NoneType
 from typing import Any, Final, cast
 
@@ -106,6 +104,8 @@ def enc_hook(value: Any) -> Any:
         raise TypeError(f"a key of type {name} has no JSON form")
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
+    from pathlib import PurePath  # few values are paths
+
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, re.Pattern):
@@ -132,6 +132,8 @@ def encode_default(value: object) -> Any:
     """Return a default as plain JSON, or `UNSET` if it has no exact JSON form: NaN would become null."""
     if value is None or value.__class__ in (str, int, bool):
         return value
+    import json  # few defaults are of other types
+
     try:
         return json.loads(json.dumps(to_builtins(value), allow_nan=False))
     except (TypeError, ValueError):

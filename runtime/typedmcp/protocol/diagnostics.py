@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from mcpspec.support.error_text import format_value
 from typedmcp.protocol.framing import RequestId
@@ -52,8 +53,7 @@ class DiagnosticKind(StrEnum):
     """A client reached a limit on what it can make the server keep. It is reported once, until the use has halved."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(msgspec.Struct, frozen=True):
     """An event that is not an error of a call."""
 
     kind: DiagnosticKind
@@ -69,7 +69,7 @@ class Diagnostic:
     """The exception behind it, if there is one."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", visible(self.text))
+        msgspec.structs.force_setattr(self, "text", visible(self.text))
 
 
 def cancellation_diagnostic(peer: str, id: RequestId | None, reason: str) -> Diagnostic:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -100,8 +99,7 @@ class Framer:
         return [OversizeMessage(head)]
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """A JSON-RPC message with a valid envelope. Its parameters, result or error are not checked yet.
 
     A request has `method` and `id`, a notification only `method`. A response has an `id`, which an error may lack, and
@@ -113,15 +111,13 @@ class Frame:
     value: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """Several messages in one frame (2025-03-26)."""
 
     items: list[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidMessage:
+class InvalidMessage(msgspec.Struct, frozen=True):
     """A frame that is not a valid message.
 
     `code`, `reason` and `id` belong to the error response. There is no response unless `is_answerable`.

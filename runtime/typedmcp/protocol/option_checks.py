@@ -46,7 +46,7 @@ def check_grace(grace: Any) -> None:
 
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_EXTENSION_ID: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_EXTENSION_ID: Final = rf"{_LABEL}(?:\.{_LABEL})*/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 
 
 def check_extensions(extensions: Iterable[str]) -> None:
@@ -55,7 +55,7 @@ def check_extensions(extensions: Iterable[str]) -> None:
     https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extension-negotiation
     """
     for name in extensions:
-        if not _EXTENSION_ID.fullmatch(name):
+        if not re.fullmatch(_EXTENSION_ID, name):
             raise UsageError(
                 f"capabilities: {name!r} cannot identify an extension; expected a prefix of labels with dots, a slash, "
                 "and a name, such as com.example/charts"

@@ -17,10 +17,13 @@ __all__ = ["escape_controls", "log_failure", "visible"]
 _DEFAULT_LIMIT: Final = 2000
 """Characters of a text in a log or an error."""
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, line ends, characters that change the direction of text, and what has no place in UTF-8."""
+_CONTROL: Final = r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+"""Control characters, line ends, characters that change the direction of text, and what has no place in UTF-8.
 
-_CONTROL_IN_LINE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+Patterns that most processes never use are strings, which `re` compiles at their first use.
+"""
+
+_CONTROL_IN_LINE: Final = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 """The same without tabs and newlines."""
 
 _log = logging.getLogger("typedmcp")
@@ -39,8 +42,8 @@ def escape_controls(text: str, *, keep_lines: bool = False) -> str:
     if text.isprintable():
         return text
     if keep_lines:
-        return _CONTROL_IN_LINE.sub(_escape, text.replace("\r\n", "\n"))
-    return _CONTROL.sub(_escape, text)
+        return re.sub(_CONTROL_IN_LINE, _escape, text.replace("\r\n", "\n"))
+    return re.sub(_CONTROL, _escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:

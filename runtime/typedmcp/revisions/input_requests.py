@@ -7,7 +7,7 @@ much longer to answer than any conversion.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, Final, TypeAlias
@@ -44,7 +44,7 @@ def downgrade_request(method: str, params: Any, revision: str, dropped: DroppedF
         REQUEST_DOWNGRADES[method](plain, structs_of(revision), dropped) if method in REQUEST_DOWNGRADES else plain
     )
     if adapted.get("mode") == "url":
-        adapted = {**adapted, "elicitationId": secrets.token_urlsafe(16)}
+        adapted = {**adapted, "elicitationId": os.urandom(16).hex()}
     older = from_builtins(adapted, methods_of(revision).METHODS[method].params)
     dropped += find_differences(adapted, to_builtins(older), "params")
     return older

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-import secrets
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -90,7 +90,7 @@ class ServerConnection(Dispatcher):
     def session_id(self) -> str:
         """A text that identifies the connection."""
         if self._session_id is None:
-            self._session_id = secrets.token_hex()
+            self._session_id = os.urandom(32).hex()
         return self._session_id
 
     # Running

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import secrets
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -73,7 +73,7 @@ class StateSigner:
         """True if other processes may have the same key."""
         self.single_use: bool = single_use
         """True if a state is valid once."""
-        self._key = key or secrets.token_bytes(_MAC_BYTES)
+        self._key = key or os.urandom(_MAC_BYTES)
         self._key_id = self._mac(b"key id")[:_KEY_ID_BYTES]
         """Tells the states of other keys from those that were altered, and nothing about the key."""
         self._ttl = ttl
@@ -81,7 +81,7 @@ class StateSigner:
     def sign(self, content: Any, binding: bytes, now: float) -> str:
         """Return signed state as a string for the client. `content` is any JSON, `now` is in seconds since 1970."""
         encoded = msgspec.Raw(msgspec.json.encode(content))
-        state = _SignedState(now + self._ttl, binding, secrets.token_bytes(_NONCE_BYTES), encoded)
+        state = _SignedState(now + self._ttl, binding, os.urandom(_NONCE_BYTES), encoded)
         signed = self._key_id + msgspec.json.encode(state)
         return base64.urlsafe_b64encode(self._mac(signed) + signed).decode()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from pathlib import Path
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 _NOBODY = object()
-_LIBRARY: Final = (str(Path(__file__).parents[1]), str(Path(asyncio.__file__).parent))
+_LIBRARY: Final = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(asyncio.__file__))
 """The folders of the functions that call and await those of users."""
 
 

@@ -7,6 +7,8 @@ of each row has both parts of the line.
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -26,22 +28,28 @@ from bench.suites.processes import (
     TIMEOUT,
     Contender,
     Process,
+    describe_failure,
     is_echo,
     make_call,
     make_python_command,
     send_request,
     start_process,
 )
+from tests.redis_server import RedisServer
 
 __all__ = ["fit_line", "measure_tables"]
 
 OURS = "typedmcp"
+ON_REDIS = "typedmcp, sessions on Redis"
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 TOOLS = (1, 10, 100, 1_000)
 SESSIONS = (1, 10, 100, 1_000)
 STREAMS = (1, 10, 100)
 CONNECTIONS = (1, 10, 100)
+WORKERS = (1, 2)
+TURNS = 32
 CALLS = 500
+WORKER_CALLS = 2000
 MIN_CALLS = 20
 BYTES = 10_000_000
 """Bytes of all messages of a size, unless that are fewer than `MIN_CALLS`."""
@@ -65,6 +73,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
     yield _make_table(
         plan, "connections", f"connections of {MODERN} that take turns", CONNECTIONS, _measure_connections
     )
+    yield measure_workers(plan)
 
 
 def _make_table(plan: Plan, name: str, about: str, numbers: Sequence[int], measure: MeasureCosts) -> Table:
@@ -84,6 +93,33 @@ def _make_table(plan: Plan, name: str, about: str, numbers: Sequence[int], measu
     )
 
 
+def measure_workers(plan: Plan) -> Table:
+    """Measure what several workers serve, by the CPU time of a call.
+
+    A load generator would share the cores with the workers. So the calls come one after the other, and the table has
+    the calls that so many workers can serve with a core each.
+    """
+    log("scaling: workers")
+    turns = {OURS: _measure_workers}
+    if (redis := shutil.which("redis-server")) is None:
+        log("scaling: no sessions, because redis-server is not installed")
+    else:
+        turns[ON_REDIS] = partial(_measure_workers_on_redis, redis)
+    measured = measure_in_turns(turns, 1 if plan.quick else ROUNDS, warm=False)
+    notes = {OURS: MODERN, ON_REDIS: f"{LEGACY}; Redis has a core of its own"}
+    return Table(
+        name="scaling/workers",
+        title="Calls by workers",
+        about="Calls for each second of CPU time of a worker, times the workers: what they serve with a core each "
+        f"over HTTP, where {TURNS} connections take turns.",
+        unit="calls/s",
+        better="higher",
+        reference=OURS,
+        columns=[str(number) for number in WORKERS],
+        rows=[Row(name, measured[name], describe_failure(measured, name) or notes[name]) for name in turns],
+    )
+
+
 def _describe_line(measured: Measurements[str, str]) -> str:
     """Return the note of a row: why it has no figures, or the line through the fastest rounds."""
     if OURS in measured.failed:
@@ -100,9 +136,15 @@ def fit_line(costs: Mapping[int, float]) -> tuple[float, float]:
 
 
 def _cpu_time(process: Process) -> float:
-    """Return the CPU time of all threads of a process, in microseconds."""
-    threads = Path(f"/proc/{process.popen.pid}/task").glob("*/schedstat")
-    return sum(int(thread.read_text(encoding="ascii").split()[0]) for thread in threads) / 1000
+    """Return the CPU time of all threads of a process and of its child processes, in microseconds."""
+    return _cpu_time_of(process.popen.pid)
+
+
+def _cpu_time_of(pid: int) -> float:
+    threads = list(Path(f"/proc/{pid}/task").iterdir())
+    own = sum(int((thread / "schedstat").read_text(encoding="ascii").split()[0]) for thread in threads) / 1000
+    children = [int(child) for thread in threads for child in (thread / "children").read_text("ascii").split()]
+    return own + sum(_cpu_time_of(child) for child in children)
 
 
 def _cost(process: Process, call: Callable[[], object], calls: int) -> float:
@@ -199,12 +241,39 @@ def _measure_connections(numbers: Sequence[int]) -> Mapping[str, float]:
     return found
 
 
+def _measure_workers() -> Mapping[str, float]:
+    command = http.make_uvicorn_command(http.FOLDER, "typedmcp_workers:app")
+    return {str(number): _measure_capacity(command, number, MODERN) for number in WORKERS}
+
+
+def _measure_workers_on_redis(binary: str) -> Mapping[str, float]:
+    with tempfile.TemporaryDirectory() as folder, RedisServer(binary, Path(folder)) as redis:
+        command = ["env", f"REDIS_URL={redis.url}", *http.make_uvicorn_command(http.FOLDER, "typedmcp_workers:app")]
+        return {str(number): _measure_capacity(command, number, LEGACY) for number in WORKERS}
+
+
+def _measure_capacity(command: Sequence[str], workers: int, revision: str) -> float:
+    """Return the calls per second that some workers can serve with a core each."""
+    contender = Contender(OURS, [*command[:-1], "--workers", str(workers), command[-1]])
+    with http.run_server(contender, http.Load("", revision, "echo"), TURNS) as server, ExitStack() as stack:
+        opened = [HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT) for _ in range(TURNS)]
+        turns = [stack.enter_context(closing(connection)) for connection in opened]
+        places = count()
+
+        def call() -> None:
+            place = next(places) % TURNS
+            _post(server, turns[place], place)
+
+        return workers * 1e6 / _cost(server.process, call, WORKER_CALLS)
+
+
 def _http_server() -> Contender:
     return Contender(OURS, http.make_uvicorn_command(http.FOLDER, "typedmcp_handler:app"))
 
 
-def _post(server: http.HttpServerRun, connection: HTTPConnection) -> None:
-    session = {"Mcp-Session-Id": server.sessions[0]} if server.sessions else {}
+def _post(server: http.HttpServerRun, connection: HTTPConnection, place: int = 0) -> None:
+    """Make a call, in the session of a place if there are sessions."""
+    session = {"Mcp-Session-Id": server.sessions[place]} if server.sessions else {}
     connection.request("POST", "/mcp", server.load.line, {**server.load.headers, **session})
     if server.load.expected.encode() not in connection.getresponse().read():
         raise server.process.make_failure("the response is not an echo")

@@ -1,20 +1,7 @@
-"""A handler of typedmcp over HTTP. It responds with JSON, or with a stream if there is progress."""
+"""A handler of typedmcp over HTTP."""
+
+from echo_handler import HttpEchoHandler
 
 import typedmcp
-from typedmcp.dialect import handlers, structs
-
-TOOLS = [structs.Tool(name=name, input_schema={"type": "object"}) for name in ("echo", "report")]
-
-
-class HttpEchoHandler(handlers.ServerStub[typedmcp.Context]):
-    async def list_tools(self, params: object, ctx: typedmcp.Context) -> structs.ListToolsResult:
-        return structs.ListToolsResult(tools=TOOLS, result_type="complete", ttl_ms=0, cache_scope="private")
-
-    async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
-        if params.name == "report":
-            await ctx.progress(1)
-        text = params.arguments["text"] if params.arguments else ""
-        return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
-
 
 app = streams = typedmcp.asgi(HttpEchoHandler(), name="echo", version="1")

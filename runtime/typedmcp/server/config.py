@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Protocol, TypeAlias, TypedDict, Unpack
 
 import msgspec
@@ -38,6 +38,7 @@ from typedmcp.server.handlers import (
     empty_lists,
     functions_of,
     guard_completion,
+    runs_in_thread,
     subscription_check_of,
 )
 from typedmcp.server.lifespan import Lifespan, LifespanManager, Lifespans
@@ -232,12 +233,20 @@ class ServerConfig:
         self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
         """The members that every modern result has in its `_meta`."""
         self.encoded_result_meta: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
+        encoded_meta = bytes(self.encoded_result_meta).replace(b"%", b"%%")
+        self.response_format: bytes = b'{"jsonrpc":"2.0","id":%d,"result":%.*b,"_meta":' + encoded_meta + b"}}"
+        """The format of a modern response, for its id and its result without the closing brace."""
         self.meta_copiers: dict[type, Callable[[Any, Any], Any]] = {}
         """For each class of results seen so far, a function that copies a result with another `_meta`."""
         self.bind_workers: Callable[[WorkerLink], None] | None = defaults.get("bind_workers")
         """Called with the link to the other workers, if there is a shared store."""
         if (bind := defaults.get("bind")) is not None:
             bind(self)
+
+    @cached_property
+    def threaded(self) -> frozenset[str]:
+        """The functions that run in threads, by their names in `functions`."""
+        return frozenset(name for name, function in self.functions.items() if runs_in_thread(function))
 
     def _add_extensions(self, given: Sequence[object], defaults: ServerDefaults) -> None:
         from typedmcp.server.extension_setup import declare_extensions, offered, set_up  # few servers have extensions

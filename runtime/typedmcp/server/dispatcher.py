@@ -68,7 +68,6 @@ from typedmcp.server.attempts import remove_unknown_answers
 from typedmcp.server.batches import BatchResponse
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context, ResponseSink
-from typedmcp.server.handlers import runs_in_thread
 from typedmcp.server.handshake import REPEATED_INITIALIZE, Handshake
 from typedmcp.server.input_requests import InputRequests, is_input_required, requested_input
 from typedmcp.server.metadata import MetadataCache, RequestMetadata
@@ -100,6 +99,13 @@ class Dispatcher:
     there was one.
     """
 
+    __slots__ = (
+        "__weakref__", "_calls", "_closing", "_codec", "_fast_functions", "_features", "_functions", "_is_modern",
+        "_known_metadata", "_max_in_flight", "_meta_copiers", "_threads", "client", "config", "handshake", "in_flight",
+        "input_requests", "is_closed", "is_local", "metadata", "observer", "pending", "principal", "request_headers",
+        "subscriptions", "tasks", "thread_id",
+    )  # fmt: skip
+
     def __init__(
         self,
         config: ServerConfig,
@@ -122,8 +128,7 @@ class Dispatcher:
         self.subscriptions: Subscriptions = Subscriptions(self)
         self.thread_id: int = threading.get_ident()
         """The thread of the event loop."""
-        self.closing: asyncio.Event = asyncio.Event()
-        """Set when nothing more is read."""
+        self._closing: asyncio.Event | None = None
         self.is_closed: bool = False
         """True once nothing more is sent."""
         self.handshake: Handshake = Handshake(config)
@@ -142,16 +147,19 @@ class Dispatcher:
         if config.telemetry is not None:
             self.observer = observer = config.telemetry.observe_server(self)
             self._functions = {name: observer.wrap(function) for name, function in self._functions.items()}
-        self._threaded = {name for name, function in config.functions.items() if runs_in_thread(function)}
         self._fast_functions = {
             name: function
             for name, function in self._functions.items()
-            if name not in self._threaded and name != "initialize"
+            if name not in config.threaded and name != "initialize"
         }
         self.use_revision(config.modern_revisions[0] if config.modern_revisions else DIALECT)
-        encoded_meta = bytes(config.encoded_result_meta).replace(b"%", b"%%")
-        self._response_format = b'{"jsonrpc":"2.0","id":%d,"result":%.*b,"_meta":' + encoded_meta + b"}}"
-        """The format of a modern response, for its id and its result without the closing brace."""
+
+    @property
+    def closing(self) -> asyncio.Event:
+        """Set when nothing more is read. Few sessions over HTTP need one."""
+        if self._closing is None:
+            self._closing = asyncio.Event()
+        return self._closing
 
     def use_revision(self, revision: str) -> None:
         """Expect requests of a revision. Others take the slow path, which then expects theirs."""
@@ -434,7 +442,7 @@ class Dispatcher:
             elif encoded.__class__ in self._meta_copiers and encoded.meta is None and id.__class__ is int:
                 # The server's `_meta` is appended as text, since copying the result would cost more.
                 text = _encode(encoded)
-                line = self._response_format % (id, len(text) - 1, text)
+                line = self.config.response_format % (id, len(text) - 1, text)
             else:
                 text = line = _encode(Response("2.0", id, self.config.with_server_info(encoded)))
             # Of all searches in a short text `rpartition` is the fastest.
@@ -739,7 +747,7 @@ class Dispatcher:
         """Call the handler's method for a request. The result may have to be awaited."""
         name = ctx.method_codec.handler_name
         function: Callable[..., Any] = self._functions[name]
-        if name in self._threaded:
+        if name in self.config.threaded:
             return self._threads.run(self.client_of(ctx), function, *args, ctx)
         return function(*args, ctx)
 

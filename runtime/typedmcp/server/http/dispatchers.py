@@ -90,6 +90,8 @@ def http_sink(sink: ResponseSink | None) -> HttpSink | None:
 class HttpDispatcher(Dispatcher):
     """A dispatcher whose responses go to the POSTs of their requests."""
 
+    __slots__ = ("full_clients", "state")
+
     def __init__(self, state: AppState) -> None:
         super().__init__(state.config, threads=state.threads)
         self.is_local = False
@@ -307,6 +309,11 @@ class SessionDispatcher(HttpDispatcher):
 
     The fields that other workers need are in the store; `fields` is a copy of them.
     """
+
+    __slots__ = (
+        "_delivering", "_missed_subscriptions", "_name", "_saved_at", "fields", "id", "last_change", "standalone",
+        "standalone_name", "unsaved", "used_at",
+    )  # fmt: skip
 
     def __init__(self, state: AppState, id: str) -> None:
         super().__init__(state)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import typedmcp
-from tests.server.scripted import Json, run, served
+from tests.server.scripted import SUPPORTED, Json, run, served
 from typedmcp import Server
 
 
@@ -136,5 +136,133 @@ def test_all_pages_of_a_list_have_the_same_scope(method: str, public: bool) -> N
                 scopes.append(page["cacheScope"])
                 cursor = {"cursor": page["nextCursor"]} if "nextCursor" in page else {}
             assert scopes == ["public" if public else "private"] * 4
+
+    run(main)
+
+
+async def listed(server: object, revision: str, times: int = 1) -> list[Any]:
+    """Return the results of `tools/list` that a client of a revision gets."""
+    async with served(server) as client:
+        await client.open(revision)
+        return [await client.result("tools/list") for _ in range(times)]
+
+
+@pytest.mark.parametrize("revision", SUPPORTED)
+@pytest.mark.parametrize("id", [7, "seven"])
+def test_a_later_list_is_that_of_a_new_server(revision: str, id: int | str) -> None:
+    async def main() -> None:
+        server = library()
+        server.add_tool(same, name="described", description="Später: \u2028")
+        (new,) = await listed(server, revision)
+        async with served(server) as client:
+            await client.open(revision)
+            for _ in range(3):
+                meta = {"_meta": client.meta()} if client.is_modern else {}
+                client.send({"id": id, "method": "tools/list", "params": meta})
+                message = await client.receive()
+                assert (message["id"], message["result"]) == (id, new)
+
+    run(main)
+
+
+@pytest.mark.parametrize("revision", SUPPORTED)
+def test_a_later_list_has_the_changes_since_the_last(revision: str) -> None:
+    def number(x: Any = 1) -> str:
+        return str(x)
+
+    def truth(x: Any = True) -> str:  # True equals 1
+        return str(x)
+
+    async def main() -> None:
+        server, inner = Server(), Server()
+        server.mount(inner, prefix="inner")
+        server.add_tool(number, name="same")
+        async with served(server) as client:
+            await client.open(revision)
+
+            async def defaults() -> dict[str, Any]:
+                found = [(await client.result("tools/list"))["tools"] for _ in range(3)]
+                assert found == [found[0]] * 3
+                return {tool["name"]: tool["inputSchema"]["properties"]["x"]["default"] for tool in found[0]}
+
+            assert repr(await defaults()) == "{'same': 1}"
+            server.remove_tool("same")
+            server.add_tool(truth, name="same")
+            assert repr(await defaults()) == "{'same': True}"
+            inner.add_tool(number, name="late")
+            assert await defaults() == {"same": True, "inner_late": 1}
+            inner.remove_tool("late")
+            assert await defaults() == {"same": True}
+
+    run(main)
+
+
+class Personal(Server):
+    """Changes the items of a list for each request, in place."""
+
+    requests = 0
+
+    def list_tools(self, params: Any, ctx: Any) -> Any:
+        made: Any = super().list_tools(params, ctx)
+        self.requests += 1
+        made.tools[0].description = f"request {self.requests}"
+        return made
+
+
+class Wrapped:
+    """A handler that passes the lists of a server on, with changed items."""
+
+    def __init__(self) -> None:
+        self.server = library()
+        self.requests = 0
+
+    def list_tools(self, params: Any, ctx: Any) -> Any:
+        made: Any = self.server.list_tools(params, ctx)
+        self.requests += 1
+        made.tools[0].description = f"request {self.requests}"
+        return made
+
+
+def with_middleware() -> Server:
+    server, requests = library(), 0
+
+    @server.middleware
+    async def change(ctx: Any, params: Any, call_next: Any) -> Any:
+        nonlocal requests
+        made = await call_next()
+        requests += 1
+        made.tools[0].description = f"request {requests}"
+        return made
+
+    return server
+
+
+def personal() -> Server:
+    server = Personal()
+    server.add_tool(lambda: "", name="a")
+    return server
+
+
+@pytest.mark.parametrize("revision", SUPPORTED)
+@pytest.mark.parametrize("make", [personal, Wrapped, with_middleware])
+def test_a_list_that_the_author_changes_is_not_kept(make: Callable[[], Any], revision: str) -> None:
+    async def main() -> None:
+        lists = await listed(make(), revision, times=3)
+        assert [each["tools"][0]["description"] for each in lists] == ["request 1", "request 2", "request 3"]
+
+    run(main)
+
+
+def test_pages_of_a_list_are_not_mixed_up() -> None:
+    async def main() -> None:
+        server = library(page=3)
+        async with served(server) as client:
+            for _ in range(2):
+                first = await client.result("tools/list")
+                second = await client.result("tools/list", {"cursor": first["nextCursor"]})
+                assert [[tool["name"] for tool in page["tools"]] for page in (first, second)] == [
+                    ["c", "a", "B"],
+                    ["b"],
+                ]
 
     run(main)

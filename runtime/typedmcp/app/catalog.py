@@ -61,6 +61,8 @@ class Catalog(Generic[OwnerT]):
         self._parents: WeakSet[Catalog[OwnerT]] = WeakSet()
         self._items: dict[Feature, dict[str, Any]] = {}
         """All items of a feature, with mounted ones, until something changes."""
+        self._specs: dict[Feature, list[tuple[str, Any]]] = {}
+        """The names of these items, and what lists have of them."""
         self._needs_scopes: dict[Feature, bool] = {}
         """Whether one of them needs scopes, until something changes."""
 
@@ -76,6 +78,13 @@ class Catalog(Generic[OwnerT]):
                     items.setdefault(_prefix_name(name, prefix, feature), MountedItem(server, name, spec, item.scopes))
         return items
 
+    def specs(self, feature: Feature) -> list[tuple[str, Any]]:
+        """Return the items of a feature as lists have them, with their names. Do not change the list."""
+        specs = self._specs.get(feature)
+        if specs is None:
+            specs = self._specs[feature] = [(name, item.spec) for name, item in self.items(feature).items()]
+        return specs
+
     def needs_scopes(self, feature: Feature) -> bool:
         """Return whether an item of a feature needs scopes, so that its list depends on the token."""
         items = self.items(feature)
@@ -87,6 +96,7 @@ class Catalog(Generic[OwnerT]):
     def publish_change(self, feature: Feature) -> None:
         """Declare the capability for a feature, and publish that its list has changed."""
         self._items.pop(feature, None)
+        self._specs.pop(feature, None)
         self._needs_scopes.pop(feature, None)
         if feature == "tools":
             self.capabilities.tools = D.ServerCapabilitiesTools(list_changed=True)

@@ -40,6 +40,7 @@ from typedmcp.protocol.option_checks import check_integer, check_seconds, check_
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerDefaults, ServerOptions, TaskSupport
 from typedmcp.server.context import Context
+from typedmcp.server.encoded_lists import EncodedList
 from typedmcp.server.lifespan import Lifespan
 from typedmcp.server.run import serve
 
@@ -139,6 +140,8 @@ class Server:
         self._references = references
         self._errors, self._is_strict = errors, strict
         self._page_size, self._ttl, self._cache_scope = page, ttl, "public" if public else "private"
+        self._encodings: dict[Any, EncodedList] = {}
+        """The encodings of lists that are the same for every client, by the types of their results."""
         self._lifespan = lifespan
         self._middleware: list[Middleware] = []
         if callable(middleware):
@@ -596,9 +599,9 @@ class Server:
 
     def _specs(self, feature: Feature, ctx: Context | None = None) -> list[tuple[str, Any]]:
         """Return the items of a feature in lists: all, or those whose scopes the token of a request has."""
-        items = self._catalog.items(feature).items()
         if ctx is None or not self._catalog.needs_scopes(feature):
-            return [(name, item.spec) for name, item in items]
+            return self._catalog.specs(feature)
+        items = self._catalog.items(feature).items()
         return [(name, item.spec) for name, item in items if ctx.has_scopes(*item.scopes)]
 
     def _list_result(
@@ -617,7 +620,16 @@ class Server:
         made: Any = kind(ttl_ms=int(self._ttl * 1000), cache_scope=cache_scope, **{member: page})
         if next_cursor is not None:
             made.next_cursor = next_cursor
+        elif params.cursor is None and not self._catalog.needs_scopes(feature) and self._is_list_own(ctx):
+            ctx.encodings = self._encodings.setdefault(kind, EncodedList())
         return cast(T, made)
+
+    def _is_list_own(self, ctx: Context) -> bool:
+        """Return whether a list goes to the client as it is: no code of the author can change it, or an item in it."""
+        name = ctx.method_codec.handler_name
+        function: Any = ctx.config.functions.get(name)
+        is_own = getattr(function, "__self__", None) is self and function.__func__ is getattr(Server, name)
+        return is_own and not self._middleware and not self._adapters
 
     # Middleware
 

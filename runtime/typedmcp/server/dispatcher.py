@@ -14,7 +14,7 @@ import contextvars
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import CoroutineType, coroutine
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -74,6 +74,9 @@ from typedmcp.server.metadata import MetadataCache, RequestMetadata
 from typedmcp.server.principal import Principal
 from typedmcp.server.subscriptions import Subscriptions
 from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
+
+if TYPE_CHECKING:
+    from typedmcp.server.encoded_lists import EncodedList
 
 __all__ = ["Dispatcher", "StartedCall", "as_coroutine", "resume"]
 
@@ -433,6 +436,8 @@ class Dispatcher:
             return None
         dropped: DroppedFields | None = None
         try:
+            if ctx.encodings is not None:
+                return self._encode_list(ctx, result, ctx.encodings)
             convert = ctx.method_codec.downgrades[result.__class__]
             if convert is not None:
                 dropped = []
@@ -451,6 +456,22 @@ class Dispatcher:
                 return None
         except Exception:
             return None
+        ctx.is_answered = True
+        if dropped:
+            self.report_dropped(dropped, ctx.method, ctx.revision)
+        return line
+
+    def _encode_list(self, ctx: Context, result: Any, encodings: EncodedList) -> bytes | None:
+        """Encode the response to a request for a list that is the same for every client."""
+        if result.meta is not None:
+            return None
+        text, dropped = encodings.encode(result, ctx.method_codec)
+        id = _encode(ctx.id)
+        if self._is_modern:
+            meta = self.config.encoded_result_meta
+            line = b'{"jsonrpc":"2.0","id":%b,"result":%.*b,"_meta":%b}}' % (id, len(text) - 1, text, meta)
+        else:
+            line = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, text)
         ctx.is_answered = True
         if dropped:
             self.report_dropped(dropped, ctx.method, ctx.revision)

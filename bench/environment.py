@@ -15,7 +15,7 @@ from bench.report.figures import slugify
 from bench.results import Environment
 from tests.interop import install
 
-__all__ = ["read_environment"]
+__all__ = ["SDKS", "read_environment"]
 
 PACKAGES = ("msgspec", "pydantic", "mcp", "mcp-types", "fastmcp", "orjson", "uvicorn", "uvloop", "httptools")
 SDKS = {

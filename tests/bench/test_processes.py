@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.environment import SDKS
 from bench.plan import FULL, QUICK, ContenderError
 from bench.results import load
 from bench.suites.processes import (
@@ -79,3 +81,9 @@ def test_quick_runs_leave_out_programs_that_take_long_to_warm_up() -> None:
         each.name for each in list_programs(FULL, LEGACY, "echo") if each not in list_programs(QUICK, LEGACY, "echo")
     }
     assert left_out == {PROGRAMS["java"]}
+
+
+def test_the_report_has_the_version_of_each_sdk() -> None:
+    assert SDKS.keys() == PROGRAMS.keys()
+    for language, (_, file, pattern) in SDKS.items():
+        assert re.search(pattern, (install.program_folder(language) / file).read_text(encoding="utf-8"))

@@ -139,9 +139,28 @@ def node() -> str:
     return str(install.node() / "bin" / "node")
 
 
+shared: Path | None = None
+"""The folder with the observations that all workers of a run of the tests share."""
+
+
 @cache
 def _seen(peer: Peer) -> dict[str, JSON]:
-    """Run the scenario once for all tests, which check different steps."""
+    """Run the scenario once for all tests, which check different steps, and for all workers."""
+    _require_installed(peer.command())
+    if shared is None or sys.platform == "win32":
+        return _play(peer)
+    import fcntl
+
+    with (shared / f"{peer}{' with our types' * peer.has_our_types}.json").open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # another worker may play it just now
+        file.seek(0)
+        if not (known := file.read()):
+            known = json.dumps(_play(peer))
+            file.write(known)
+    return _read(known)
+
+
+def _play(peer: Peer) -> dict[str, JSON]:
     if peer.transport == "stdio":
         return _read(printed(peer.command(*COMMAND)))
     with listening(SERVER) as server:
@@ -160,6 +179,11 @@ def _read(output: str) -> dict[str, JSON]:
 
 def printed(command: list[str], env: dict[str, str] | None = None) -> str:
     """Return the output of a command, or skip the test if the clients are not installed."""
+    _require_installed(command)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True, env=env).stdout
+
+
+def _require_installed(command: list[str]) -> None:
+    """Skip the test if the program of a command is not installed."""
     if not Path(command[0]).exists():
         pytest.skip("the clients are not installed: run tests/interop/install.py")
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True, env=env).stdout

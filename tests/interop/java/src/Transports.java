@@ -15,7 +15,6 @@ import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.URI;
-import java.nio.file.Files;
 
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -44,7 +43,7 @@ final class Transports {
 
     /** Serves over HTTP on a port, a free one for 0, and returns the port. */
     static int serveOverHttp(Function<McpServer.AsyncSpecification<?>, McpAsyncServer> configure, int port)
-            throws IOException, LifecycleException {
+            throws LifecycleException {
         HttpServletStreamableServerTransportProvider servlet = HttpServletStreamableServerTransportProvider.builder()
                 .maxRequestSize(MAX_REQUEST_BYTES)
                 .build();
@@ -54,7 +53,7 @@ final class Transports {
 
     /** Serves over HTTP with SSE on a free port, and returns the port. */
     static int serveOverSse(Function<McpServer.AsyncSpecification<?>, McpAsyncServer> configure)
-            throws IOException, LifecycleException {
+            throws LifecycleException {
         HttpServletSseServerTransportProvider servlet = HttpServletSseServerTransportProvider.builder()
                 .messageEndpoint("/messages")
                 .build();
@@ -62,11 +61,9 @@ final class Transports {
         return listen(servlet, 0, "/*");
     }
 
-    private static int listen(HttpServlet servlet, int port, String paths)
-            throws IOException, LifecycleException {
+    private static int listen(HttpServlet servlet, int port, String paths) throws LifecycleException {
         TOMCAT_LOG.setLevel(Level.WARNING);
         Tomcat tomcat = new Tomcat();
-        tomcat.setBaseDir(Files.createTempDirectory("peer").toString());
         Connector connector = new Connector();
         connector.setPort(port);
         connector.setProperty("address", "127.0.0.1");

@@ -85,7 +85,7 @@ pub async fn call_repeatedly(target: &str, revision: &str, python: &str) -> Outc
     let client = ClientConfig::new(Default::default(), Implementation::new("bench", "1"))
         .with_protocol_version(revision.clone());
     let command = if target.starts_with("http") { vec![target] } else { vec![python, target] };
-    let mut session = wire::connect(client, &revision, &command).await?;
+    let mut session = wire::connect(client, &revision, &command, Some(reqwest::Client::new())).await?;
     let agreed = session.peer_info().map(|info| info.protocol_version.clone());
     if agreed.as_ref() != Some(&revision) {
         return Err(format!("expected {revision}, agreed on {agreed:?}").into());

@@ -182,7 +182,7 @@ impl Player {
         let (revision, heard) = (wire::revision(revision)?, Arc::<Heard>::default());
         let (sender, progress) = mpsc::unbounded_channel();
         let ears = Ears { revision: revision.clone(), heard: heard.clone(), progress: sender };
-        let session = wire::connect(ears, &revision, target).await?;
+        let session = wire::connect(ears, &revision, target, None).await?;
         Ok(Self { session, heard, progress, is_modern: !revision.has_initialize() })
     }
 

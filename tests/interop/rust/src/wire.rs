@@ -7,6 +7,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::RunningService;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{
     StreamableHttpClientTransport, StreamableHttpServerConfig, StreamableHttpService, TokioChildProcess,
@@ -41,10 +42,13 @@ where
 }
 
 /// Connects to the server that a command starts, or to that at a URL.
+///
+/// `pool` has the connections for HTTP. Without it, the SDK opens one for each request.
 pub async fn connect<H: ClientHandler>(
     handler: H,
     revision: &ProtocolVersion,
     target: &[&str],
+    pool: Option<reqwest::Client>,
 ) -> Outcome<RunningService<RoleClient, H>> {
     let lifecycle = if revision.has_initialize() {
         ClientLifecycleMode::Initialize
@@ -52,7 +56,13 @@ pub async fn connect<H: ClientHandler>(
         ClientLifecycleMode::Discover { preferred_versions: vec![revision.clone()] }
     };
     Ok(if target[0].starts_with("http") {
-        let transport = StreamableHttpClientTransport::from_uri(target[0]);
+        let transport = match pool {
+            Some(pool) => {
+                let config = StreamableHttpClientTransportConfig::with_uri(target[0]);
+                StreamableHttpClientTransport::with_client(pool, config)
+            }
+            None => StreamableHttpClientTransport::from_uri(target[0]),
+        };
         handler.serve_with_lifecycle(transport, lifecycle).await?
     } else {
         let mut command = Command::new(target[0]);

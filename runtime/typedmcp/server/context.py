@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     from typedmcp.jsonschema.forms import Elicited
-    from typedmcp.server.encoded_lists import EncodedList
 
     LifespanT = TypeVarWithDefault("LifespanT", default=Any)
 else:
@@ -165,8 +164,8 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     _progress: float | None = None
     _sent: tuple[float, int] = (0.0, 0)
     """When the current second began, and the progress and log messages that were sent in it."""
-    encodings: EncodedList | None = None
-    """The encodings of the result, if that is a list which is the same for every client."""
+    encodings: Any = None
+    """The `EncodedList` of the result, if that is a list which is the same for every client."""
     request_meta: Mapping[str, Any] | None = None
     """Members for the `_meta` of the requests that legacy revisions send to the client while they handle this one."""
 

@@ -14,7 +14,17 @@ from pathlib import Path
 from bench.plan import Plan, log, measure_in_turns
 from bench.results import Table
 from bench.suites import http, stdio
-from bench.suites.processes import LEGACY, OFFICIAL, TIMEOUT, Contender, Process, is_echo, make_call, make_rows
+from bench.suites.processes import (
+    LEGACY,
+    OFFICIAL,
+    PROGRAMS,
+    TIMEOUT,
+    Contender,
+    Process,
+    is_echo,
+    make_call,
+    make_rows,
+)
 
 __all__ = ["clear_peak", "measure_tables", "open_stream", "read_memory"]
 
@@ -38,7 +48,8 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
         log("memory: not measured, because this system has no /proc")
         return
     log("memory: sessions and streams")
-    found = [one for one in http.list_servers(plan, LEGACY, "app") if one.name not in (http.FLOOR, http.VERIFIED)]
+    left_out = (http.FLOOR, http.VERIFIED, PROGRAMS["java"])  # Java sends no headers of a stream before an event
+    found = [one for one in http.list_servers(plan, LEGACY, "app") if one.name not in left_out]
     divisor = 5 if plan.quick else 1
     turns = {one.name: partial(_measure_open, one, SESSIONS // divisor, STREAMS // divisor) for one in found}
     measured = measure_in_turns(turns, 1 if plan.quick else ROUNDS, warm=False)
@@ -107,7 +118,8 @@ def clear_peak(process: Process) -> None:
 
 
 def _measure_pending_table(plan: Plan) -> Table:
-    found = [one for one in stdio.list_servers(plan, LEGACY) if one.name != stdio.FLOOR]
+    left_out = (stdio.FLOOR, PROGRAMS["java"])  # Java handles no message while 256 calls are pending
+    found = [one for one in stdio.list_servers(plan, LEGACY) if one.name not in left_out]
     turns = {one.name: partial(_measure_pending, one, PENDING) for one in found}
     return Table(
         name="memory/pending",

@@ -127,13 +127,7 @@ def test_a_server_of_a_compiled_language_is_used_on_each_of_its_revisions(server
         async with served(server, HTTP) as url:
             for revision in install.PROGRAMS[server.name].revisions[1:]:  # the first one has SSE in its place
                 async with connect(url, revisions=[revision], timeout=60.0) as client:
-                    assert client.revision == revision
-                    assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
-                    assert (await client.call_tool("failed")).is_error is True
-                    assert plain(await client.get_prompt("talk")) == {"messages": OFFER["messages"]["talk"]}
-                    notes = await client.read_resource("test://notes")
-                    assert plain(notes) == {"contents": OFFER["contents"]["test://notes"]}
-                    assert len([tool async for tool in client.tools()]) == len(OFFER["tools"])
+                    await test_servers.use_on(revision, client)
 
     run(main)
 

@@ -545,6 +545,33 @@ def test_only_requested_changes_arrive(sdk: Sdk) -> None:
     sdk.run(main)
 
 
+# Revisions of compiled languages
+
+
+async def use_on(revision: str, client: Client) -> None:
+    """Check the revision of a connection, and content that is the same on all."""
+    assert client.revision == revision
+    assert plain(await client.call_tool("text")) == OFFER["results"]["text"]
+    assert (await client.call_tool("failed")).is_error is True
+    (greeting,) = (await client.get_prompt("greet", {"name": "Ada"})).messages
+    assert plain(greeting) == {"role": "user", "content": {"type": "text", "text": "Hello Ada, plainly."}}
+    notes = await client.read_resource("test://notes")
+    assert plain(notes) == {"contents": OFFER["contents"]["test://notes"]}
+    assert len([tool async for tool in client.tools()]) == len(OFFER["tools"])
+
+
+@pytest.mark.parametrize("server", [GO, JAVA, RUST], ids=str)
+def test_a_server_of_a_compiled_language_is_used_on_each_of_its_revisions(server: Server) -> None:
+    async def use(revision: str) -> None:
+        async with connected(server, revisions=[revision]) as client:
+            await use_on(revision, client)
+
+    async def main() -> None:
+        await asyncio.gather(*(use(revision) for revision in install.PROGRAMS[server.name].revisions))
+
+    run(main)
+
+
 # Errors of the official SDKs
 
 ERRORS = {

@@ -53,7 +53,7 @@ func echo(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResul
 }
 
 func serveEcho([]string) error {
-	return newEchoServer().Run(context.Background(), &mcp.StdioTransport{})
+	return newEchoServer().Run(context.Background(), &mcp.StdioTransport{MaxLineLength: 64 << 20})
 }
 
 // serveEchoOverHTTP answers with JSON as `app`, and with event streams as `streams`.

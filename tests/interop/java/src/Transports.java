@@ -37,7 +37,7 @@ final class Transports {
     static void serveOverStdio(Function<McpServer.AsyncSpecification<?>, McpAsyncServer> configure) throws Exception {
         EndingInput input = new EndingInput(System.in);
         configure.apply(McpServer.async(
-                new StdioServerTransportProvider(McpJsonDefaults.getMapper(), input, System.out)));
+                new StdioServerTransportProvider(McpJsonDefaults.getMapper(), input, System.out, MAX_REQUEST_BYTES)));
         input.ended.await();
     }
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import typedmcp
-from tests.server.scripted import SUPPORTED, Json, run, served
+from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run, served
 from typedmcp import Server
 
 
@@ -249,6 +250,21 @@ def test_a_list_that_the_author_changes_is_not_kept(make: Callable[[], Any], rev
     async def main() -> None:
         lists = await listed(make(), revision, times=3)
         assert [each["tools"][0]["description"] for each in lists] == ["request 1", "request 2", "request 3"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_garbage_is_collected_after_a_list_as_before(is_enabled: bool) -> None:
+    async def main() -> None:
+        server = library()
+        was_enabled = gc.isenabled()
+        try:
+            (gc.enable if is_enabled else gc.disable)()
+            await listed(server, MODERN_REVISION)
+            assert gc.isenabled() is is_enabled
+        finally:
+            (gc.enable if was_enabled else gc.disable)()
 
     run(main)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -147,3 +148,19 @@ def test_a_large_event_in_small_pieces_takes_linear_time() -> None:
         return time.perf_counter() - start
 
     assert min(measure(1 << 22) for _ in range(2)) < 16 * min(measure(1 << 20) for _ in range(3)) + 0.1
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_large_event_is_held_twice_at_most(end: bytes) -> None:
+    size = 4 << 20
+    stream = b"data: " + b"x" * size + end * 2
+    chunks = [stream[at : at + 65536] for at in range(0, len(stream), 65536)]
+    parser = EventParser()
+    tracemalloc.start(1)
+    try:
+        events = [event for chunk in chunks for event in parser.feed(chunk)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [event.data for event in events] == [b"x" * size]
+    assert peak < 2.5 * size

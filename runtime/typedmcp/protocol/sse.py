@@ -111,10 +111,13 @@ class EventParser:
         return line
 
     def _parse_field(self, line: bytes) -> None:
+        if line.startswith(b"data:"):
+            self._add_data(line[6 if line[5:6] == b" " else 5 :])  # one copy of a value that may be large
+            return
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if name == b"data":
-            self._add_data(value)
+        if name == b"data":  # a field without a value
+            self._add_data(b"")
         elif name == b"id" and b"\0" not in value:
             self._id = value
         elif name == b"event":

@@ -143,11 +143,13 @@ class HttpConnection(asyncio.Protocol):
 
     # For a response
 
-    def send_request(self, request: bytes) -> None:
-        """Send a request."""
+    def send_request(self, request: bytes, rest: bytes = b"") -> None:
+        """Send a request, which may be in two parts."""
         self._reset()
         self._is_expecting = True
         self.transport.write(request)
+        if rest:
+            self.transport.write(rest)
 
     async def wait_for_head(self) -> None:
         """Wait for the status and the headers."""
@@ -434,8 +436,8 @@ class ConnectionPool:
         """The `Proxy-Authorization` header of requests that a proxy forwards."""
         return basic_authorization(self._proxy[1]) if self._proxy is not None and self.is_forwarded else None
 
-    async def send(self, request: bytes, *, is_repeatable: bool = False) -> HttpResponse:
-        """Send a request and wait for the head of its response.
+    async def send(self, request: bytes, rest: bytes = b"", *, is_repeatable: bool = False) -> HttpResponse:
+        """Send a request, which may be in two parts, and wait for the head of its response.
 
         A request that `is_repeatable` is sent again if the server closed a reused connection meanwhile. For others,
         `StaleConnectionError` says that. Also raises `OSError`.
@@ -444,7 +446,7 @@ class ConnectionPool:
             connection = self._take_idle() or await self._open()
             self._busy.add(connection)
             try:
-                connection.send_request(request)
+                connection.send_request(request, rest)
                 await connection.wait_for_head()
             except BaseException as error:
                 connection.abort()

@@ -50,6 +50,9 @@ _RESERVED_HEADERS: Final = frozenset(
 _ERROR_TEXT_LENGTH: Final = 500
 """Characters of a body that an error quotes."""
 
+_LARGE_BODY_BYTES: Final = 1 << 16
+"""Bytes of a body above which it is sent apart from the head of its request."""
+
 _ERROR_BODY_BYTES: Final = 1 << 16
 """Bytes of a body that are read for an error."""
 
@@ -176,37 +179,40 @@ class Endpoint:
         if signer is not None:
             return self._send_signed(method, head, body, signer)
         # Only a GET may be sent again: a message must not be, with its id.
-        return self._pool.send(self._encode(method, head, body), is_repeatable=method == "GET")
+        return self._pool.send(*self._encode(method, head, body), is_repeatable=method == "GET")
 
     async def _send_signed(self, method: str, head: bytes, body: bytes | None, signer: RequestSigner) -> HttpResponse:
         """Send a request with a proof of its own. Send it again, with another one, if the server wants its nonce."""
         url = urljoin(self.url, self._path)
         nonce = signer.nonce_of(url)
 
-        def encode() -> bytes:
+        def encode() -> tuple[bytes, bytes]:
             return self._encode(method, b"%bDPoP: %b\r\n" % (head, signer.sign(method, url).encode()), body)
 
         try:
-            response = await self._pool.send(encode())
+            response = await self._pool.send(*encode())
         except StaleConnectionError:
             if method != "GET":
                 raise
-            response = await self._pool.send(encode())
+            response = await self._pool.send(*encode())
         signer.keep_nonce(url, response.headers.get("dpop-nonce"))
         challenge = response.headers.get("www-authenticate", "")
         if response.status != 401 or "use_dpop_nonce" not in challenge or signer.nonce_of(url) == nonce:
             return response
         await _read_error_text(response)
-        response = await self._pool.send(encode())
+        response = await self._pool.send(*encode())
         signer.keep_nonce(url, response.headers.get("dpop-nonce"))
         return response
 
-    def _encode(self, method: str, head: bytes, body: bytes | None) -> bytes:
+    def _encode(self, method: str, head: bytes, body: bytes | None) -> tuple[bytes, bytes]:
+        """Return the beginning of a request, and the rest, which is empty unless the body is too large to be copied."""
         start = self._heads.get(method) or self._encode_start(method)
         if body is None:
-            return b"%b%b\r\n" % (start, head)
+            return b"%b%b\r\n" % (start, head), b""
         # Some proxies do not know the name in lower case, and add a second length.
-        return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body)
+        if len(body) > _LARGE_BODY_BYTES:
+            return b"%b%bContent-Length: %d\r\n\r\n" % (start, head, len(body)), body
+        return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body), b""
 
     def _encode_start(self, method: str) -> bytes:
         origin = f"{self.address.scheme}://{self.address.authority}" if self._pool.is_forwarded else ""

@@ -111,6 +111,8 @@ class EventParser:
         return line
 
     def _parse_field(self, line: bytes) -> None:
+        if line.startswith(b":"):  # a comment
+            return
         if line.startswith(b"data:"):
             self._add_data(line[6 if line[5:6] == b" " else 5 :])  # one copy of a value that may be large
             return

@@ -99,11 +99,14 @@ conformance: $(PROJECT) ## Install the official conformance suite, and run it ag
 	$(RUN) -m tests.interop.install py2 conformance
 	$(RUN) -m tests.conformance.run $(ARGS)
 
+# The suites whose contenders are not all in Python.
+WITH_PEERS = $(if $(SUITES),$(filter stdio http gateway import memory large,$(SUITES)),all)
+
 bench: $(BENCH) ## Measure against contenders, and write a report: QUICK=1 for under a minute, SUITES="codecs convert stdio http gateway import memory large instructions scaling"
-	@$(RUN) -m tests.interop.install py2 node bridge mcp-proxy || echo "Node.js and its packages cannot be installed: no TypeScript"
-	@$(RUN) -m tests.interop.install go || echo "the program in Go cannot be built: no Go"
-	@$(RUN) -m tests.interop.install java || echo "the program in Java cannot be built: no Java"
-	@$(RUN) -m tests.interop.install rust-release || echo "the program in Rust cannot be built: no Rust"
+	@$(if $(WITH_PEERS),$(RUN) -m tests.interop.install py2 node bridge mcp-proxy || echo "Node.js and its packages cannot be installed: no TypeScript")
+	@$(if $(WITH_PEERS),$(RUN) -m tests.interop.install go || echo "the program in Go cannot be built: no Go")
+	@$(if $(WITH_PEERS),$(RUN) -m tests.interop.install java || echo "the program in Java cannot be built: no Java")
+	@$(if $(WITH_PEERS),$(RUN) -m tests.interop.install rust-release || echo "the program in Rust cannot be built: no Rust")
 	$(VENV)-bench/bin/python -m bench $(SUITES) $(if $(QUICK),--quick) $(ARGS)
 
 bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling: ## Run one suite of the benchmarks

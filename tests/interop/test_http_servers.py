@@ -132,6 +132,22 @@ def test_a_server_of_a_compiled_language_is_used_on_each_of_its_revisions(server
     run(main)
 
 
+def test_a_java_server_without_sessions_is_used_with_concurrent_calls() -> None:
+    async def main() -> None:
+        async with connected_over_http(JAVA, "stateless") as client:
+            assert client.revision == OLDER
+            for tool in OFFER["results"]:
+                assert plain(await client.call_tool(tool)) == OFFER["results"][tool]
+            results = await asyncio.gather(*(client.call_tool("echo", {"value": n}) for n in range(50)))
+            assert [plain(result)["structuredContent"]["value"] for result in results] == list(range(50))
+            for uri, contents in OFFER["contents"].items():
+                assert plain(await client.read_resource(uri)) == {"contents": contents}
+            with pytest.raises(typedmcp.InvalidParamsError):
+                await client.call_tool("none")
+
+    run(main)
+
+
 def test_a_java_server_is_used_over_sse_on_the_revision_that_has_it() -> None:
     async def main() -> None:
         async with connected_over_http(JAVA, SSE) as client:

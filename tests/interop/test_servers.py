@@ -560,14 +560,15 @@ async def use_on(revision: str, client: Client) -> None:
     assert len([tool async for tool in client.tools()]) == len(OFFER["tools"])
 
 
-@pytest.mark.parametrize("server", [GO, JAVA, RUST], ids=str)
-def test_a_server_of_a_compiled_language_is_used_on_each_of_its_revisions(server: Server) -> None:
-    async def use(revision: str) -> None:
+@pytest.mark.parametrize(
+    ("server", "revision"),
+    [(server, revision) for server in (GO, JAVA, RUST) for revision in install.PROGRAMS[server.name].revisions],
+    ids=str,
+)
+def test_a_server_of_a_compiled_language_is_used_on_each_of_its_revisions(server: Server, revision: str) -> None:
+    async def main() -> None:
         async with connected(server, revisions=[revision]) as client:
             await use_on(revision, client)
-
-    async def main() -> None:
-        await asyncio.gather(*(use(revision) for revision in install.PROGRAMS[server.name].revisions))
 
     run(main)
 

@@ -9,6 +9,8 @@ import io.modelcontextprotocol.server.McpServerFeatures.AsyncPromptSpecification
 import io.modelcontextprotocol.server.McpServerFeatures.AsyncResourceSpecification;
 import io.modelcontextprotocol.server.McpServerFeatures.AsyncResourceTemplateSpecification;
 import io.modelcontextprotocol.server.McpServerFeatures.AsyncToolSpecification;
+import io.modelcontextprotocol.server.McpStatelessAsyncServer;
+import io.modelcontextprotocol.server.McpStatelessServerFeatures;
 import io.modelcontextprotocol.spec.McpError;
 import io.modelcontextprotocol.spec.McpSchema;
 import java.io.IOException;
@@ -63,6 +65,8 @@ final class Offer {
             Transports.serveOverStdio(offer::configure);
         } else if (arguments[1].equals("sse")) {
             serveUntilInputEnds(Transports.serveOverSse(offer::configure), "/sse");
+        } else if (arguments[1].equals("stateless")) {
+            serveUntilInputEnds(Transports.serveWithoutSessions(offer::configureWithoutSessions), "/mcp");
         } else {
             serveUntilInputEnds(Transports.serveOverHttp(offer::configure, 0), "/mcp");
         }
@@ -102,6 +106,30 @@ final class Offer {
                 .rootsChangeHandler((exchange, roots) -> Mono.fromRunnable(rootsChanges::incrementAndGet))
                 .build();
         return server;
+    }
+
+    /** Offers what needs no messages to the client but the response. */
+    private McpStatelessAsyncServer configureWithoutSessions(McpServer.StatelessAsyncSpecification specification) {
+        var plain = content.tools.stream()
+                .filter(tool -> content.results.containsKey(tool.name()) || tool.name().equals("echo"))
+                .map(tool -> new McpStatelessServerFeatures.AsyncToolSpecification(
+                        tool, (context, request) -> call(null, request)))
+                .toList();
+        var fixed = content.resources.stream()
+                .filter(resource -> content.contents.containsKey(resource.uri()))
+                .map(resource -> new McpStatelessServerFeatures.AsyncResourceSpecification(
+                        resource, (context, request) -> read(null, request)))
+                .toList();
+        return specification
+                .serverInfo(content.info)
+                .instructions(content.instructions)
+                .capabilities(McpSchema.ServerCapabilities.builder()
+                        .resources(false, false)
+                        .tools(false)
+                        .build())
+                .tools(plain)
+                .resources(fixed)
+                .build();
     }
 
     // Tools

@@ -5,7 +5,7 @@ import java.util.Map;
  * Servers and clients on the official Java SDK, for {@code tests/interop} and {@code bench}. All are in one program:
  *
  * <pre>
- * peer serve OFFER [http|sse]               a server that offers the content of offer.json
+ * peer serve OFFER [http|sse|stateless]     a server that offers the content of offer.json
  * peer scenario REVISION KIND TARGET…       the client's side of the scenario
  * peer echo                                 an echo server over stdio
  * peer echo-http app|streams PORT           an echo server over HTTP, which always responds with event streams

@@ -5,7 +5,9 @@ import io.modelcontextprotocol.client.transport.StdioClientTransport;
 import io.modelcontextprotocol.json.McpJsonDefaults;
 import io.modelcontextprotocol.server.McpAsyncServer;
 import io.modelcontextprotocol.server.McpServer;
+import io.modelcontextprotocol.server.McpStatelessAsyncServer;
 import io.modelcontextprotocol.server.transport.HttpServletSseServerTransportProvider;
+import io.modelcontextprotocol.server.transport.HttpServletStatelessServerTransport;
 import io.modelcontextprotocol.server.transport.HttpServletStreamableServerTransportProvider;
 import io.modelcontextprotocol.server.transport.StdioServerTransportProvider;
 import io.modelcontextprotocol.spec.McpClientTransport;
@@ -59,6 +61,16 @@ final class Transports {
                 .build();
         configure.apply(McpServer.async(servlet));
         return listen(servlet, 0, "/*");
+    }
+
+    /** Serves over HTTP without sessions on a free port, and returns the port. */
+    static int serveWithoutSessions(
+            Function<McpServer.StatelessAsyncSpecification, McpStatelessAsyncServer> configure)
+            throws LifecycleException {
+        HttpServletStatelessServerTransport servlet =
+                HttpServletStatelessServerTransport.builder().build();
+        configure.apply(McpServer.async(servlet));
+        return listen(servlet, 0, "/mcp");
     }
 
     private static int listen(HttpServlet servlet, int port, String paths) throws LifecycleException {

@@ -56,7 +56,7 @@ FOLDER = CONTENDERS / "http"
 CALLS = 16
 ID_PLACEHOLDER = 100_000_000
 """An id that `calls.lua` replaces."""
-IDS_PER_TURN = 10_000_000
+IDS_PER_TURN = 1_000_000
 INITIAL_RATE = 500.0
 """Requests per second of a server before its first measurement."""
 MIN_RESPONSES, MAX_SECONDS = 5, 4.0

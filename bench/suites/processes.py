@@ -25,6 +25,7 @@ from tests.interop import install
 
 __all__ = [
     "CONTENDERS",
+    "JAVA_MAX_WARM_UP_SECONDS",
     "LEGACY",
     "MODERN",
     "NODE_WARM_UP_CALLS",

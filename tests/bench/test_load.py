@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.plan import ContenderError
+from bench.plan import FULL, ContenderError
 from bench.suites import http
-from bench.suites.processes import MODERN, Contender, make_python_command
+from bench.suites.processes import JAVA_MAX_WARM_UP_SECONDS, MODERN, Contender, make_python_command
 
 _WRK = shutil.which("wrk")
 pytestmark = pytest.mark.skipif(_WRK is None, reason="wrk is not installed")
@@ -90,3 +90,11 @@ def test_a_streaming_server_must_report_progress_under_load(tmp_path: Path) -> N
         server = http.HttpServerRun(process, http.Load(_WRK, MODERN, "report"), port)
         with pytest.raises(ContenderError, match=r"under load: .*'wrong': [1-9]"):
             server.rate(0.2, 8)
+
+
+def test_ids_of_the_longest_run_have_as_many_digits_as_their_placeholder() -> None:
+    fastest = 100_000  # requests per second, more than any server makes
+    assert fastest * http.MAX_SECONDS < http.IDS_PER_TURN
+    warm_up = int(JAVA_MAX_WARM_UP_SECONDS / FULL.seconds)
+    turns = warm_up + 3 * FULL.parts * 2
+    assert len(str(http.ID_PLACEHOLDER + turns * http.IDS_PER_TURN)) == len(str(http.ID_PLACEHOLDER))

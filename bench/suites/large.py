@@ -40,8 +40,11 @@ from bench.suites.processes import (
 
 __all__ = [
     "FOLDER",
+    "TITLES",
     "Open",
+    "list_clients",
     "list_columns",
+    "list_servers",
     "measure_peaks",
     "measure_speeds",
     "measure_tables",

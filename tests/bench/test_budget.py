@@ -10,10 +10,10 @@ import pytest
 from bench.budget import Budget, find_violations, load_budgets
 from bench.contenders.conversion import DIRECTIONS, VALUES
 from bench.corpus import MESSAGES
-from bench.plan import QUICK
+from bench.plan import FULL, QUICK
 from bench.quote import is_newer, load_quotes
 from bench.results import Environment, Figures, Results, Row, Table
-from bench.suites import codecs, convert, gateway, http, stdio
+from bench.suites import codecs, convert, gateway, http, large, stdio
 from bench.suites.instructions import DEPTHS
 from bench.suites.processes import MODERN, format_depth
 
@@ -74,8 +74,21 @@ def test_budgets_that_are_newer_than_the_kept_run_are_of_contenders_that_will_be
         f"instructions/http-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "app")},
         f"http/echo-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "app")},
     }
+    for each in ("", "-memory"):
+        for transport in large.TITLES:
+            servers = {server.name for server in large.list_servers(transport, FULL)}
+            known[f"large/servers-{transport}-{MODERN}{each}"] = servers
+            known[f"large/clients-{transport}-{MODERN}{each}"] = {
+                client.name for client in large.list_clients("", MODERN)
+            }
     assert [budget.name for budget in newer if not {budget.contender, budget.against} <= known[budget.table]] == []
-    columns = {*codecs.COLUMNS, *VALUES, *map(format_depth, DEPTHS), http.format_connections(32)}
+    columns = {
+        *large.list_columns(FULL),
+        *codecs.COLUMNS,
+        *VALUES,
+        *map(format_depth, DEPTHS),
+        http.format_connections(32),
+    }
     assert {budget.column for budget in newer} <= columns
 
 

@@ -90,6 +90,9 @@ T = TypeVar("T")
 _RESULT_TYPES: Final = ("complete", "input_required")
 """The types of results that need no extension."""
 
+_LARGE_RESULT_BYTES: Final = 1 << 20
+"""Bytes of a result that is encoded together with its envelope, which takes less memory than to copy its text."""
+
 _encode = encoder.encode
 _NO_HEADERS: Mapping[str, str] = {}
 
@@ -104,9 +107,9 @@ class Dispatcher:
 
     __slots__ = (
         "__weakref__", "_calls", "_closing", "_codec", "_fast_functions", "_features", "_functions", "_is_modern",
-        "_known_metadata", "_max_in_flight", "_meta_copiers", "_threads", "client", "config", "handshake", "in_flight",
-        "input_requests", "is_closed", "is_local", "metadata", "observer", "pending", "principal", "request_headers",
-        "subscriptions", "tasks", "thread_id",
+        "_known_metadata", "_max_in_flight", "_meta_copiers", "_threads", "_was_large", "client", "config",
+        "handshake", "in_flight", "input_requests", "is_closed", "is_local", "metadata", "observer", "pending",
+        "principal", "request_headers", "subscriptions", "tasks", "thread_id",
     )  # fmt: skip
 
     def __init__(
@@ -155,6 +158,8 @@ class Dispatcher:
             for name, function in self._functions.items()
             if name not in config.threaded and name != "initialize"
         }
+        self._was_large = False
+        """True if the last result was large, as the next one may be, too. The text of a large one is not copied."""
         self.use_revision(config.modern_revisions[0] if config.modern_revisions else DIALECT)
 
     @property
@@ -444,12 +449,19 @@ class Dispatcher:
                 encoded = convert(result, dropped)
             if not self._is_modern:  # nor is the request, as `decode_request` has checked
                 text = line = _encode(Response("2.0", id, encoded))
-            elif encoded.__class__ in self._meta_copiers and encoded.meta is None and id.__class__ is int:
+            elif (
+                not self._was_large
+                and encoded.__class__ in self._meta_copiers
+                and encoded.meta is None
+                and id.__class__ is int
+                and len(text := _encode(encoded)) <= _LARGE_RESULT_BYTES
+            ):
                 # The server's `_meta` is appended as text, since copying the result would cost more.
-                text = _encode(encoded)
                 line = self.config.response_format % (id, len(text) - 1, text)
             else:
+                text = b""  # it may be large
                 text = line = _encode(Response("2.0", id, self.config.with_server_info(encoded)))
+                self._was_large = len(line) > _LARGE_RESULT_BYTES
             # Of all searches in a short text `rpartition` is the fastest.
             is_lossy = text.rpartition(b"null")[1] if len(text) <= LARGE_TEXT else may_contain_non_finite(text, encoded)
             if is_lossy or text.find(b"\n") >= 0 or text == b"{}":  # perhaps NaN, or JSON that was encoded already

@@ -44,14 +44,22 @@ final class Calls {
         client.closeGracefully().block();
     }
 
-    /** Returns calls per second with {@code depth} concurrent calls. */
+    /**
+     * Returns calls per second with {@code depth} concurrent calls.
+     *
+     * <p>All begin on the thread that receives responses, after one: over stdio, a call fails in the SDK if another
+     * thread sends at the same time.
+     */
     private double rate(int depth, double seconds, int least) {
+        return call().flatMap(first -> rateNow(depth, seconds, (least + depth - 1) / depth)).block();
+    }
+
+    private Mono<Double> rateNow(int depth, double seconds, long least) {
         long start = System.nanoTime();
-        long calls = Flux.range(0, depth)
-                .flatMap(each -> callRepeatedly(start, seconds, (least + depth - 1) / depth), depth)
+        return Flux.range(0, depth)
+                .flatMap(each -> callRepeatedly(start, seconds, least), depth)
                 .reduce(0L, Long::sum)
-                .block();
-        return calls / secondsSince(start);
+                .map(calls -> calls / secondsSince(start));
     }
 
     /** Returns how often one call after the other could be made. */

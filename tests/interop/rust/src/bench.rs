@@ -7,7 +7,7 @@ use rmcp::model::{
     ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RunningService};
-use rmcp::{RoleClient, RoleServer, ServerHandler, ServiceExt};
+use rmcp::{RoleClient, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
@@ -68,8 +68,7 @@ fn internal(error: impl std::fmt::Display) -> ErrorData {
 }
 
 pub async fn serve() -> Outcome<()> {
-    Echo.serve(rmcp::transport::stdio()).await?.waiting().await?;
-    Ok(())
+    wire::serve_stdio(Echo).await
 }
 
 /// Answers with JSON as `app`, and with event streams as `streams`.

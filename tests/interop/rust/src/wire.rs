@@ -7,18 +7,19 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::RunningService;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{
     StreamableHttpClientTransport, StreamableHttpServerConfig, StreamableHttpService, TokioChildProcess,
 };
-use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient, ServerHandler};
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient, ServerHandler, ServiceExt};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use crate::Outcome;
 
-const MAX_BODY: usize = 64 << 20;
+const MAX_MESSAGE: usize = 64 << 20;
 
 /// Serves each connection of a listener. `make` makes the handler of a session, or of a request without one.
 ///
@@ -31,7 +32,8 @@ pub async fn serve_http<H>(
 where
     H: ServerHandler,
 {
-    let config = StreamableHttpServerConfig::default().with_json_response(json).with_max_request_body_bytes(MAX_BODY);
+    let config =
+        StreamableHttpServerConfig::default().with_json_response(json).with_max_request_body_bytes(MAX_MESSAGE);
     let service = StreamableHttpService::new(move || Ok(make()), Arc::<LocalSessionManager>::default(), config);
     loop {
         let (stream, _) = listener.accept().await?;
@@ -39,6 +41,14 @@ where
         let service = TowerToHyperService::new(service.clone());
         tokio::spawn(async move { http1::Builder::new().serve_connection(TokioIo::new(stream), service).await });
     }
+}
+
+/// Serves large messages over stdio. The transport for pipes needs no thread that reads and writes.
+pub async fn serve_stdio(handler: impl ServerHandler) -> Outcome<()> {
+    let (reader, writer) = rmcp::transport::stdio_pipes();
+    let transport = AsyncRwTransport::new_server(reader, writer).with_max_line_length(MAX_MESSAGE);
+    handler.serve(transport).await?.waiting().await?;
+    Ok(())
 }
 
 /// Connects to the server that a command starts, or to that at a URL.

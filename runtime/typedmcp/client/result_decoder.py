@@ -139,9 +139,8 @@ def _compile_straight(exact: Any, plain: Any, place: _TypedPlace) -> Callable[[b
 
     def decode_straight(raw: bytes | Raw) -> Any:
         try:
-            if (
-                len(raw) > large or (b"%b" % raw).rfind(b"null") >= 0
-            ):  # the fastest way to the bytes; twice as fast as from the front
+            # The format is the fastest way to the bytes, and a search from the end takes half the time.
+            if len(raw) > large or (b"%b" % raw).rfind(b"null") >= 0:
                 return place.decode_valid(raw)
             result = decode_plain(raw)
             for read, check in checks:

@@ -153,7 +153,7 @@ def classify(line: bytes | OversizeMessage) -> Frame | Batch | InvalidMessage | 
 def _classify_invalid_json(line: bytes, reason: str) -> InvalidMessage | None:
     if not line.strip():
         return None
-    if _LONE_SURROGATE.search(line) and (at := find_request_id(line)) is not None:
+    if re.search(_LONE_SURROGATE, line) and (at := find_request_id(line)) is not None:
         return InvalidMessage(PARSE_ERROR, "a lone surrogate in a string", at)
     return InvalidMessage(PARSE_ERROR, f"not JSON: {reason}", None)
 
@@ -205,11 +205,12 @@ def _classify_response(
     return Frame(None, usable_id, value)
 
 
-_LONE_SURROGATE = re.compile(
+# Patterns of bytes that most processes never search are compiled at their first use.
+_LONE_SURROGATE = (
     rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F])"
 )
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|-?\d++(?![.eE])|[^\s"{}\[\]:,]++|"')
-_BRACKETS = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{\[]++|[}\]]++)')
+_TOKEN = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|-?\d++(?![.eE])|[^\s"{}\[\]:,]++|"'
+_BRACKETS = rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{\[]++|[}\]]++)'
 """Brackets of one kind in a row, with everything before them that is not a bracket: deep nesting is few matches."""
 
 
@@ -230,13 +231,13 @@ def find_response_id(line: bytes) -> RequestId | None:
 
 def _members(line: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys of the outermost object, each with the first token of its value, up to an unterminated string."""
-    steps = iter(range(_MAX_SEARCH_STEPS))
+    steps, find_token = iter(range(_MAX_SEARCH_STEPS)), re.compile(_TOKEN).search
     key: bytes | None = None
     after_colon = False
     at = line.find(b"{") + 1
     if at == 0 or line[: at - 1].strip():  # not an object
         return
-    while next(steps, None) is not None and (token := _TOKEN.search(line, at)) is not None:
+    while next(steps, None) is not None and (token := find_token(line, at)) is not None:
         text, at = token[0], token.end()
         if text in (b'"', b"}", b"]"):  # an unterminated string, or the end of the object
             return
@@ -252,8 +253,8 @@ def _members(line: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _skip_nested(line: bytes, at: int, steps: Iterator[int]) -> int:
     """Return the place after the object or array that begins before `at`; the end of the line if it does not end."""
-    depth = 1
-    while next(steps, None) is not None and (found := _BRACKETS.match(line, at)) is not None:
+    depth, match = 1, re.compile(_BRACKETS).match
+    while next(steps, None) is not None and (found := match(line, at)) is not None:
         brackets, at = found[1], found.end()
         depth += len(brackets) if brackets[0] in b"{[" else -len(brackets)
         if depth <= 0:

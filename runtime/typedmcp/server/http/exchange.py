@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -28,6 +27,7 @@ from typedmcp.errors import (
 from typedmcp.protocol.budgets import CALL_BYTES, Hold
 from typedmcp.protocol.codec import MethodCodec, encode_error
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.garbage import collector_paused
 from typedmcp.revisions.features import FEATURES
 from typedmcp.server.batches import without_results
 from typedmcp.server.context import Context
@@ -288,14 +288,12 @@ class Exchange(msgspec.Struct, eq=False):
         """Dispatch a large message, which takes long to decode: all of them get at most half of the loop's time."""
         slots, client = self.state.large_bodies, self.client
         await slots.acquire(client)
-        loop, was_enabled = self.state.loop, gc.isenabled()
+        loop = self.state.loop
         began = loop.time()
-        gc.disable()  # a decoded message has no cycles; looking for them would take two thirds of the time
         try:
-            self.handle(body)
+            with collector_paused():  # looking for cycles in a decoded message would take two thirds of the time
+                self.handle(body)
         finally:
-            if was_enabled:
-                gc.enable()
             loop.call_later(loop.time() - began, slots.release, client)
 
     async def finish(self, receive: Receive) -> None:

@@ -17,7 +17,7 @@ STRUCTS_BUDGET_MS = 20.0
 MODELS_BUDGET_RATIO = 0.5
 USED_MODELS_BUDGET_RATIO = 0.7
 RUNTIME_BUDGET_MS = 60.0
-FIRST_RESPONSE_BUDGET_MS = 100.0
+FIRST_RESPONSE_BUDGET_MS = 120.0
 """Milliseconds that a server adds to Python with asyncio, until its first response."""
 
 FIRST_RESPONSES = {

@@ -14,7 +14,7 @@ async def main(url: str, folder: str, calls: int) -> None:
     async with typedmcp.connect(url, auth=option, timeout=20) as client:
         for _ in range(calls):
             print(await client.call_tool("read", result_type=str), flush=True)
-            await asyncio.sleep(0.4)  # so that tokens expire in between
+            await asyncio.sleep(0.8)  # so that tokens expire in between
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ from typedmcp.auth.dpop import DpopKey
 pytestmark = [pytest.mark.long, needs_provider]
 
 OPTIONS: Any = {"timeout": 20, "on_diagnostic": print}
+LIFETIME = 3
+"""Seconds until an access token expires: up to one less, as the provider counts in whole seconds."""
 KEY = ec.generate_private_key(ec.SECP256R1())
 PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 SERVICE = {"redirect_uris": [], "response_types": [], "grant_types": ["client_credentials"], "scope": "read write"}
@@ -90,11 +92,11 @@ def test_a_person_signs_in_and_the_client_calls(issuer: Provider, url: str) -> N
 def test_an_expired_token_is_renewed_without_the_person(issuer: Provider, url: str, tmp_path: Path) -> None:
     async def main() -> None:
         ada = Person()
-        issuer.change(accessSeconds=1)
+        issuer.change(accessSeconds=LIFETIME)
         option = ada.sign_in(storage=auth.FileStorage(tmp_path))
         async with typedmcp.connect(url, auth=option, **OPTIONS) as client:
             first = grant_of(tmp_path)
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(LIFETIME + 0.1)
             assert await client.call_tool("read", result_type=str) == "ada"
         assert len(ada.asked) == 1
         second = grant_of(tmp_path)
@@ -110,7 +112,7 @@ def client_process(url: str, folder: Path, calls: int) -> subprocess.Popen[str]:
 
 
 def test_a_restarted_client_uses_and_renews_the_stored_token(issuer: Provider, url: str, tmp_path: Path) -> None:
-    issuer.change(accessSeconds=1)
+    issuer.change(accessSeconds=LIFETIME)
     asyncio.run(call(url, Person().sign_in(storage=auth.FileStorage(tmp_path))))
     with client_process(url, tmp_path, 3) as process:
         output, errors = process.communicate(timeout=30)
@@ -119,7 +121,7 @@ def test_a_restarted_client_uses_and_renews_the_stored_token(issuer: Provider, u
 
 def test_processes_at_once_never_use_one_refresh_token_twice(issuer: Provider, url: str, tmp_path: Path) -> None:
     """The provider would revoke all tokens if one were used twice, and the processes cannot ask a person."""
-    issuer.change(accessSeconds=1)
+    issuer.change(accessSeconds=LIFETIME)
     asyncio.run(call(url, Person().sign_in(storage=auth.FileStorage(tmp_path))))
     processes = [client_process(url, tmp_path, 8) for _ in range(3)]
     try:
@@ -255,11 +257,11 @@ def test_the_blocking_client_signs_in(issuer: Provider, url: str) -> None:
 )
 def test_a_client_signs_in_as_itself(issuer: Provider, url: str, client_id: str, options: Any) -> None:
     async def main() -> None:
-        issuer.change(accessSeconds=1)
+        issuer.change(accessSeconds=LIFETIME)
         option = auth.ClientCredentials(client_id, issuer=issuer.issuer, **options)
         async with typedmcp.connect(url, auth=option, **OPTIONS) as client:
             assert await client.call_tool("read", result_type=str) == client_id
-            await asyncio.sleep(1.1)
+            await asyncio.sleep(LIFETIME + 0.1)
             assert await client.call_tool("read", result_type=str) == client_id
             assert await client.call_tool("write", result_type=str) == "written"
             with pytest.raises(typedmcp.SignInError) as caught:  # it is registered without this scope
@@ -273,7 +275,7 @@ def test_a_client_signs_in_as_itself(issuer: Provider, url: str, client_id: str,
 def test_bound_tokens_are_renewed_and_used_by_other_processes_with_one_key(
     issuer: Provider, bound_url: str, tmp_path: Path, nonces: bool
 ) -> None:
-    issuer.change(accessSeconds=1, nonces=nonces)
+    issuer.change(accessSeconds=LIFETIME, nonces=nonces)
     ada = Person()
     assert asyncio.run(call(bound_url, ada.sign_in(storage=auth.FileStorage(tmp_path)))) == "ada"
     first = grant_of(tmp_path)
@@ -309,11 +311,11 @@ def test_a_stolen_bound_token_is_of_no_use_without_its_key(issuer: Provider, bou
 
 def test_a_client_signs_in_as_itself_with_a_key_for_its_tokens(issuer: Provider, bound_url: str) -> None:
     async def main() -> None:
-        issuer.change(accessSeconds=1, nonces=True)
+        issuer.change(accessSeconds=LIFETIME, nonces=True)
         option = auth.ClientCredentials("service", "s/e:c r%t", issuer=issuer.issuer)
         async with typedmcp.connect(bound_url, auth=option, **OPTIONS) as client:
             assert await client.call_tool("read", result_type=str) == "service"
-            await asyncio.sleep(1.1)
+            await asyncio.sleep(LIFETIME + 0.1)
             assert await client.call_tool("write", result_type=str) == "written"
         with pytest.raises(typedmcp.SignInError, match="dpop=False"):
             await call(bound_url, auth.ClientCredentials("service", "s/e:c r%t", dpop=False))

@@ -169,6 +169,13 @@ box.value = arguments[0];
 box.dispatchEvent(new Event("change"));
 """
 _LAST = 'document.querySelector("#calls .call")'
+_RESULT = """
+(card => {
+  if (!card || card.dataset.isRead || !card.querySelector(".outcome").textContent.startsWith(arguments[0])) return null;
+  card.dataset.isRead = "yes";
+  return [card.querySelector(".body").innerText];
+})(document.querySelector("#calls .call"))
+"""
 
 
 @dataclass(frozen=True)
@@ -196,10 +203,9 @@ class Page:
         self.window.run(_PRESS, label)
 
     def result(self, outcome: str = "done") -> str:
-        """Wait for the end of the newest call, and return its text."""
-        self.window.wait_for(f'{_LAST}?.querySelector(".outcome").textContent.startsWith(arguments[0])', outcome)
-        text: str = self.window.run(f'return {_LAST}.querySelector(".body").innerText')
-        return text
+        """Wait for the end of a call whose result was not read yet, and return its text."""
+        [text] = self.window.wait_for(_RESULT.strip(), outcome)
+        return str(text)
 
     def picture(self, name: str) -> None:
         """Check that nothing is wider than the window, and save a picture."""

@@ -67,7 +67,7 @@ WARM_UP_CALLS, NODE_WARM_UP_CALLS, JAVA_WARM_UP_CALLS = 300, 10_000, 150_000
 """Calls until a new process is warm. Node.js and Java need more: they compile functions that are called often."""
 MAX_WARM_UP_SECONDS = 10.0
 """Seconds after which a process is warm after fewer calls."""
-JAVA_MAX_WARM_UP_SECONDS = 30.0
+JAVA_MAX_WARM_UP_SECONDS = 15.0
 """The same for Java, which begins much slower than it becomes."""
 TIMEOUT = 30.0
 """Seconds that a contender may be late before it fails."""

@@ -14,6 +14,7 @@ import msgspec
 
 from bench.budget import Budget
 from bench.report.figures import (
+    MISSING,
     find_cell,
     format_figure,
     format_ratio,
@@ -22,9 +23,21 @@ from bench.report.figures import (
     list_warnings,
     slugify,
 )
-from bench.results import Results, load
+from bench.results import Results, Table, load
 
-__all__ = ["DOCUMENTS", "QuoteConfig", "QuotedRatio", "insert_block", "is_newer", "load_quotes", "main", "render_block"]
+__all__ = [
+    "DOCUMENTS",
+    "Comparison",
+    "Peer",
+    "QuoteConfig",
+    "QuotedRatio",
+    "find_peer",
+    "insert_block",
+    "is_newer",
+    "load_quotes",
+    "main",
+    "render_block",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
@@ -37,6 +50,11 @@ QUOTED_PACKAGES = (
 
 LINE_LENGTH = 120
 """Characters in a line of the documents."""
+
+_EXPLANATION = """\
+The next table says how many times as good typedmcp is as the official SDKs. Where one of them is better, the ratio is
+below 1 and in bold. The limit does the same work without the protocol and its checks. A dash means that there is no
+such program, or that the SDK does not speak the revision."""
 
 _BLOCK = re.compile(r"(?<=<!-- figures: make bench-quote -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
 
@@ -51,6 +69,25 @@ class QuotedRatio(msgspec.Struct, forbid_unknown_fields=True):
     against: str
 
 
+class Peer(msgspec.Struct, forbid_unknown_fields=True):
+    """A column of the comparison with other SDKs."""
+
+    name: str
+    contenders: list[str]
+    """Its contenders. The first one that a table has is compared."""
+    is_limit: bool = False
+    """True for floors, which are always better."""
+
+
+class Comparison(msgspec.Struct, forbid_unknown_fields=True):
+    """A row of the comparison with other SDKs."""
+
+    what: str
+    table: str
+    column: str
+    contender: str
+
+
 class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
     """The run and its ratios to quote."""
 
@@ -59,6 +96,9 @@ class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
     chart: str
     """The table that the README shows as a chart."""
     quoted: list[QuotedRatio]
+    peers: list[Peer]
+    """The limit first, then the SDKs."""
+    compared: list[Comparison]
 
 
 def load_quotes(path: Path = FILE) -> tuple[Results, QuoteConfig]:
@@ -71,7 +111,7 @@ def load_quotes(path: Path = FILE) -> tuple[Results, QuoteConfig]:
 
 
 def render_block(results: Results, quotes: QuoteConfig, document: Path) -> str:
-    """Render the ratios as a Markdown table with their origin, and with warnings about the run.
+    """Render the ratios as Markdown tables with their origin, and with warnings about the run.
 
     Ratios with contenders that are newer than the run are left out. Raises `ValueError` for other missing ratios, and
     for a run that must not be quoted: a quick or incomplete one, or one of uncommitted code.
@@ -87,7 +127,43 @@ def render_block(results: Results, quotes: QuoteConfig, document: Path) -> str:
     )
     # Published pages have no `bench` folder beside them, so only the README shows the chart.
     chart = f"\n{_chart(results, quotes.chart)}\n" if document.parent == ROOT else ""
-    return f"{chart}\n| | typedmcp | compared with | times as good |\n|---|---|---|---|\n{rows}\n{origin}\n\n"
+    return (
+        f"{chart}\n| | typedmcp | compared with | times as good |\n|---|---|---|---|\n{rows}\n"
+        f"{_EXPLANATION}\n\n{_compare(results, quotes)}\n{origin}\n\n"
+    )
+
+
+def _compare(results: Results, quotes: QuoteConfig) -> str:
+    """Render the comparison with other SDKs, with a column for each that the run has."""
+    measured = {row.contender for table in results.tables for row in table.rows}
+    peers = [peer for peer in quotes.peers if not measured.isdisjoint(peer.contenders)]
+    lines = [["", "typedmcp", *(peer.name for peer in peers)]]
+    for row in quotes.compared:
+        table = results.table(row.table)
+        mine = None if table is None else find_cell(table, row.contender, row.column)
+        if table is None or mine is None:
+            raise ValueError(f"{row.table}, {row.column}: {row.contender}: not measured")
+        cells = [_compare_with(table, row, peer) for peer in peers]
+        lines.append([row.what, format_figure(mine.figure.median, table.unit), *cells])
+    heading, *rows = (f"| {' | '.join(line)} |\n".replace("|  |", "| |") for line in lines)
+    return "".join([heading, "|---" * len(lines[0]), "|\n", *rows])
+
+
+def find_peer(table: Table, peer: Peer) -> str | None:
+    """Return the contender of a peer in a table, or None if the table has none."""
+    rows = {row.contender for row in table.rows}
+    return next((name for name in peer.contenders if name in rows), None)
+
+
+def _compare_with(table: Table, row: Comparison, peer: Peer) -> str:
+    against = find_peer(table, peer)
+    if against is None:
+        return MISSING
+    cell = find_cell(table, row.contender, row.column, against)
+    if cell is None or cell.ratio is None:
+        raise ValueError(f"{row.table}, {row.column}: {row.contender} against {against}: not measured")
+    ratio = format_ratio(cell.ratio.median)
+    return f"**{ratio}**" if cell.ratio.median < 1 and not peer.is_limit else ratio
 
 
 def _chart(results: Results, name: str) -> str:

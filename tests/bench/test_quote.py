@@ -10,8 +10,20 @@ import msgspec
 import pytest
 
 from bench.corpus import MESSAGES
-from bench.quote import DOCUMENTS, ROOT, insert_block, is_newer, load_quotes, render_block
+from bench.quote import (
+    DOCUMENTS,
+    ROOT,
+    Comparison,
+    Peer,
+    QuoteConfig,
+    find_peer,
+    insert_block,
+    is_newer,
+    load_quotes,
+    render_block,
+)
 from bench.report.figures import slugify
+from bench.results import Figures, Row, Table
 from bench.suites.codecs import CONTENDERS
 from bench.suites.processes import PROGRAMS
 
@@ -45,20 +57,61 @@ def test_the_quoted_run_is_complete_and_of_a_commit() -> None:
 
 def test_quotes_that_are_newer_than_the_run_are_of_codecs_that_will_be_measured() -> None:
     results, quotes = load_quotes()
-    newer = [quote for quote in quotes.quoted if is_newer(results, quote) and quote.against not in PROGRAMS.values()]
+    newer = [quote for quote in quotes.quoted if is_newer(results, quote)]
     assert {name for quote in newer for name in (quote.contender, quote.against)} <= CONTENDERS.keys()
     assert {quote.table for quote in newer} <= {f"codecs/{name}" for name in MESSAGES}
 
 
-def test_quotes_against_programs_are_of_tables_and_columns_that_the_run_has() -> None:
+def test_the_limit_and_five_languages_are_compared() -> None:
     results, quotes = load_quotes()
-    against = [quote for quote in quotes.quoted if quote.against in PROGRAMS.values()]
-    assert against
-    for quote in against:
-        table = results.table(quote.table)
-        assert table is not None
-        assert quote.column in table.columns
-        assert quote.contender in {row.contender for row in table.rows}
+    assert [peer.name for peer in quotes.peers] == ["the limit", "Python", "TypeScript", "Go", "Rust", "Java"]
+    assert [peer.is_limit for peer in quotes.peers] == [True, False, False, False, False, False]
+    assert {name for peer in quotes.peers for name in peer.contenders} >= {*PROGRAMS.values()}
+    tables = [results.table(row.table) for row in quotes.compared]
+    for peer in quotes.peers:
+        assert any(table is not None and find_peer(table, peer) for table in tables), peer.name
+
+
+def test_a_ratio_is_bold_where_another_sdk_is_better_and_a_dash_where_there_is_none() -> None:
+    def table(name: str, **figures: float) -> Table:
+        rows = [Row(contender, {"calls": Figures([figure] * 3)}) for contender, figure in figures.items()]
+        return Table(name, name, "", "calls/s", "higher", "bare", ["calls"], rows)
+
+    results, quotes = load_quotes()
+    results = msgspec.structs.replace(
+        results, tables=[table("all", ours=50, bare=100, slow=10, fast=100), table("few", ours=50, slow=10)]
+    )
+    quotes = QuoteConfig(
+        run="",
+        chart="all",
+        quoted=[],
+        peers=[
+            Peer("the limit", ["bare"], is_limit=True),
+            Peer("A", ["slower", "slow"]),
+            Peer("B", ["fast"]),
+            Peer("C", ["not measured"]),
+        ],
+        compared=[Comparison("Calls", "all", "calls", "ours"), Comparison("Few", "few", "calls", "ours")],
+    )
+    text = render_block(results, quotes, DOCUMENTS[1])
+    assert "| | typedmcp | the limit | A | B |\n|---|---|---|---|---|\n" in text
+    assert "| Calls | 50/s | 0.50× | 5.0× | **0.50×** |\n" in text
+    assert "| Few | 50/s | – | 5.0× | – |\n" in text
+
+
+@pytest.mark.parametrize("contender", ["typedmcp, Server", "official Python, low level"])
+def test_a_contender_that_failed_in_the_run_is_not_left_out_of_the_comparison(contender: str) -> None:
+    results, quotes = load_quotes()
+    row = quotes.compared[0]
+    tables = []
+    for table in results.tables:
+        rows = [
+            msgspec.structs.replace(one, figures={}) if (table.name, one.contender) == (row.table, contender) else one
+            for one in table.rows
+        ]
+        tables.append(msgspec.structs.replace(table, rows=rows))
+    with pytest.raises(ValueError, match=f"^{row.table}, {row.column}: typedmcp, Server.*: not measured"):
+        render_block(msgspec.structs.replace(results, tables=tables), quotes, DOCUMENTS[1])
 
 
 def test_a_contender_that_failed_in_the_run_is_not_left_out() -> None:

@@ -168,10 +168,11 @@ def encode_event(data: bytes, *, id: str | None = None, event: str | None = None
 
     Line ends in `data` become LF. Raises `ValueError` for an id or a type with a line end or NUL.
     """
-    head = b""
-    for name, value in ((b"event", event), (b"id", id), (b"retry", retry)):
-        if value is not None:
-            head += b"%b: %b\n" % (name, _one_line(str(value)))
+    head = b"" if event is None else b"event: %b\n" % _one_line(event)
+    if id is not None:
+        head += b"id: %b\n" % _one_line(id)
+    if retry is not None:
+        head += b"retry: %d\n" % retry
     if b"\n" in data or b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
     return b"%bdata: %b\n\n" % (head, data)
@@ -179,6 +180,6 @@ def encode_event(data: bytes, *, id: str | None = None, event: str | None = None
 
 def _one_line(value: str) -> bytes:
     encoded = value.encode()
-    if any(end in encoded for end in (b"\n", b"\r", b"\0")):
+    if b"\n" in encoded or b"\r" in encoded or b"\0" in encoded:
         raise ValueError(f"{value!r} does not fit in one line of an event")
     return encoded

@@ -433,6 +433,21 @@ async def test_messages_of_a_call_come_on_its_stream_with_ids(revision: str) -> 
         assert messages(listening.arrived()) == []
 
 
+@pytest.mark.parametrize("revision", LEGACY)
+@in_loop
+async def test_the_end_of_a_stream_is_sent_with_the_last_messages(revision: str) -> None:
+    async with serving() as served:
+        session = await served.session(revision)
+        complete = session.call("report", {"waits": False}, meta={"progressToken": 1})
+        assert len(messages((await complete.reply()).events)) == 3
+        assert [sent["type"] for sent in complete.sent] == ["http.response.start", "http.response.body"]
+        waiting = session.call("report_and_wait", meta={"progressToken": 1})
+        assert (await waiting.next_message())["params"]["progress"] == 0
+        served.handler.go.set()
+        await waiting.reply()
+        assert b'"waited"' in waiting.sent[-1]["body"]
+
+
 # Cancellation and disconnection
 
 

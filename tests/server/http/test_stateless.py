@@ -102,6 +102,19 @@ async def test_progress_is_sent_before_the_result_is_ready() -> None:
         assert await opened.rest() == []
 
 
+@in_loop
+async def test_the_end_of_a_stream_is_sent_with_the_last_messages() -> None:
+    async with serving() as served:
+        complete = served.call("report", {"steps": 3, "waits": False}, meta={"progressToken": 1})
+        assert len(messages((await complete.reply()).events)) == 4
+        assert [sent["type"] for sent in complete.sent] == ["http.response.start", "http.response.body"]
+        waiting = served.call("report_and_wait", meta={"progressToken": 1})
+        assert (await waiting.next_message())["params"]["progress"] == 0
+        served.handler.go.set()
+        await waiting.reply()
+        assert b'"waited"' in waiting.sent[-1]["body"]
+
+
 class Plain:
     """A handler of plain functions, one of which blocks."""
 

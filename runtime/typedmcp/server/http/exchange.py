@@ -120,6 +120,11 @@ class Exchange(msgspec.Struct, eq=False):
     _changed: asyncio.Future[None] | None = None
     """Completes once a request has been answered or abandoned."""
     _pumping: asyncio.Task[None] | None = None
+    """Sends the stream while the handler waits."""
+    _first: bytes = b""
+    """What the stream begins with, if it has no task yet."""
+    _is_finishing: bool = False
+    """True once `finish` has begun."""
     _watching: asyncio.Task[None] | None = None
     """Waits for the disconnection of the client, once the handler has waited for a moment."""
 
@@ -248,8 +253,14 @@ class Exchange(msgspec.Struct, eq=False):
         self.stream = self.state.open_stream(self._send, self.client, log) if self.accepts_streams else None
         if self.stream is None:
             return False
-        self._pumping = self.state.loop.create_task(self.stream.pump(first))
+        self._first = first
+        if self._is_finishing:
+            self._start_pumping(self.stream)
         return True
+
+    def _start_pumping(self, stream: EventStream) -> None:
+        """Send a stream in a task of its own. One that is complete before `finish` needs none."""
+        self._pumping = self.state.loop.create_task(stream.pump(self._first))
 
     # Running
 
@@ -298,6 +309,9 @@ class Exchange(msgspec.Struct, eq=False):
 
     async def finish(self, receive: Receive) -> None:
         """Wait for the handlers of the message, and send the response."""
+        self._is_finishing = True
+        if self.stream is not None and self._line is None:
+            self._start_pumping(self.stream)
         suspended, self._suspended = self._suspended, None  # it refers to this object, and would keep the result
         if suspended is not None:
             await self._resume_handler(*suspended, receive)
@@ -422,10 +436,9 @@ class Exchange(msgspec.Struct, eq=False):
 
     async def _finish_stream(self) -> None:
         assert self.stream is not None
-        assert self._pumping is not None
         if self._line is None:
             self.stream.end()
-        await self._pumping
+        await (self.stream.pump(self._first) if self._pumping is None else self._pumping)
 
     async def _respond(self) -> None:
         status, body = 200, self._line or b""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from typedmcp.errors import INVALID_REQUEST, HeaderMismatchError
 from typedmcp.limits import Limits
@@ -37,6 +37,7 @@ RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Headers as ASGI has them: names in lower case, in the order of the request."""
 Headers: TypeAlias = Mapping[bytes, bytes]
 """Headers by name, the values of repeated ones joined."""
+T = TypeVar("T")
 
 
 _SINGLE = frozenset(
@@ -112,8 +113,24 @@ def check_accept(headers: Headers, *required: bytes) -> None:
 
 def accepts(headers: Headers, media: bytes) -> bool:
     """Return whether the header `Accept` allows a media type."""
-    accepted = {_media_range(each) for each in headers.get(b"accept", b"*/*").lower().split(b",")}
-    return not accepted.isdisjoint((b"*/*", media.partition(b"/")[0] + b"/*", media))
+    return not _media_ranges(headers.get(b"accept", b"*/*")).isdisjoint(
+        (b"*/*", media.partition(b"/")[0] + b"/*", media)
+    )
+
+
+def cache_short_values(parse: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Return a function of header values whose results are cached: of 256 values, each of 256 bytes at most.
+
+    Longer values are parsed each time, so that clients cannot fill the cache with as much as their headers may have.
+    """
+    cached = lru_cache(_CACHED_VALUES)(parse)
+    return lambda value: (cached if len(value) <= _CACHED_VALUE_BYTES else parse)(value)
+
+
+@cache_short_values
+def _media_ranges(accept: bytes) -> frozenset[bytes]:
+    """Return the media ranges that a header `Accept` allows."""
+    return frozenset(_media_range(each) for each in accept.lower().split(b","))
 
 
 def _media_range(accepted: bytes) -> bytes:
@@ -130,15 +147,6 @@ async def read_json_body(headers: Headers, receive: Receive, limit: int, hold: H
         raise HTTPException(415, "the header Content-Type must be application/json")
     check_length(headers.get(b"content-length", b"0"), limit)
     return await read_rest(await receive(), receive, limit, hold)
-
-
-def cache_short_values(check: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
-    """Return a check of header values whose results are cached: of 256 values, each of 256 bytes at most.
-
-    Longer values are checked each time, so that clients cannot fill the cache with as much as their headers may have.
-    """
-    cached = lru_cache(_CACHED_VALUES)(check)
-    return lambda value: (cached if len(value) <= _CACHED_VALUE_BYTES else check)(value)
 
 
 @cache_short_values

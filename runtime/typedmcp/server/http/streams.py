@@ -44,8 +44,8 @@ class EventStream:
     """
 
     __slots__ = (
-        "_counted", "_data", "_drained", "_ended", "_has_started", "_ids", "_is_detached", "_last", "_send", "_waiter",
-        "buffer", "hold", "on_drained", "on_ended", "size",
+        "_counted", "_data", "_drained", "_ended", "_has_started", "_ids", "_is_complete", "_is_detached", "_last",
+        "_send", "_waiter", "buffer", "hold", "on_drained", "on_ended", "size",
     )  # fmt: skip
 
     def __init__(self, send: Send, buffer: int, hold: Hold) -> None:
@@ -67,6 +67,8 @@ class EventStream:
         self._is_detached = False
         """True once the connection is closed, or must no longer be used."""
         self._has_started = False
+        self._is_complete = False
+        """True once the end of the response has been sent."""
         self._waiter: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
 
@@ -142,13 +144,17 @@ class EventStream:
     async def pump(self, first: bytes = b"") -> None:
         """Send `first` and then the messages, until the stream ends or the client disconnects."""
         try:
-            await self._send_chunk(first or (b"" if self._data else _COMMENT))
+            if not self._data:
+                await self._send_chunk(first or _COMMENT)
+                first = b""
             while not self._is_detached and (self._data or not self._ended):
                 if self._data:
-                    await self._send_queue()
+                    await self._send_queue(first)
+                    first = b""
                 elif await self._wait():
                     await self._send_chunk(_COMMENT)
-            await self._send_chunk(self._last, more=False)
+            if not self._is_complete:
+                await self._send_chunk(self._last, more=False)
         finally:
             self._is_detached = True
             self._drop_queue()
@@ -164,10 +170,11 @@ class EventStream:
             self._waiter = None
         return not (self._data or self._ended or self._is_detached)
 
-    async def _send_queue(self) -> None:
+    async def _send_queue(self, first: bytes) -> None:
+        """Send `first` and the queued messages, and with the last ones the end of the stream."""
         data, ids, size = self._data, self._ids, self.size
         self._data, self._ids = [], []
-        chunk = bytearray()
+        chunk = bytearray(first)
         for at, id in enumerate(ids):
             event, data[at] = encode_event(data[at], id=id), b""  # a large message is not kept twice while it is sent
             chunk += _EVENT_TYPE
@@ -176,7 +183,8 @@ class EventStream:
                 await self._send_chunk(bytes(chunk))
                 chunk.clear()
         if chunk:
-            await self._send_chunk(bytes(chunk))
+            is_end = self._ended and not self._data
+            await self._send_chunk(bytes(chunk + self._last) if is_end else bytes(chunk), more=not is_end)
         self.size = max(0, self.size - size)
         self._uncount(self.size)
         self._notify_drained()
@@ -198,6 +206,7 @@ class EventStream:
             if not self._has_started:
                 self._has_started = True
                 await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            self._is_complete = not more
             await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
         except OSError:  # the client has disconnected
             self.detach()
@@ -335,11 +344,27 @@ class ResumableStream(EventStream):
     async def pump(self, first: bytes = b"") -> None:
         """Store and send messages until the stream ends, with or without a client."""
         await self._create_log()
+        if self._is_over and self._hang_up_retry is None:
+            await self._pump_all(first)
+        else:
+            await self._pump_in_turn(first)
+
+    async def _pump_all(self, first: bytes) -> None:
+        """Store and then send the messages of a stream that nothing more is added to."""
+        if self._new:
+            await self._store_new()
+        await self._close_log()
+        super().end()
+        await super().pump(first)
+
+    async def _pump_in_turn(self, first: bytes) -> None:
+        """Store messages, while another task sends those that are stored."""
         sending = asyncio.get_running_loop().create_task(super().pump(first))
         try:
             while self._new or not self._is_over:
                 if self._new:
                     await self._store_new()
+                    await self._hang_up_slow_client()
                 elif self._hang_up_retry is not None:
                     super().end(b"retry: %d\n\n" % self._hang_up_retry)
                     self._hang_up_retry = None
@@ -365,6 +390,11 @@ class ResumableStream(EventStream):
         self._new_size -= size
         self._uncount(self._new_size + self.size)
         self._notify_drained()
+
+    async def _hang_up_slow_client(self) -> None:
+        """Close the connection of a client that has not read a large part of the stored messages."""
+        if self.size <= 2 * self.buffer:
+            return
         await asyncio.sleep(0)  # lets the client take messages before it counts as too slow
         if self._data and self.size > 2 * self.buffer and self._log is not None:
             self._drop_queue()

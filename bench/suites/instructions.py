@@ -54,6 +54,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
     for revision in (MODERN,) if plan.quick else (MODERN, LEGACY):
         yield _count_stdio_servers(plan, revision)
         yield _count_http_servers(plan, revision)
+        yield _count_streams(plan, revision)
         yield _count_stdio_clients(plan, revision)
         yield _count_http_clients(plan, revision)
     yield _count_gateways(plan)
@@ -80,6 +81,20 @@ def _count_http_servers(plan: Plan, revision: str) -> Table:
         f"instructions/http-{revision}",
         f"Instructions of a server over HTTP, {revision}",
         "Calls of a tool that echoes 20 bytes, on one connection, under uvicorn with uvloop and httptools.",
+        found,
+        {ONE_CALL: partial(_serve_http, load)},
+    )
+
+
+def _count_streams(plan: Plan, revision: str) -> Table:
+    log(f"instructions: http with event streams, {revision}")
+    load = http.Load("", revision, "report")
+    found = [one for one in http.list_servers(plan, revision, load.kind) if _is_python(one, plan)]
+    return _make_table(
+        f"instructions/sse-{revision}",
+        f"Instructions of a server over HTTP with event streams, {revision}",
+        "Calls of a tool that reports progress once and then echoes 20 bytes, on one connection, under uvicorn with "
+        "uvloop and httptools.",
         found,
         {ONE_CALL: partial(_serve_http, load)},
     )
@@ -192,7 +207,8 @@ def _serve_http(load: http.Load, contender: Contender, calls: int) -> Process:
         connection = HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
         for _ in range(calls):
             connection.request("POST", "/mcp", load.line, {**server.load.headers, **session})
-            if load.expected.encode() not in connection.getresponse().read():
+            response = connection.getresponse().read().decode()
+            if not all(text in response for text in load.expected.splitlines()):
                 raise server.process.make_failure("not every response is an echo")
         connection.close()
         return _finish(server.process)

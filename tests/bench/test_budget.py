@@ -72,6 +72,7 @@ def test_budgets_that_are_newer_than_the_kept_run_are_of_contenders_that_will_be
         f"instructions/gateway-{MODERN}": {each.name for each in gateway.list_gateways(QUICK, MODERN)},
         f"instructions/http-client-{MODERN}": {each.name for each in http.list_clients(QUICK, "", MODERN)},
         f"instructions/http-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "app")},
+        f"instructions/sse-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "streams")},
         f"http/echo-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "app")},
     }
     for each in ("", "-memory"):

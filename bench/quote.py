@@ -27,7 +27,7 @@ from bench.results import Results, Table, load
 
 __all__ = [
     "DOCUMENTS",
-    "Comparison",
+    "ComparedFigure",
     "Peer",
     "QuoteConfig",
     "QuotedRatio",
@@ -79,7 +79,7 @@ class Peer(msgspec.Struct, forbid_unknown_fields=True):
     """True for floors, which are always better."""
 
 
-class Comparison(msgspec.Struct, forbid_unknown_fields=True):
+class ComparedFigure(msgspec.Struct, forbid_unknown_fields=True):
     """A row of the comparison with other SDKs."""
 
     what: str
@@ -98,7 +98,7 @@ class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
     quoted: list[QuotedRatio]
     peers: list[Peer]
     """The limit first, then the SDKs."""
-    compared: list[Comparison]
+    compared: list[ComparedFigure]
 
 
 def load_quotes(path: Path = FILE) -> tuple[Results, QuoteConfig]:
@@ -155,7 +155,7 @@ def find_peer(table: Table, peer: Peer) -> str | None:
     return next((name for name in peer.contenders if name in rows), None)
 
 
-def _compare_with(table: Table, row: Comparison, peer: Peer) -> str:
+def _compare_with(table: Table, row: ComparedFigure, peer: Peer) -> str:
     against = find_peer(table, peer)
     if against is None:
         return MISSING

@@ -13,7 +13,7 @@ from bench.corpus import MESSAGES
 from bench.quote import (
     DOCUMENTS,
     ROOT,
-    Comparison,
+    ComparedFigure,
     Peer,
     QuoteConfig,
     find_peer,
@@ -91,7 +91,7 @@ def test_a_ratio_is_bold_where_another_sdk_is_better_and_a_dash_where_there_is_n
             Peer("B", ["fast"]),
             Peer("C", ["not measured"]),
         ],
-        compared=[Comparison("Calls", "all", "calls", "ours"), Comparison("Few", "few", "calls", "ours")],
+        compared=[ComparedFigure("Calls", "all", "calls", "ours"), ComparedFigure("Few", "few", "calls", "ours")],
     )
     text = render_block(results, quotes, DOCUMENTS[1])
     assert "| | typedmcp | the limit | A | B |\n|---|---|---|---|---|\n" in text

@@ -122,7 +122,7 @@ class Exchange(msgspec.Struct, eq=False):
     _pumping: asyncio.Task[None] | None = None
     """Sends the stream while the handler waits."""
     _first: bytes = b""
-    """What the stream begins with, if it has no task yet."""
+    """The beginning of a stream that has no task yet."""
     _is_finishing: bool = False
     """True once `finish` has begun."""
     _watching: asyncio.Task[None] | None = None

@@ -103,7 +103,7 @@ def test_a_ratio_is_bold_where_another_sdk_is_better_and_a_dash_where_there_is_n
 def test_a_contender_that_failed_in_the_run_is_not_left_out_of_the_comparison(contender: str) -> None:
     results, quotes = load_quotes()
     row = quotes.compared[0]
-    tables = []
+    tables: list[Table] = []
     for table in results.tables:
         rows = [
             msgspec.structs.replace(one, figures={}) if (table.name, one.contender) == (row.table, contender) else one

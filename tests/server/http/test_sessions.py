@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -446,6 +447,36 @@ async def test_the_end_of_a_stream_is_sent_with_the_last_messages(revision: str)
         served.handler.go.set()
         await waiting.reply()
         assert b'"waited"' in waiting.sent[-1]["body"]
+
+
+class WaitingStore(MemoryStore):
+    """A store that does not get to change a session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered = asyncio.Event()
+
+    async def update_session(self, session: str, fields: Mapping[str, str | None]) -> bool:
+        if "level" not in fields:
+            return await super().update_session(session, fields)
+        self.entered.set()
+        await asyncio.sleep(1000)
+        return True
+
+
+@in_loop
+async def test_a_complete_stream_is_sent_while_changes_of_the_session_are_stored() -> None:
+    store = WaitingStore()
+    async with serving(store=store) as served:
+        session = await served.session()
+        dispatcher = await served.app.sessions.load(session.id.encode(), None)
+        dispatcher.save_fields({"level": "error"})  # as another request has done
+        opened = session.call("report", {"waits": False}, meta={"progressToken": 1})
+        assert (await opened.next_message())["method"] == "notifications/progress"
+        await store.entered.wait()
+        opened.cancel()
+        with suppress(asyncio.CancelledError):
+            await opened.done()
 
 
 # Cancellation and disconnection

@@ -310,7 +310,7 @@ class Exchange(msgspec.Struct, eq=False):
     async def finish(self, receive: Receive) -> None:
         """Wait for the handlers of the message, and send the response."""
         self._is_finishing = True
-        if self.stream is not None and self._line is None:
+        if self.stream is not None and (self._line is None or self.has_unsaved_changes()):
             self._start_pumping(self.stream)
         suspended, self._suspended = self._suspended, None  # it refers to this object, and would keep the result
         if suspended is not None:

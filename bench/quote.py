@@ -52,9 +52,10 @@ LINE_LENGTH = 120
 """Characters in a line of the documents."""
 
 _EXPLANATION = """\
-The next table says how many times as good typedmcp is as the official SDKs. Where one of them is better, the ratio is
-below 1 and in bold. The limit does the same work without the protocol and its checks. A dash means that there is no
-such program, or that the SDK does not speak the revision."""
+The next table compares typedmcp with the official SDKs: 2.0× means twice as good. Ratios below 1, where the SDK is
+better, are in bold. The limit does the same work without the protocol and its checks, so ratios to it are below 1. A
+dash means that the SDK does not speak the revision, that there is no program to compare with, or that its figure is too
+small to be measured."""
 
 _BLOCK = re.compile(r"(?<=<!-- figures: make bench-quote -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
 
@@ -76,7 +77,7 @@ class Peer(msgspec.Struct, forbid_unknown_fields=True):
     contenders: list[str]
     """Its contenders. The first one that a table has is compared."""
     is_limit: bool = False
-    """True for floors, which are always better."""
+    """True for the limit, whose ratios are never bold."""
 
 
 class ComparedFigure(msgspec.Struct, forbid_unknown_fields=True):
@@ -160,10 +161,16 @@ def _compare_with(table: Table, row: ComparedFigure, peer: Peer) -> str:
     if against is None:
         return MISSING
     cell = find_cell(table, row.contender, row.column, against)
-    if cell is None or cell.ratio is None:
+    if cell is None or find_cell(table, against, row.column) is None:
         raise ValueError(f"{row.table}, {row.column}: {row.contender} against {against}: not measured")
-    ratio = format_ratio(cell.ratio.median)
-    return f"**{ratio}**" if cell.ratio.median < 1 and not peer.is_limit else ratio
+    if cell.ratio is None:
+        return MISSING
+    return format_ratio(cell.ratio.median) if peer.is_limit else _emphasize(cell.ratio.median)
+
+
+def _emphasize(ratio: float) -> str:
+    """Format a ratio, in bold if the other contender is better."""
+    return f"**{format_ratio(ratio)}**" if ratio < 1 else format_ratio(ratio)
 
 
 def _chart(results: Results, name: str) -> str:
@@ -202,7 +209,7 @@ def _row(results: Results, quote: QuotedRatio) -> str:
     if table is None or mine is None or other is None or mine.ratio is None:
         raise ValueError(f"{quote.table}, {quote.column}: {quote.contender} against {quote.against}: not measured")
     figure, compared = format_figure(mine.figure.median, table.unit), format_figure(other.figure.median, table.unit)
-    times = f"**{format_ratio(mine.ratio.median)}** ({format_ratio_span(mine.ratio)})"
+    times = f"{_emphasize(mine.ratio.median)} ({format_ratio_span(mine.ratio)})"
     return f"| {quote.what} | {figure} | {quote.against}: {compared} | {times} |\n"
 
 

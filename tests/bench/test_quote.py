@@ -72,14 +72,14 @@ def test_the_limit_and_five_languages_are_compared() -> None:
         assert any(table is not None and find_peer(table, peer) for table in tables), peer.name
 
 
-def test_a_ratio_is_bold_where_another_sdk_is_better_and_a_dash_where_there_is_none() -> None:
+def test_a_ratio_is_bold_where_an_sdk_is_better_and_a_dash_if_there_is_none() -> None:
     def table(name: str, **figures: float) -> Table:
         rows = [Row(contender, {"calls": Figures([figure] * 3)}) for contender, figure in figures.items()]
         return Table(name, name, "", "calls/s", "higher", "bare", ["calls"], rows)
 
     results, quotes = load_quotes()
     results = msgspec.structs.replace(
-        results, tables=[table("all", ours=50, bare=100, slow=10, fast=100), table("few", ours=50, slow=10)]
+        results, tables=[table("all", ours=50, bare=100, slow=10, fast=100), table("few", ours=50, slow=10, fast=0)]
     )
     quotes = QuoteConfig(
         run="",

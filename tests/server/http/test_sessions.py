@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -450,18 +450,30 @@ async def test_the_end_of_a_stream_is_sent_with_the_last_messages(revision: str)
 
 
 class WaitingStore(MemoryStore):
-    """A store that does not get to change a session."""
+    """A store in which one method never returns: changes of a session's log level, or another one."""
 
-    def __init__(self) -> None:
+    def __init__(self, method: str = "update_session") -> None:
         super().__init__()
         self.entered = asyncio.Event()
+        self._method = method
+
+    async def _wait_in(self, method: str) -> None:
+        if method == self._method:
+            self.entered.set()
+            await asyncio.sleep(1000)
 
     async def update_session(self, session: str, fields: Mapping[str, str | None]) -> bool:
-        if "level" not in fields:
-            return await super().update_session(session, fields)
-        self.entered.set()
-        await asyncio.sleep(1000)
-        return True
+        if "level" in fields:
+            await self._wait_in("update_session")
+        return await super().update_session(session, fields)
+
+    async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
+        await self._wait_in("create_stream")
+        await super().create_stream(session, stream, final_event)
+
+    async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
+        await self._wait_in("append_events")
+        return await super().append_events(session, stream, events, last=last)
 
 
 @in_loop
@@ -473,6 +485,20 @@ async def test_a_complete_stream_is_sent_while_changes_of_the_session_are_stored
         dispatcher.save_fields({"level": "error"})  # as another request has done
         opened = session.call("report", {"waits": False}, meta={"progressToken": 1})
         assert (await opened.next_message())["method"] == "notifications/progress"
+        await store.entered.wait()
+        opened.cancel()
+        with suppress(asyncio.CancelledError):
+            await opened.done()
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("method", ["create_stream", "append_events"])
+@in_loop
+async def test_a_stream_ends_if_its_request_is_cancelled_while_events_are_stored(method: str, waits: bool) -> None:
+    store = WaitingStore(method)
+    async with serving(store=store) as served:
+        session = await served.session()
+        opened = session.call("report", {"waits": waits}, meta={"progressToken": 1})
         await store.entered.wait()
         opened.cancel()
         with suppress(asyncio.CancelledError):

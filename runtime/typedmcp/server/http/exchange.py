@@ -120,9 +120,9 @@ class Exchange(msgspec.Struct, eq=False):
     _changed: asyncio.Future[None] | None = None
     """Completes once a request has been answered or abandoned."""
     _pumping: asyncio.Task[None] | None = None
-    """Sends the stream while the handler waits."""
+    """Sends the stream while the handler waits or changes are stored; None if `finish` sends it itself."""
     _first: bytes = b""
-    """The beginning of a stream that has no task yet."""
+    """The first bytes of the stream."""
     _is_finishing: bool = False
     """True once `finish` has begun."""
     _watching: asyncio.Task[None] | None = None
@@ -261,6 +261,7 @@ class Exchange(msgspec.Struct, eq=False):
     def _start_pumping(self, stream: EventStream) -> None:
         """Send a stream in a task of its own. One that is complete before `finish` needs none."""
         self._pumping = self.state.loop.create_task(stream.pump(self._first))
+        self._pumping.add_done_callback(lambda _: self.state.forget_stream(stream))  # it may end before it begins
 
     # Running
 
@@ -317,6 +318,8 @@ class Exchange(msgspec.Struct, eq=False):
             await self._resume_handler(*suspended, receive)
         while self._line is None and self._open_requests > 0:
             await self._wait_for_tasks(receive)
+        if self.stream is not None and self._line is None:
+            self.stream.end()
         if self.has_unsaved_changes():
             await self._save_changes()
         if self.stream is not None:
@@ -436,8 +439,6 @@ class Exchange(msgspec.Struct, eq=False):
 
     async def _finish_stream(self) -> None:
         assert self.stream is not None
-        if self._line is None:
-            self.stream.end()
         await (self.stream.pump(self._first) if self._pumping is None else self._pumping)
 
     async def _respond(self) -> None:

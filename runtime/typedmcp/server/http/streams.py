@@ -156,10 +156,14 @@ class EventStream:
             if not self._is_complete:
                 await self._send_chunk(self._last, more=False)
         finally:
-            self._is_detached = True
-            self._drop_queue()
-            if self.on_ended is not None:
-                self.on_ended(self)
+            self._finish()
+
+    def _finish(self) -> None:
+        """Send nothing more, and say so. May be called again."""
+        self._is_detached = True
+        self._drop_queue()
+        if self.on_ended is not None:
+            self.on_ended(self)
 
     async def _wait(self) -> bool:
         """Wait for data to send. Return True if that is a comment."""
@@ -343,14 +347,20 @@ class ResumableStream(EventStream):
 
     async def pump(self, first: bytes = b"") -> None:
         """Store and send messages until the stream ends, with or without a client."""
-        await self._create_log()
-        if self._is_over and self._hang_up_retry is None:
-            await self._pump_all(first)
-        else:
-            await self._pump_in_turn(first)
+        try:
+            await self._create_log()
+            if self._is_over:
+                await self._pump_all(first)
+            else:
+                await self._pump_in_turn(first)
+        finally:
+            self._finish()
 
     async def _pump_all(self, first: bytes) -> None:
-        """Store and then send the messages of a stream that nothing more is added to."""
+        """Store and then send the messages of a stream that nothing more is added to.
+
+        The client gets nothing before all of them are stored.
+        """
         if self._new:
             await self._store_new()
         await self._close_log()

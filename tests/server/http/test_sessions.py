@@ -30,6 +30,7 @@ from typedmcp.dialect import structs
 from typedmcp.protocol.sse import ServerSentEvent
 from typedmcp.server.dispatcher import Dispatcher
 from typedmcp.server.http import sessions as session_module
+from typedmcp.server.http.streams import StreamLog
 
 CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 PRIMED = "2025-11-25"
@@ -503,6 +504,26 @@ async def test_a_stream_ends_if_its_request_is_cancelled_while_events_are_stored
         opened.cancel()
         with suppress(asyncio.CancelledError):
             await opened.done()
+
+
+@in_loop
+async def test_nobody_waits_for_a_stream_that_was_cancelled_while_its_events_were_stored() -> None:
+    async def send(sent: Any) -> None: ...
+
+    store = WaitingStore("append_events")
+    async with serving(store=store) as served:
+        session = await served.session()
+        stream = served.app.state.open_stream(send, None, StreamLog(store, session.id, "a", b"{}"))
+        assert stream is not None
+        pumping = asyncio.ensure_future(stream.pump())
+        assert stream.put(b"x" * (stream.buffer + 1))
+        await store.entered.wait()
+        waiting = asyncio.ensure_future(stream.drain())
+        await run_loop()
+        assert not waiting.done()
+        pumping.cancel()
+        await waiting
+        assert not stream.put(b"{}")
 
 
 # Cancellation and disconnection

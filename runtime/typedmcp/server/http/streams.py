@@ -354,6 +354,8 @@ class ResumableStream(EventStream):
             else:
                 await self._pump_in_turn(first)
         finally:
+            self._is_over = True
+            self._new, self._new_size = [], 0  # nobody waits for messages to be stored
             self._finish()
 
     async def _pump_all(self, first: bytes) -> None:

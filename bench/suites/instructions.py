@@ -53,8 +53,10 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
         return
     for revision in (MODERN,) if plan.quick else (MODERN, LEGACY):
         yield _count_stdio_servers(plan, revision)
-        yield _count_http_servers(plan, revision)
-        yield _count_streams(plan, revision)
+        echo, report = (http.Load("", revision, tool) for tool in ("echo", "report"))
+        yield _count_http_servers(plan, echo, "http", "HTTP", "echoes 20 bytes")
+        progress = "reports progress once and then echoes 20 bytes"
+        yield _count_http_servers(plan, report, "sse", "HTTP with event streams", progress)
         yield _count_stdio_clients(plan, revision)
         yield _count_http_clients(plan, revision)
     yield _count_gateways(plan)
@@ -73,28 +75,13 @@ def _count_stdio_servers(plan: Plan, revision: str) -> Table:
     )
 
 
-def _count_http_servers(plan: Plan, revision: str) -> Table:
-    log(f"instructions: http, {revision}")
-    load = http.Load("", revision, "echo")
-    found = [one for one in http.list_servers(plan, revision, load.kind) if _is_python(one, plan)]
+def _count_http_servers(plan: Plan, load: http.Load, name: str, over: str, calls: str) -> Table:
+    log(f"instructions: {name}, {load.revision}")
+    found = [one for one in http.list_servers(plan, load.revision, load.kind) if _is_python(one, plan)]
     return _make_table(
-        f"instructions/http-{revision}",
-        f"Instructions of a server over HTTP, {revision}",
-        "Calls of a tool that echoes 20 bytes, on one connection, under uvicorn with uvloop and httptools.",
-        found,
-        {ONE_CALL: partial(_serve_http, load)},
-    )
-
-
-def _count_streams(plan: Plan, revision: str) -> Table:
-    log(f"instructions: http with event streams, {revision}")
-    load = http.Load("", revision, "report")
-    found = [one for one in http.list_servers(plan, revision, load.kind) if _is_python(one, plan)]
-    return _make_table(
-        f"instructions/sse-{revision}",
-        f"Instructions of a server over HTTP with event streams, {revision}",
-        "Calls of a tool that reports progress once and then echoes 20 bytes, on one connection, under uvicorn with "
-        "uvloop and httptools.",
+        f"instructions/{name}-{load.revision}",
+        f"Instructions of a server over {over}, {load.revision}",
+        f"Calls of a tool that {calls}, on one connection, under uvicorn with uvloop and httptools.",
         found,
         {ONE_CALL: partial(_serve_http, load)},
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections import Counter
 from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.cases import forget_servers
 
 # Examples take longer on a busy machine. That says nothing about the code.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,11 +23,15 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that runs single cases of tables."""
+    parser.addoption("--case", default="", metavar="TEXT", help="run only the cases of tables whose names contain TEXT")
+
+
 @pytest.fixture(autouse=True)
-def forget_servers() -> None:
-    """Let clients negotiate anew in each test: a port may have belonged to a server of an older test."""
-    if (connection := sys.modules.get("typedmcp.client.connection")) is not None:  # tests of the types do not have it
-        connection.known_servers.clear()
+def new_servers() -> None:
+    """Let clients negotiate anew in each test."""
+    forget_servers()
 
 
 RUNS = {

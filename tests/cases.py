@@ -1,0 +1,114 @@
+"""Tables of cases: one test goes through all of them, and reports every case that fails."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+__all__ = ["each", "forget_servers"]
+
+
+class _Case(NamedTuple):
+    name: str
+    arguments: dict[str, Any]
+
+
+def each(
+    names: str, values: Iterable[Any], *, ids: Iterable[str] | Callable[[Any], object] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test for each of these values, as one item.
+
+    It is written as `pytest.mark.parametrize` is, and several of them multiply likewise. A table with thousands of rows
+    then costs what its rows cost, not thousands of items. Each failing case has a report of its own with its name, and
+    `--case TEXT` runs those whose names contain a text. Cases share the fixtures of their test, except that `tmp_path`
+    is a folder of its own, and that what `monkeypatch`, `capsys` and `caplog` hold is undone or forgotten.
+    """
+    cases = list(_cases([name.strip() for name in names.split(",")], values, ids))
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        function, inner = getattr(test, "_each", (test, [_Case("", {})]))
+        return _as_one(function, [_joined(*pair) for pair in itertools.product(inner, cases)])
+
+    return decorate
+
+
+def forget_servers() -> None:
+    """Let clients negotiate anew: a port may have belonged to a server of an older test."""
+    if (connection := sys.modules.get("typedmcp.client.connection")) is not None:  # tests of the types do not have it
+        connection.known_servers.clear()
+
+
+def _cases(
+    names: list[str], values: Iterable[Any], ids: Iterable[str] | Callable[[Any], object] | None
+) -> Iterator[_Case]:
+    given = iter(ids) if ids is not None and not callable(ids) else None
+    for index, value in enumerate(values):
+        marked = value if isinstance(value, type(pytest.param())) else None
+        assert not (marked and marked.marks), f"case {index} of {names} has marks: give it a test of its own"
+        name = (marked.id if marked else None) or (next(given) if given else None)
+        parts: tuple[Any, ...] = tuple(marked.values if marked else value if len(names) > 1 else (value,))
+        words = (str(ids(part)) if callable(ids) else _word(part) for part in parts)
+        yield _Case(str(name or "-".join(words)), dict(zip(names, parts, strict=True)))
+
+
+def _word(value: Any) -> str:
+    text = value if isinstance(value, str) else getattr(value, "__name__", None) or repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _joined(first: _Case, second: _Case) -> _Case:
+    return _Case("-".join(filter(None, (first.name, second.name))), {**first.arguments, **second.arguments})
+
+
+def _as_one(function: Callable[..., None], cases: list[_Case]) -> Callable[..., None]:
+    signature = inspect.signature(function)
+    filled = {name for case in cases for name in case.arguments}
+    fixtures = [parameter for parameter in signature.parameters.values() if parameter.name not in filled]
+
+    @functools.wraps(function)
+    def test(*, request: pytest.FixtureRequest, subtests: pytest.Subtests, **shared: Any) -> None:
+        wanted = str(request.config.getoption("--case"))
+        chosen = [(index, case) for index, case in enumerate(cases) if wanted in case.name]
+        assert cases, "the table is empty"
+        if not chosen:
+            pytest.skip(f"no case is called {wanted}")
+        for index, case in chosen:
+            _run(subtests, index, case, function, shared)
+
+    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("request", "subtests")]
+    test.__signature__ = signature.replace(parameters=[*fixtures, *added])  # type: ignore[attr-defined]
+    test._each = (function, cases)  # type: ignore[attr-defined]
+    return test
+
+
+def _run(
+    subtests: pytest.Subtests, index: int, case: _Case, function: Callable[..., None], shared: dict[str, Any]
+) -> None:
+    """Run one case. Only one that does not pass costs a report."""
+    __tracebackhide__ = True
+    forget_servers()
+    try:
+        function(**{name: _fresh(name, value, index) for name, value in shared.items()}, **case.arguments)
+    except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:
+        with subtests.test(case.name):
+            raise error
+    finally:
+        if "monkeypatch" in shared:
+            shared["monkeypatch"].undo()
+
+
+def _fresh(name: str, value: Any, index: int) -> Any:
+    if name == "tmp_path":
+        value = value / f"case{index}"
+        value.mkdir()
+    elif name in ("capsys", "capfd"):
+        value.readouterr()
+    elif name in ("caplog", "recwarn"):
+        value.clear()
+    return value

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from bench.budget import find_violations, load_budgets
 from bench.environment import read_environment
+from bench.figures import is_typedmcp
 from bench.plan import FULL, QUICK, log
-from bench.report import terminal, write_report
-from bench.report.figures import is_typedmcp
+from bench.report import render_report, write_report
 from bench.results import FORMAT, Results
 
 SUITES = {
@@ -46,7 +46,7 @@ def main() -> int:
     if options.out:  # first, so that no figures get lost
         for path in write_report(results, options.out, f"{options.only} {'broken' if results.broken else ''}"):
             log(f"written: {path}")
-    print(terminal.render_text(results))
+    print(render_report(results))
     is_within_budget = _check_budget(results, options) if options.check and not results.broken else True
     return 0 if is_within_budget and _is_complete(results) else 1
 

@@ -12,7 +12,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from bench.report.figures import Spread, format_ratio, format_ratio_span, is_typedmcp, summarise
+from bench.figures import Spread, format_ratio, format_ratio_span, is_typedmcp, summarise
 from bench.results import Results, Table, load
 
 __all__ = ["Comparison", "Ratios", "collect_ratios", "compare"]

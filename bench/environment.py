@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from bench.report.figures import slugify
+from bench.figures import slugify
 from bench.results import Environment
 from tests.interop import install
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bench.budget import Budget
-from bench.report.figures import (
+from bench.figures import (
     MISSING,
     find_cell,
     format_figure,
@@ -21,7 +21,6 @@ from bench.report.figures import (
     format_ratio_span,
     format_start,
     list_warnings,
-    slugify,
 )
 from bench.results import Results, Table, load
 
@@ -94,8 +93,6 @@ class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
 
     run: str
     """The results file in `bench/results`."""
-    chart: str
-    """The table that the README shows as a chart."""
     quoted: list[QuotedRatio]
     peers: list[Peer]
     """The limit first, then the SDKs."""
@@ -111,7 +108,7 @@ def load_quotes(path: Path = FILE) -> tuple[Results, QuoteConfig]:
     return load(path.parent / "results" / found.run), found
 
 
-def render_block(results: Results, quotes: QuoteConfig, document: Path) -> str:
+def render_block(results: Results, quotes: QuoteConfig) -> str:
     """Render the ratios as Markdown tables with their origin, and with warnings about the run.
 
     Ratios with contenders that are newer than the run are left out. Raises `ValueError` for other missing ratios, and
@@ -126,10 +123,8 @@ def render_block(results: Results, quotes: QuoteConfig, document: Path) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    # Published pages have no `bench` folder beside them, so only the README shows the chart.
-    chart = f"\n{_chart(results, quotes.chart)}\n" if document.parent == ROOT else ""
     return (
-        f"{chart}\n| | typedmcp | compared with | times as good |\n|---|---|---|---|\n{rows}\n"
+        f"\n| | typedmcp | compared with | times as good |\n|---|---|---|---|\n{rows}\n"
         f"{_EXPLANATION}\n\n{_compare(results, quotes)}\n{origin}\n\n"
     )
 
@@ -171,14 +166,6 @@ def _compare_with(table: Table, row: ComparedFigure, peer: Peer) -> str:
 def _emphasize(ratio: float) -> str:
     """Format a ratio, in bold if the other contender is better."""
     return f"**{format_ratio(ratio)}**" if ratio < 1 else format_ratio(ratio)
-
-
-def _chart(results: Results, name: str) -> str:
-    table = results.table(name)
-    if table is None:
-        raise ValueError(f"{name}: not measured")
-    file = f"{results.environment.machine}-{slugify(name)}.svg"
-    return f"![{table.title}: {table.leading}](bench/results/{file})"
 
 
 def _origin(results: Results) -> str:
@@ -228,7 +215,7 @@ def main() -> int:
         if is_newer(results, quote):
             print(f"left out, newer than the run: {quote.table}, {quote.contender} against {quote.against}")
     for document in DOCUMENTS:
-        text = insert_block(document.read_text(encoding="utf-8"), render_block(results, quotes, document))
+        text = insert_block(document.read_text(encoding="utf-8"), render_block(results, quotes))
         document.write_text(text, encoding="utf-8")
     return 0
 

@@ -71,15 +71,6 @@ class Table(msgspec.Struct):
     """The contender that the others are compared with."""
     columns: list[str]
     rows: list[Row]
-    kind: Literal["bars", "lines"] = "bars"
-    """The kind of chart. Lines need columns that are sizes, and have logarithmic scales."""
-    headline: str = ""
-    """The most important column. The default is the first, or the last if columns are sizes."""
-
-    @property
-    def leading(self) -> str:
-        """The most important column: `headline`, or its default."""
-        return self.headline or self.columns[-1 if self.kind == "lines" else 0]
 
     def figures(self, contender: str, column: str) -> Figures | None:
         """Return the figures of a contender in a column, or None."""

@@ -138,12 +138,10 @@ def _growth(found: Measurements[str, Operation]) -> Table:
     return Table(
         name="codecs/growth",
         title="Lists of tools by size",
-        about="How long it takes to decode and encode a list of tools, by their number. The grey lines show growth "
-        "in proportion to the size; a steeper line is worse.",
+        about="How long it takes to decode and encode a list of tools, by their number.",
         unit="µs",
         better="lower",
         reference=OFFICIAL,
         columns=[*operations],
         rows=_rows(found, operations),
-        kind="lines",
     )

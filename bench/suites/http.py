@@ -174,7 +174,6 @@ def measure_contenders(
         better="higher",
         reference=reference,
         columns=[format_connections(count) for count in connections],
-        headline=format_connections(32),
         rows=make_rows(measured, found),
     )
 

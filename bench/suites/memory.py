@@ -158,7 +158,6 @@ def _measure_large_table(plan: Plan) -> Table:
         reference=OFFICIAL,
         columns=[str(size) for size in sizes],
         rows=make_rows(measured, found),
-        kind="bars" if plan.quick else "lines",
     )
 
 

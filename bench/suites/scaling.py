@@ -89,7 +89,6 @@ def _make_table(plan: Plan, name: str, about: str, numbers: Sequence[int], measu
         reference=OURS,
         columns=[str(number) for number in numbers],
         rows=[Row(OURS, measured[OURS], _describe_line(measured))],
-        kind="lines",
     )
 
 

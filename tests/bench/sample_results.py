@@ -16,7 +16,6 @@ def table(
     rows: dict[str, list[list[float] | None]],
     unit: str = "s",
     better: Literal["lower", "higher"] = "lower",
-    kind: Literal["bars", "lines"] = "bars",
     reference: str = REFERENCE,
 ) -> Table:
     """Make a table from rounds by contender, in the order of the columns."""
@@ -28,7 +27,7 @@ def table(
         )
         for contender, each in rows.items()
     ]
-    return Table(name, f"Title of {name}", f"What {name} measures.", unit, better, reference, columns, made, kind)
+    return Table(name, f"Title of {name}", f"What {name} measures.", unit, better, reference, columns, made)
 
 
 def environment(machine: str = "vm-2", load: float = 0.1) -> Environment:
@@ -82,11 +81,11 @@ def http() -> Table:
 
 
 def memory() -> Table:
-    """A table of lines: one flat, one in proportion to the size, one steeper."""
+    """A table whose columns are sizes."""
     sizes = ["100", "1000", "10000", "100000"]
     rows: dict[str, list[list[float] | None]] = {
         "typedmcp": [[27, 27.2], [28, 28.1], [36, 36.3], [120, 119]],
         REFERENCE: [[84, 84.5], [140, 141], [690, 700], [6800, 6900]],
         "TypeScript": [[1, 1], [100, 101], [10000, 10100], None],
     }
-    return table("memory/growth", sizes, rows, unit="MB", kind="lines")
+    return table("memory/growth", sizes, rows, unit="MB")

@@ -22,10 +22,10 @@ from bench.quote import (
     load_quotes,
     render_block,
 )
-from bench.report.figures import slugify
 from bench.results import Figures, Row, Table
 from bench.suites.codecs import CONTENDERS
 from bench.suites.processes import PROGRAMS
+from tests.cases import each
 
 _A_RATIO = re.compile(
     r"\d ?(×|times (as|faster|smaller))|\d+(\.\d+)? ?(µs|(\w+ )?(requests|calls) a second|/s\b)|\d\.\d+ s\b"
@@ -37,10 +37,10 @@ _A_RATIO = re.compile(
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_a_document_has_the_figures_of_the_kept_run(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    assert insert_block(text, render_block(*load_quotes(), document)) == text, "run: make bench-quote"
+    assert insert_block(text, render_block(*load_quotes())) == text, "run: make bench-quote"
 
 
-@pytest.mark.parametrize("document", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
+@each("document", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
 def test_no_document_has_other_figures(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     rest = insert_block(text, "") if document in DOCUMENTS else text
@@ -83,7 +83,6 @@ def test_a_ratio_is_bold_where_an_sdk_is_better_and_a_dash_if_there_is_none() ->
     )
     quotes = QuoteConfig(
         run="",
-        chart="all",
         quoted=[],
         peers=[
             Peer("the limit", ["bare"], is_limit=True),
@@ -93,7 +92,7 @@ def test_a_ratio_is_bold_where_an_sdk_is_better_and_a_dash_if_there_is_none() ->
         ],
         compared=[ComparedFigure("Calls", "all", "calls", "ours"), ComparedFigure("Few", "few", "calls", "ours")],
     )
-    text = render_block(results, quotes, DOCUMENTS[1])
+    text = render_block(results, quotes)
     assert "| | typedmcp | the limit | A | B |\n|---|---|---|---|---|\n" in text
     assert "| Calls | 50/s | 0.50× | 5.0× | **0.50×** |\n" in text
     assert "| Few | 50/s | – | 5.0× | – |\n" in text
@@ -111,7 +110,7 @@ def test_a_contender_that_failed_in_the_run_is_not_left_out_of_the_comparison(co
         ]
         tables.append(msgspec.structs.replace(table, rows=rows))
     with pytest.raises(ValueError, match=f"^{row.table}, {row.column}: typedmcp, Server.*: not measured"):
-        render_block(msgspec.structs.replace(results, tables=tables), quotes, DOCUMENTS[1])
+        render_block(msgspec.structs.replace(results, tables=tables), quotes)
 
 
 def test_a_contender_that_failed_in_the_run_is_not_left_out() -> None:
@@ -121,15 +120,14 @@ def test_a_contender_that_failed_in_the_run_is_not_left_out() -> None:
     rows = [msgspec.structs.replace(row, figures={}) for row in table.rows]
     failed = msgspec.structs.replace(results, tables=[msgspec.structs.replace(table, rows=rows)])
     with pytest.raises(ValueError, match="not measured"):
-        render_block(failed, quotes, DOCUMENTS[1])
+        render_block(failed, quotes)
 
 
-def test_only_the_quoted_run_and_its_chart_are_kept() -> None:
-    results, quotes = load_quotes()
+def test_only_the_quoted_run_is_kept() -> None:
+    _, quotes = load_quotes()
     rules = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     kept = {rule.removeprefix("!/bench/results/") for rule in rules if rule.startswith("!/bench/results/")}
-    assert kept == {quotes.run, f"{results.environment.machine}-{slugify(quotes.chart)}.svg"}
-    assert all((ROOT / "bench" / "results" / name).exists() for name in kept)
+    assert kept == {quotes.run}
 
 
 @pytest.mark.parametrize(
@@ -142,20 +140,13 @@ def test_other_runs_cannot_be_quoted(run: dict[str, Any]) -> None:
     if "commit" in run:
         run = {"environment": msgspec.structs.replace(results.environment, **run)}
     with pytest.raises(ValueError, match="only a complete run of a commit can be quoted"):
-        render_block(msgspec.structs.replace(results, **run), quotes, DOCUMENTS[0])
+        render_block(msgspec.structs.replace(results, **run), quotes)
 
 
 def test_a_busy_machine_is_mentioned() -> None:
     results, quotes = load_quotes()
     busy = msgspec.structs.replace(results.environment, load=9.0)
-    assert "The machine was busy" in render_block(
-        msgspec.structs.replace(results, environment=busy), quotes, DOCUMENTS[1]
-    )
-
-
-def test_the_readme_shows_an_existing_chart() -> None:
-    shown = re.findall(r"!\[.+\]\((.+)\)", DOCUMENTS[0].read_text(encoding="utf-8"))
-    assert [(ROOT / file).suffix for file in shown if (ROOT / file).exists()] == [".svg"]
+    assert "The machine was busy" in render_block(msgspec.structs.replace(results, environment=busy), quotes)
 
 
 def test_a_document_without_a_place_is_rejected() -> None:

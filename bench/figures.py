@@ -12,13 +12,10 @@ from bench.results import Environment, Results, Table
 __all__ = [
     "MISSING",
     "Cell",
-    "Headline",
     "Spread",
     "describe_figures",
     "describe_ratio",
     "find_cell",
-    "find_headline",
-    "find_reference",
     "format_figure",
     "format_figure_span",
     "format_heading",
@@ -29,7 +26,6 @@ __all__ = [
     "group_checks",
     "is_typedmcp",
     "list_warnings",
-    "parse_size",
     "slugify",
     "summarise",
 ]
@@ -64,16 +60,6 @@ class Cell:
     """Ratio to the reference, above 1 if better; None if one of the two has no figures, or no positive ones."""
 
 
-@dataclass(frozen=True)
-class Headline:
-    """The most important ratio of a table."""
-
-    contender: str
-    against: str
-    column: str
-    ratio: Spread
-
-
 def summarise(values: list[float]) -> Spread:
     """Return median and range of one or more values."""
     return Spread(median(values), min(values), max(values))
@@ -86,46 +72,6 @@ def find_cell(table: Table, contender: str, column: str, against: str | None = N
         return None
     ratios = table.ratios(contender, column, against)
     return Cell(summarise(figures.rounds), summarise(ratios) if ratios else None)
-
-
-def find_reference(table: Table, column: str) -> str | None:
-    """Return the reference of a chart: that of the table, or the worst contender if that has no figure."""
-    medians = {
-        row.contender: found.figure.median for row in table.rows if (found := find_cell(table, row.contender, column))
-    }
-    if table.reference in medians or not medians:
-        return table.reference if medians else None
-    worst = max if table.better == "lower" else min
-    return worst(medians, key=lambda name: medians[name])
-
-
-def find_headline(table: Table) -> Headline | None:
-    """Compare typedmcp's first contender with the reference, in the leading column.
-
-    If the reference is one of typedmcp's contenders, compare with the best of the others.
-    """
-    if not table.columns:
-        return None
-    column = table.leading
-    others = [row.contender for row in table.rows if row.contender != table.reference]
-    if is_typedmcp(table.reference):
-        rivals = [name for name in others if not is_typedmcp(name)] or others
-        best = _best(table, rivals, column)
-        return _compared(table, table.reference, best, column)
-    ours = next((name for name in others if is_typedmcp(name) and table.ratios(name, column)), None)
-    return _compared(table, ours or _best(table, others, column), table.reference, column)
-
-
-def _best(table: Table, contenders: list[str], column: str) -> str:
-    found = {
-        name: known.ratio.median for name in contenders if (known := find_cell(table, name, column)) and known.ratio
-    }
-    return max(found, key=lambda name: found[name], default="")
-
-
-def _compared(table: Table, contender: str, against: str, column: str) -> Headline | None:
-    ratios = table.ratios(contender, column, against)
-    return Headline(contender, against, column, summarise(ratios)) if ratios else None
 
 
 def is_typedmcp(contender: str) -> bool:
@@ -218,19 +164,9 @@ def _ratio(value: float, like: float) -> str:
     return f"{value:,.{2 if like < 1.995 else 1 if like < 19.95 else 0}f}"
 
 
-def parse_size(column: str) -> float | None:
-    """Parse the size that a column stands for; None if a logarithmic scale cannot show it."""
-    try:
-        value = float(column.replace(",", ""))
-    except ValueError:
-        return None
-    return value if isfinite(value) and value > 0 else None
-
-
-def format_heading(table: Table, column: str) -> str:
+def format_heading(column: str) -> str:
     """Format the name of a column; sizes get thousands separators."""
-    value = parse_size(column) if table.kind == "lines" else None
-    return column if value is None else f"{value:,.10g}"
+    return f"{int(column):,}" if column.isdecimal() else column
 
 
 def slugify(name: str) -> str:

@@ -23,7 +23,7 @@ RUNTIME_TESTS := tests/jsonschema tests/server/store tests/client/test_client.py
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test test-lowest test-all fuzz soak pictures check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-lowest test-all test-full fuzz soak pictures check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ generate: $(DEPS) ## Compile schema/ into generated/mcpspec, and leave a ready .
 	$(RUN) -m mcpspec_codegen generate
 	@$(SYNC) && touch $(PROJECT)
 
-test: $(PROJECT) ## Run all tests that are not marked `long`: ten minutes on two cores (ARGS="…" goes to pytest)
+test: $(PROJECT) ## Run the fast tests: three minutes on two cores (ARGS="…" goes to pytest)
 	$(RUN) -m pytest -n auto -m "not long" $(ARGS)
 
 test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the lowest versions of their dependencies
@@ -42,8 +42,13 @@ test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the low
 	@$(INSTALL_LOWEST) -e generated -e '.[$(EXTRAS)]'
 	$(LOWEST)/bin/python -m pytest -n auto -m "not long" $(RUNTIME_TESTS) $(ARGS)
 
-test-all: test ## Run `make test`, then the long tests: fuzzing, load, type checkers, other implementations
-	$(RUN) -m pytest -n auto -m long $(ARGS)
+test-all: $(PROJECT) ## Run the long tests as well: fuzzing, load, type checkers, pairs of other implementations
+	$(RUN) -m pytest -n auto $(ARGS)
+
+test-full: $(PROJECT) ## Run everything before a release: full products instead of pairs, on every Python found
+	FULL_PRODUCTS=1 $(RUN) -m pytest -n auto $(ARGS)
+	@for python in 3.11 3.12 3.13 3.14; do found=$$($(UV) python find --system --no-python-downloads $$python 2>/dev/null) || continue; \
+		FULL_PRODUCTS=1 $(MAKE) --no-print-directory test-all VENV=.venv-$$python PYTHON=$$found || exit 1; done
 
 check: $(PROJECT) ## Lint, formats, import contracts, types (mypy and pyright, strict), and drift of the generated code
 	$(RUN) -m ruff check .
@@ -72,8 +77,8 @@ schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose
 
 dist: complete dist-check ## Build the three distributions for a release, which needs `make complete`
 
-dist-check: $(PROJECT) ## Build wheels and sdists into dist/, and try each with the lowest and the newest dependencies
-	$(RUN) -m tools.dist $(UV)
+dist-check: $(PROJECT) ## Build wheels and sdists into dist/, and try the wheels with the lowest and the newest dependencies (ENDS=newest)
+	$(RUN) -m tools.dist $(UV) $(ENDS)
 
 import-budget: $(PROJECT) ## Measure imports and the start of a server; fails over budget
 	$(RUN) -m tools.import_budget

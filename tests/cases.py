@@ -6,7 +6,7 @@ import functools
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,16 +20,18 @@ class _Case(NamedTuple):
 
 
 def each(
-    names: str, values: Iterable[Any], *, ids: Iterable[str] | Callable[[Any], object] | None = None
+    names: str | Sequence[str], values: Iterable[Any], *, ids: Iterable[str] | Callable[[Any], object] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test for each of these values, as one item.
 
     It is written as `pytest.mark.parametrize` is, and several of them multiply likewise. A table with thousands of rows
     then costs what its rows cost, not thousands of items. Each failing case has a report of its own with its name, and
     `--case TEXT` runs those whose names contain a text. Cases share the fixtures of their test, except that `tmp_path`
-    is a folder of its own, and that what `monkeypatch`, `capsys` and `caplog` hold is undone or forgotten.
+    is a folder of its own, and that what `monkeypatch`, `capsys` and `caplog` hold is undone or forgotten. A fixture
+    with a method `begin_case` is told.
     """
-    cases = list(_cases([name.strip() for name in names.split(",")], values, ids))
+    listed = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
+    cases = list(_cases(listed, values, ids))
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         function, inner = getattr(test, "_each", (test, [_Case("", {})]))
@@ -111,4 +113,6 @@ def _fresh(name: str, value: Any, index: int) -> Any:
         value.readouterr()
     elif name in ("caplog", "recwarn"):
         value.clear()
+    elif hasattr(value, "begin_case"):
+        value.begin_case()
     return value

@@ -35,8 +35,8 @@ def new_servers() -> None:
 
 
 RUNS = {
-    "not long": "the fast tests: ten minutes on two cores (`make test-all` also runs the long ones)",
-    "long": "the long tests: half an hour on two cores (fuzzing, load, type checkers, other implementations)",
+    "not long": "the fast tests: three minutes on two cores (`make test-all` also runs the long ones)",
+    "": "all tests: a quarter of an hour on two cores, with pairs of what others have implemented",
 }
 """The runs of the Makefile by their markers, with the time they take."""
 

@@ -1,10 +1,10 @@
 """Build the three distributions into `dist/`, and try each in empty environments.
 
-Usage: `python -m tools.dist UV`. It checks that
+Usage: `python -m tools.dist UV [lowest|newest …]`. It checks that
 
 - each archive has exactly the files that it should have, and an sdist builds the same wheel, byte for byte;
 - the three have one version, and `typedmcp` needs exactly this version of `mcpspec`;
-- wheels and sdists work with the lowest and with the newest versions of their dependencies;
+- the wheels work with the lowest and with the newest versions of their dependencies, or with those that are named;
 - `mcpspec` brings msgspec alone, and `pyright --verifytypes` is at 100 %.
 """
 
@@ -40,6 +40,7 @@ METADATA_FILES = {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.t
 
 Kind: TypeAlias = Literal["wheel", "sdist"]
 End: TypeAlias = Literal["lowest", "newest"]
+ENDS: tuple[End, ...] = ("lowest", "newest")
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,10 @@ def build(uv: str, distribution: Distribution, scratch: Path) -> None:
     assert wheel.read_bytes() == (scratch / wheel.name).read_bytes(), f"the sdist builds another {wheel.name}"
     check_wheel(distribution)
     check_sdist(distribution)
-    sizes = [f"{path.name} ({path.stat().st_size >> 10} KiB)" for path in map(distribution.archive, ("wheel", "sdist"))]
+    sizes = [
+        f"{path.name} ({path.stat().st_size >> 10} KiB)"
+        for path in (distribution.archive("wheel"), distribution.archive("sdist"))
+    ]
     print("built", " and ".join(sizes))
 
 
@@ -126,7 +130,7 @@ def check_wheel(distribution: Distribution) -> None:
     info = f"{distribution.package.name}-{distribution.version}.dist-info"
     scripts = {"entry_points.txt"} & {name.rpartition("/")[2] for name in content}
     expected = {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", *scripts)}
-    check_same_names(content.keys(), expected | distribution.files.keys(), distribution.archive("wheel"))
+    check_same_names({*content}, expected | distribution.files.keys(), distribution.archive("wheel"))
     assert f"{distribution.package.name}/py.typed" in content
     assert [name for name, data in distribution.files.items() if content[name] != data] == []
     assert str(distribution.metadata.get_payload()) == (distribution.project / "README.md").read_text(encoding="utf-8")
@@ -159,12 +163,11 @@ def check_versions() -> None:
 
 @dataclass(frozen=True)
 class TrialEnvironment:
-    """An environment with our archives of one kind, and their dependencies at one end of their ranges."""
+    """An environment with our wheels, and their dependencies at one end of their ranges."""
 
     uv: str
     folder: Path
     end: End
-    kind: Kind
 
     @property
     def python(self) -> Path:
@@ -176,7 +179,7 @@ class TrialEnvironment:
     def install(self, distribution: Distribution, extras: list[str]) -> None:
         """Install a distribution with some of its extras."""
         ours, others = expand(distribution, extras)
-        archives = [f"{one.name} @ {one.archive(self.kind).as_uri()}" for one in ours]
+        archives = [f"{one.name} @ {one.archive('wheel').as_uri()}" for one in ours]
         # The lowest versions are taken for requirements that are given here, and not for those of the archives.
         requirements = [f"{one.name}{one.specifier}" for one in others]
         options = ["--resolution", "lowest-direct"] if self.end == "lowest" else ["--upgrade"]
@@ -217,7 +220,7 @@ class TrialEnvironment:
         print(f"{self}: all {len(public)} public names of {package} have known types")
 
     def __str__(self) -> str:
-        return f"{self.kind}, {self.end} dependencies"
+        return f"{self.end} dependencies"
 
 
 def expand(distribution: Distribution, extras: list[str]) -> tuple[list[Distribution], list[Requirement]]:
@@ -244,8 +247,7 @@ def try_types(environment: TrialEnvironment) -> None:
     environment.run("decode_vectors.py", "models", ROOT / "tests" / "vectors")
     environment.install(MCPSPEC, ["migrate"])
     environment.run("migrate_imports.py")
-    if environment.kind == "wheel":
-        environment.verify_types("mcpspec")
+    environment.verify_types("mcpspec")
 
 
 def try_compiler(environment: TrialEnvironment) -> None:
@@ -276,7 +278,7 @@ def try_runtime(environment: TrialEnvironment) -> None:
     environment.run("call_tool.py", "stdio")
     environment.run("call_tool.py", "http")
     run(environment.python.with_name("typedmcp"), "diff", "2025-06-18", "2025-11-25")
-    if (environment.end, environment.kind) == ("newest", "wheel"):
+    if environment.end == "newest":
         environment.verify_types("typedmcp")
 
 
@@ -287,17 +289,17 @@ def check_missing_extra(command: Path) -> None:
     assert "pip install 'typedmcp[cli]'" in done.stderr, done.stderr
 
 
-def main(uv: str) -> None:
+def main(uv: str, *ends: str) -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         scratch = Path(folder)
         list(pool.map(lambda one: build(uv, one, scratch / "built"), DISTRIBUTIONS.values()))
         check_versions()
         trials = [
-            pool.submit(attempt, TrialEnvironment(uv, scratch / f"{trial.__name__}-{end}-{kind}", end, kind), trial)
+            pool.submit(attempt, TrialEnvironment(uv, scratch / f"{trial.__name__}-{end}", end), trial)
             for trial in (try_types, try_compiler, try_runtime)
-            for end in ("lowest", "newest")
-            for kind in ("wheel", "sdist")
+            for end in ENDS
+            if end in (ends or ENDS)
         ]
         for trial in trials:
             trial.result()
@@ -309,4 +311,4 @@ def attempt(environment: TrialEnvironment, trial: Callable[[TrialEnvironment], N
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

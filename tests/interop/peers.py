@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -15,8 +17,11 @@ import pytest
 
 from tests.interop import install
 from tests.listening import listening
+from tests.pairs import pairs
 
-__all__ = ["COMMAND", "HTTP", "PATHS", "PEERS", "SERVER", "SSE", "STDIO", "Peer", "node", "printed", "scenario"]
+__all__ = [
+    "COMMAND", "HTTP", "PATHS", "PEERS", "SERVER", "SSE", "STDIO", "Peer", "node", "observe", "printed", "scenario",
+]  # fmt: skip
 
 JSON: TypeAlias = Any
 
@@ -131,7 +136,8 @@ SSE = [
     *(peer.over("sse") for peer in STDIO if not peer.is_modern and peer.client not in install.PROGRAMS),
     Peer("java", "2024-11-05", "sse"),
 ]
-PEERS = STDIO + HTTP + SSE
+PEERS = pairs(STDIO + HTTP + SSE, lambda peer: (peer.client, peer.revision, peer.transport))
+"""Every client, revision and transport with every other one that it occurs with."""
 PATHS = {"http": "/mcp", "sse": "/sse"}
 
 
@@ -158,6 +164,12 @@ def _seen(peer: Peer) -> dict[str, JSON]:
             known = json.dumps(_play(peer))
             file.write(known)
     return _read(known)
+
+
+def observe(peers: Iterable[Peer]) -> None:
+    """Run the scenario of several clients, as many at a time as there are processors. Tests report what fails."""
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        wait([threads.submit(_seen, peer) for peer in peers])
 
 
 def _play(peer: Peer) -> dict[str, JSON]:

@@ -8,17 +8,25 @@ from typing import Any
 import pytest
 
 from mcpspec.v2026_07_28 import structs
+from tests.cases import each
 from tests.conformance import server
-from tests.interop.peers import PEERS, Peer
+from tests.interop.peers import PEERS, Peer, observe
 from typedmcp.protocol.tasks import TASKS
 
 pytestmark = pytest.mark.long
 
-every_client = pytest.mark.parametrize("peer", PEERS, ids=str)
-with_forms = pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.has_forms], ids=str)
-without_forms = pytest.mark.parametrize("peer", [peer for peer in PEERS if not peer.has_forms], ids=str)
-modern = pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.is_modern], ids=str)
-typescript = pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.client == "typescript"], ids=str)
+every_client = each("peer", PEERS, ids=str)
+with_forms = each("peer", [peer for peer in PEERS if peer.has_forms], ids=str)
+without_forms = each("peer", [peer for peer in PEERS if not peer.has_forms], ids=str)
+modern = each("peer", [peer for peer in PEERS if peer.is_modern], ids=str)
+typescript = each("peer", [peer for peer in PEERS if peer.client == "typescript"], ids=str)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def observed() -> None:
+    """Run all clients at the beginning, side by side."""
+    observe(PEERS)
+
 
 ANSWER = "Paris, of course."
 """The text that the model of every client generates."""
@@ -115,7 +123,7 @@ CONTENT: dict[str, list[dict[str, Any]]] = {
 
 
 @every_client
-@pytest.mark.parametrize("tool", CONTENT)
+@each("tool", CONTENT)
 def test_a_call_returns_the_content_that_the_tool_made(peer: Peer, tool: str) -> None:
     expected = CONTENT[tool]
     if tool == "audio_content" and peer.revision == "2024-11-05":  # which has no sound
@@ -179,7 +187,7 @@ PROMPTS = {
 
 
 @every_client
-@pytest.mark.parametrize("prompt", PROMPTS)
+@each("prompt", PROMPTS)
 def test_the_client_gets_prompts_with_its_arguments_in_them(peer: Peer, prompt: str) -> None:
     assert peer.saw("prompts")[prompt] == PROMPTS[prompt]
 
@@ -292,7 +300,7 @@ def test_a_form_offers_the_choices_that_the_revision_supports(peer: Peer) -> Non
 
 
 @with_forms
-@pytest.mark.parametrize(
+@each(
     ("tool", "answer"),
     [
         ("elicitation", "Hello, Ada!"),
@@ -389,7 +397,7 @@ def test_the_client_finds_the_announced_changes(peer: Peer) -> None:
 
 
 @every_client
-@pytest.mark.parametrize(
+@each(
     ("what", "code", "data"),
     [
         ("tool", -32602, {"name": "no_such_tool"}),

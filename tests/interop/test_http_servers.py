@@ -13,23 +13,27 @@ import pytest
 
 import typedmcp
 from tests.interop import install, test_servers
-from tests.interop.servers.started import MODERN, OLDER, Server, connected_over_http, plain, run, served
-from tests.interop.test_servers import EVERYTHING, GO, JAVA, OFFER, PYTHON_1, PYTHON_2, RUST, TYPESCRIPT, Sdk, text
+from tests.interop.servers.started import OLDER, Server, connected_over_http, plain, run, served
+from tests.interop.test_servers import (
+    EVERYTHING,
+    GO,
+    HTTP,
+    JAVA,
+    OFFER,
+    PYTHON_1,
+    PYTHON_2,
+    RUST,
+    SDKS,
+    SSE,
+    STDIO,
+    TYPESCRIPT,
+    Sdk,
+    text,
+)
 from typedmcp import sync
 from typedmcp.client import Client, connect
 
 pytestmark = pytest.mark.long
-
-HTTP, SSE = "http", "sse"
-
-SDKS = [
-    (TYPESCRIPT, OLDER, HTTP), (TYPESCRIPT, MODERN, HTTP),
-    (PYTHON_1, OLDER, HTTP), (PYTHON_1, OLDER, SSE),
-    (PYTHON_2, OLDER, HTTP), (PYTHON_2, MODERN, HTTP), (PYTHON_2, OLDER, SSE),
-    (GO, OLDER, HTTP), (GO, MODERN, HTTP),
-    (JAVA, OLDER, HTTP),
-    (RUST, OLDER, HTTP), (RUST, MODERN, HTTP),
-]  # fmt: skip
 
 
 class HttpSdk(Sdk):
@@ -43,7 +47,7 @@ class HttpSdk(Sdk):
         return connected_over_http(server, self.transport, *arguments, **options)
 
 
-@pytest.fixture(scope="module", params=SDKS, ids=lambda given: f"{given[0]} on {given[1]} over {given[2]}")
+@pytest.fixture(scope="module", params=[line for line in SDKS if line[2] != STDIO], ids=str)
 def opened_sdk(request: pytest.FixtureRequest) -> Generator[HttpSdk]:
     line = HttpSdk(*request.param)
     yield line
@@ -52,8 +56,7 @@ def opened_sdk(request: pytest.FixtureRequest) -> Generator[HttpSdk]:
 
 @pytest.fixture
 def sdk(opened_sdk: HttpSdk) -> HttpSdk:
-    opened_sdk.asked.clear()
-    opened_sdk.logged.clear()
+    opened_sdk.begin_case()
     return opened_sdk
 
 

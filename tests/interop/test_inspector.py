@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from mcpspec.v2026_07_28 import structs
+from tests.cases import each
 from tests.conformance import server
 from tests.interop import install
 from tests.interop.peers import COMMAND, PATHS, SERVER, node, printed
 from tests.listening import listening
+from tests.pairs import FULL_PRODUCTS
 
 pytestmark = pytest.mark.long
 
@@ -46,9 +48,11 @@ class Way:
 
 
 WAYS = ["stdio legacy", "stdio modern", "http legacy", "http modern", "sse legacy"]
+FEW = WAYS if FULL_PRODUCTS else ["stdio modern", "http legacy"]
+every_way = pytest.mark.parametrize("way", WAYS, indirect=True, scope="module")
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=FEW)
 def way(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Way]:
     transport, era = request.param.split()
     home = tmp_path_factory.mktemp("home")
@@ -59,7 +63,7 @@ def way(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield Way(era, ["--transport", transport, "--server-url", server.address + PATHS[transport]], home)
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "member", "table"),
     [
         ("tools/list", "tools", server.TOOLS),
@@ -77,6 +81,7 @@ def test_it_lists_resources_and_templates(way: Way) -> None:
     assert templates == structs.to_builtins(server.TEMPLATES)
 
 
+@every_way
 def test_it_calls_a_tool(way: Way) -> None:
     result = way.inspected("tools/call", "--tool-name", "test_simple_text")
     assert result["content"] == [{"type": "text", "text": "This is a simple text response for testing."}]

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 import mcpspec
+from tests.cases import each
 from tests.examples.running import EXAMPLES
 from tests.generated.vectors import valid_values
-from tests.interop import install, test_servers
-from tests.interop.peers import HTTP, STDIO, Peer, printed
+from tests.interop import install, peers, test_servers
+from tests.interop.peers import Peer, printed
 from tests.interop.servers.started import MODERN, OLDER, Server
 from tests.interop.test_servers import PYTHON_1, PYTHON_2, Sdk
 
@@ -28,7 +29,7 @@ JSON = dict[str, Any]
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = ["py1", "py2"]
-every_version = pytest.mark.parametrize("environment", ENVIRONMENTS)
+every_version = each("environment", ENVIRONMENTS)
 
 NEWEST = {"py1": OLDER, "py2": MODERN}
 """The newest revision that each version of the SDK has."""
@@ -123,10 +124,10 @@ def test_a_class_that_the_sdk_lacks_is_an_error() -> None:
 # The SDK with our types in place of its own
 
 
-PEERS = [peer for peer in STDIO + HTTP if peer.client.startswith("python")]
+PEERS = [peer for peer in peers.PEERS if peer.client.startswith("python") and peer.transport != "sse"]
 
 
-@pytest.mark.parametrize("peer", PEERS, ids=str)
+@each("peer", PEERS, ids=str)
 def test_the_official_client_behaves_the_same_with_our_types(peer: Peer) -> None:
     assert peer.with_our_types().saw_everything() == peer.saw_everything()
 
@@ -151,8 +152,7 @@ def opened_sdk(request: pytest.FixtureRequest) -> Generator[Sdk]:
 
 @pytest.fixture
 def sdk(opened_sdk: Sdk) -> Sdk:
-    opened_sdk.asked.clear()
-    opened_sdk.logged.clear()
+    opened_sdk.begin_case()
     return opened_sdk
 
 

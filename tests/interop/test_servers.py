@@ -18,6 +18,7 @@ import pytest
 
 import typedmcp
 from mcpspec.support.objects import is_object
+from tests.cases import each
 from tests.interop import install
 from tests.interop.servers.started import (
     MODERN,
@@ -31,6 +32,7 @@ from tests.interop.servers.started import (
     program_server,
     run,
 )
+from tests.pairs import pairs
 from typedmcp import sync
 from typedmcp.client import ChangeEvent, Client, connect, with_defaults
 from typedmcp.dialect import structs
@@ -173,18 +175,19 @@ OFFER: dict[str, Any] = json.loads((SERVERS / "offer.json").read_text(encoding="
 QUESTIONS: dict[str, list[dict[str, Any]]] = OFFER["questions"]
 ROOT = "file:///home/ada/project"
 
-SDKS = [
-    (TYPESCRIPT, OLDER),
-    (TYPESCRIPT, MODERN),
-    (PYTHON_1, OLDER),
-    (PYTHON_2, OLDER),
-    (PYTHON_2, MODERN),
-    (GO, OLDER),
-    (GO, MODERN),
-    (JAVA, OLDER),
-    (RUST, OLDER),
-    (RUST, MODERN),
-]
+STDIO, HTTP, SSE = "stdio", "http", "sse"
+SPOKEN = {
+    TYPESCRIPT: (OLDER, MODERN), PYTHON_1: (OLDER,), PYTHON_2: (OLDER, MODERN),
+    GO: (OLDER, MODERN), JAVA: (OLDER,), RUST: (OLDER, MODERN),
+}  # fmt: skip
+SDKS = pairs(
+    (server, revision, transport)
+    for transport in (STDIO, HTTP, SSE)
+    for server, revisions in SPOKEN.items()
+    for revision in revisions
+    if transport != SSE or (server in (PYTHON_1, PYTHON_2) and revision == OLDER)
+)
+"""Every server, revision and transport with every other one that it occurs with."""
 
 
 class Sdk(Line):
@@ -204,6 +207,11 @@ class Sdk(Line):
         # Responses to cancelled calls arrive all the same, and Go leaves out an empty text.
         odd = ("late message", "invalid data") if server is GO else ("late message",)
         super().__init__(server, revision, odd=odd, **options)
+
+    def begin_case(self) -> None:
+        """Forget what was asked and logged before."""
+        self.asked.clear()
+        self.logged.clear()
 
     async def sample(self, params: structs.CreateMessageRequestParams) -> structs.CreateMessageResult:
         self.asked.append(plain(params))
@@ -228,7 +236,7 @@ class Sdk(Line):
         return said["value"]
 
 
-@pytest.fixture(scope="module", params=SDKS, ids=lambda pair: f"{pair[0]} on {pair[1]}")
+@pytest.fixture(scope="module", params=[line[:2] for line in SDKS if line[2] == STDIO], ids=str)
 def opened_sdk(request: pytest.FixtureRequest) -> Generator[Sdk]:
     line = Sdk(*request.param)
     yield line
@@ -237,8 +245,7 @@ def opened_sdk(request: pytest.FixtureRequest) -> Generator[Sdk]:
 
 @pytest.fixture
 def sdk(opened_sdk: Sdk) -> Sdk:
-    opened_sdk.asked.clear()
-    opened_sdk.logged.clear()
+    opened_sdk.begin_case()
     return opened_sdk
 
 
@@ -268,7 +275,7 @@ def in_order(what: str, items: list[Any]) -> list[Any]:
     return sorted(items, key=lambda item: item[key])
 
 
-@pytest.mark.parametrize("what", ["tools", "resources", "templates", "prompts"])
+@each("what", ["tools", "resources", "templates", "prompts"])
 def test_all_pages_of_a_list_arrive_with_all_members(sdk: Sdk, what: str) -> None:
     async def main() -> None:
         name = "resource_templates" if what == "templates" else what
@@ -299,7 +306,7 @@ def without_false(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "arguments": arguments}
 
 
-@pytest.mark.parametrize("tool", OFFER["results"])
+@each("tool", OFFER["results"])
 def test_a_call_returns_the_content_of_the_tool(sdk: Sdk, tool: str) -> None:
     async def main() -> None:
         assert plain(await sdk.client.call_tool(tool)) == OFFER["results"][tool]
@@ -307,7 +314,7 @@ def test_a_call_returns_the_content_of_the_tool(sdk: Sdk, tool: str) -> None:
     sdk.run(main)
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         None, True, 0, -7, 2.5, 1e100, 2**53, "", "ü\n\u2028\x00\U0001f388", "x" * 300_000,
@@ -330,7 +337,7 @@ def test_each_of_many_concurrent_calls_gets_its_own_result(sdk: Sdk) -> None:
     sdk.run(main)
 
 
-@pytest.mark.parametrize("uri", OFFER["contents"])
+@each("uri", OFFER["contents"])
 def test_a_resource_is_read_unchanged(sdk: Sdk, uri: str) -> None:
     async def main() -> None:
         contents = OFFER["contents"][uri]
@@ -410,7 +417,7 @@ def test_cancelling_a_call_ends_it_in_the_server(sdk: Sdk) -> None:
     sdk.run(main)
 
 
-@pytest.mark.parametrize("level", ["emergency", "warning", "debug"])
+@each("level", ["emergency", "warning", "debug"])
 def test_log_messages_arrive_from_the_requested_level_on(sdk: Sdk, level: Any) -> None:
     async def main() -> None:
         await sdk.client.set_log_level(level)
@@ -448,7 +455,7 @@ SAMPLED = plain(ANSWER)
 WHO = {"name": "Ada", "age": 36, "plan": "free", "ok": True}
 
 
-@pytest.mark.parametrize(
+@each(
     ("tool", "answers"),
     [
         ("sample", {"answer": SAMPLED}),
@@ -590,7 +597,7 @@ ERRORS = {
 """Messages and data of errors that an SDK makes itself."""
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "params", "code", "message", "data"),
     [
         ("tools/call", {"name": "none"}, -32602, "Unknown tool: none", {"name": "none"}),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Generator
@@ -20,6 +19,7 @@ from typing import Any, Final
 from tests.gateway.everyday_server import starting
 from tests.interop.peers import HTTP, SSE, STDIO, Peer, printed
 from tests.interop.test_servers import EVERYTHING, PYTHON_1, PYTHON_2, TYPESCRIPT
+from tests.ports import reserved_port
 from tests.spoken import SUPPORTED
 from typedmcp.revisions.features import FEATURES, is_modern, structs_of
 
@@ -278,12 +278,13 @@ def _running(server: CrossedServer, transport: str) -> Generator[str]:
 @contextmanager
 def _everything(transport: str) -> Generator[str]:
     """Start npm's everything server over HTTP. It prints no URL, and does not end by itself."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
     parameters = EVERYTHING.parameters("sse" if transport == "sse" else "streamableHttp")
-    env = {**os.environ, "PORT": str(port)}
     command = [parameters.command, *parameters.args]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=env) as process:
+    pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
+    with (
+        reserved_port() as port,
+        subprocess.Popen(command, env={**os.environ, "PORT": str(port)}, **pipes) as process,
+    ):
         assert process.stderr is not None
         try:
             assert any("port" in line.lower() for line in process.stderr), "the server ended"

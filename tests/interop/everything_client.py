@@ -61,7 +61,7 @@ async def observe(peer: Any) -> dict[str, Any]:
 async def main(mode: str, command: list[str]) -> None:
     peer: Any = scenario.Newer() if hasattr(scenario.mcp, "Client") else scenario.Older()
     async with peer.connected(mode, "stdio", command) as about:
-        await asyncio.sleep(0.5)  # the server offers some tools only once it knows the client
+        await asyncio.sleep(2)  # the server offers some tools only once it knows the client
         print(json.dumps({"revision": about["protocolVersion"], **await observe(peer)}))
 
 

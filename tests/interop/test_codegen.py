@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.interop import install
-from tests.interop.test_servers import EVERYTHING, FILESYSTEM, GIT, MEMORY, THINKING, TIME, commit
+from tests.interop.test_servers import EVERYTHING, FILESYSTEM, FIRST, GIT, MEMORY, THINKING, TIME, commit
 from typedmcp.client import connect
 from typedmcp.transports.process_parameters import StdioServerParameters
 from typedmcp.typed_clients.offer import fetch_offer, read_lock
@@ -46,8 +46,9 @@ def generated(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clients")
 
     async def generate(name: str, parameters: StdioServerParameters) -> None:
-        async with connect(parameters, timeout=20.0) as client:
-            await asyncio.sleep(0.3)  # some offer more tools once they know the client
+        async with connect(parameters, timeout=60.0) as client:
+            while name == EVERYTHING.name and len([tool async for tool in client.tools()]) < FIRST[name][3]:
+                await asyncio.sleep(0.05)  # it offers more tools once it knows the client
             made = render_client(await fetch_offer(client), blocking=True)
         assert made.problems == []
         (folder / f"{name.replace('-', '_')}_client.py").write_text(made.code, encoding="utf-8")

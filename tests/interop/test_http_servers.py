@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -30,6 +29,7 @@ from tests.interop.test_servers import (
     Sdk,
     text,
 )
+from tests.ports import reserved_port
 from typedmcp import sync
 from typedmcp.client import Client, connect
 
@@ -184,21 +184,20 @@ def test_many_listeners_do_not_block_calls() -> None:
 @asynccontextmanager
 async def everything(mode: str) -> AsyncGenerator[str]:
     """Start the server in a mode, and yield its URL. It prints no URL, and does not end by itself."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
     started = EVERYTHING.parameters(mode)
     from asyncio import subprocess
 
-    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "env": {"PORT": str(port)}}
-    process = await asyncio.create_subprocess_exec(started.command, *started.args, **pipes)
-    assert process.stderr is not None
-    try:
-        while b"port" not in (line := await asyncio.wait_for(process.stderr.readline(), 20)).lower():
-            assert line, "the server ended"
-        yield f"http://127.0.0.1:{port}/{'sse' if mode == 'sse' else 'mcp'}"
-    finally:
-        process.kill()
-        await process.communicate()
+    with reserved_port() as port:
+        pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "env": {"PORT": str(port)}}
+        process = await asyncio.create_subprocess_exec(started.command, *started.args, **pipes)
+        assert process.stderr is not None
+        try:
+            while b"port" not in (line := await asyncio.wait_for(process.stderr.readline(), 120)).lower():
+                assert line, "the server ended"
+            yield f"http://127.0.0.1:{port}/{'sse' if mode == 'sse' else 'mcp'}"
+        finally:
+            process.kill()
+            await process.communicate()
 
 
 @pytest.mark.parametrize("mode", ["sse", "streamableHttp"])

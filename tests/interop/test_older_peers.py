@@ -25,6 +25,7 @@ import typedmcp
 from tests.interop import install
 from tests.listening import listening
 from tests.paths import ROOT
+from tests.ports import reserved_port
 from tests.redis_server import RedisServer, shared_redis
 
 __all__ = ["shared_redis"]
@@ -72,12 +73,6 @@ def test_fastmcp_uses_our_server_over_http_twice(environment: str) -> None:
     assert {key: first[key] for key in SEEN} == SEEN
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def wait_until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + TIMEOUT
     while True:
@@ -92,18 +87,18 @@ def wait_until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:
 @contextmanager
 def counted(*command: str, folder: Path, redis: RedisServer | None = None) -> Generator[tuple[str, Path]]:
     """Run `counted.py` under a server of others. Yield the URL, and the file with the statuses."""
-    port = free_port()
     log = folder / "statuses"
     log.touch()
     environment = {**os.environ, "COUNTED_LOG": str(log), "PYTHONPATH": str(ROOT)}
     environment |= {"COUNTED_REDIS": redis.url} if redis else {}
-    process = subprocess.Popen([sys.executable, "-m", *command, "--port", str(port)], cwd=ROOT, env=environment)
-    try:
-        wait_until_it_listens(process, port)
-        yield f"http://127.0.0.1:{port}/mcp", log
-    finally:
-        process.terminate()
-        process.wait(TIMEOUT)
+    with reserved_port() as port:
+        process = subprocess.Popen([sys.executable, "-m", *command, "--port", str(port)], cwd=ROOT, env=environment)
+        try:
+            wait_until_it_listens(process, port)
+            yield f"http://127.0.0.1:{port}/mcp", log
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT)
 
 
 APP = "tests.interop.servers.counted:counted"
@@ -111,7 +106,7 @@ APP = "tests.interop.servers.counted:counted"
 
 def assert_all_served(environment: str, url: str, log: Path) -> None:
     """Let a crowd visit the server. No request may be refused."""
-    assert run_client(environment, "sdk_crowd.py", url, str(CROWD)) == [CROWD]
+    assert run_client(environment, "sdk_crowd.py", url, str(CROWD), str(log)) == [CROWD]
     statuses = Counter(log.read_text(encoding="utf-8").splitlines())
     assert statuses["GET 200"] == CROWD, statuses
     assert not [status for status in statuses if int(status.split()[1]) >= 400], statuses
@@ -170,18 +165,18 @@ def test_our_client_uses_a_server_on_fastmcp_over_http(environment: str) -> None
 
 def test_two_clients_use_our_server_behind_supergateway() -> None:
     """It turns a server over stdio into one over HTTP with SSE, and passes each client's handshake to one process."""
-    port = free_port()
     node = install.node() / "bin" / "node"
     script = install.INTEROP / "bridge" / "node_modules" / "supergateway" / "dist" / "index.js"
-    command = [str(node), str(script), "--stdio", " ".join(OURS), "--port", str(port), "--logLevel", "none"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_until_it_listens(process, port)
-        for _ in range(2):
-            assert asyncio.run(use(f"http://127.0.0.1:{port}/sse")) == SEEN
-    finally:
-        process.terminate()
-        process.wait(TIMEOUT)
+    with reserved_port() as port:
+        command = [str(node), str(script), "--stdio", " ".join(OURS), "--port", str(port), "--logLevel", "none"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until_it_listens(process, port)
+            for _ in range(2):
+                assert asyncio.run(use(f"http://127.0.0.1:{port}/sse")) == SEEN
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT)
 
 
 # A browser

@@ -331,11 +331,16 @@ class ConnectionLostError(Error):
 
 
 class RequestTimeoutError(ConnectionLostError):
-    """No response arrived within the timeout, `seconds`. `hint` is a possible reason."""
+    """No response arrived within the timeout, `seconds`. `hint` is a possible reason.
 
-    def __init__(self, seconds: float, hint: str = "") -> None:
-        super().__init__(f"no answer within {seconds:g} s{hint}")
+    `limit` describes the limit of this side at which the request waited and was not sent; None if it was sent.
+    """
+
+    def __init__(self, seconds: float, hint: str = "", *, limit: str | None = None) -> None:
+        what = f"no answer within {seconds:g} s{hint}" if limit is None else f"not sent within {seconds:g} s: {limit}"
+        super().__init__(what)
         self.seconds = seconds
+        self.limit = limit
 
 
 class HttpStatusError(ConnectionLostError):

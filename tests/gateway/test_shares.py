@@ -1,21 +1,24 @@
-"""The share of connections that one client has."""
+"""The shares that one client has of the connections, and of the calls over each."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.gateway.test_gateway import REVISION
 from tests.gateway.uvicorn import serving_http
-from tests.helpers import run
+from tests.helpers import MODERN_REVISION, run
 from typedmcp.client.targets import Target
 from typedmcp.dialect import structs
-from typedmcp.gateway.callers import CallerFinder
-from typedmcp.gateway.shares import ConnectionShares
+from typedmcp.gateway import shares as shares_module
+from typedmcp.gateway.callers import CallerFinder, GatewayCaller
+from typedmcp.gateway.shares import CallShares, ConnectionShares
 
 _LATE_SERVER = """
 import os, pathlib, typedmcp
@@ -26,6 +29,42 @@ async def t() -> str:
     return "done"
 server.run()
 """
+
+AUTH = typedmcp.StaticTokens({"a": typedmcp.Principal("a"), "b": typedmcp.Principal("b")})
+
+
+class Busy:
+    """A server whose tool `wait` does not end. `waiting` gets an item for each of its calls."""
+
+    def __init__(self) -> None:
+        self.waiting: asyncio.Queue[None] = asyncio.Queue()
+        self.connections: set[object] = set()
+
+    async def call_tool(self, params: Any, ctx: typedmcp.Context) -> Any:
+        self.connections.add(ctx.connection)
+        if params.name == "wait":
+            self.waiting.put_nowait(None)
+            await asyncio.sleep(3600)
+        return structs.CallToolResult(content=[], result_type="complete")
+
+
+class BehindProxy:
+    """An application that reads the addresses of its clients from a header, as behind a proxy."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._app, name)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        address = dict(scope.get("headers", ())).get(b"x-address")
+        await self._app(scope if address is None else {**scope, "client": (address.decode(), 1)}, receive, send)
+
+
+def client_of(name: str, key: str = "") -> GatewayCaller:
+    """Return a client over HTTP, under one of the names that it gives itself."""
+    return GatewayCaller(("client", key), False, None, name)
 
 
 def test_a_client_waits_for_one_of_its_own_connections_and_not_for_those_of_others() -> None:
@@ -71,26 +110,155 @@ def test_a_wait_that_is_cancelled_takes_no_connection() -> None:
     run(main())
 
 
-def test_busy_sessions_of_one_client_leave_connections_to_others() -> None:
-    auth = typedmcp.StaticTokens({"a": typedmcp.Principal("a"), "b": typedmcp.Principal("b")})
-    started = asyncio.Event()
+def test_a_client_waits_for_its_own_calls_over_a_connection_and_not_for_those_of_others() -> None:
+    async def main() -> None:
+        shares = CallShares(4, 2, "max_calls")
+        ada, alan = client_of("ada"), client_of("alan")
+        await shares.enter(ada)
+        await shares.enter(ada)
+        waiting, cancelled = (asyncio.create_task(shares.enter(ada)) for _ in range(2))
+        await asyncio.sleep(0)
+        await shares.enter(alan)
+        assert not waiting.done()
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        shares.leave(ada)
+        await waiting
+        await shares.enter(alan)
 
-    class Busy:
-        async def call_tool(self, params: Any, ctx: typedmcp.Context) -> Any:
-            if params.name == "wait":
-                started.set()
-                await asyncio.sleep(3600)
-            return structs.CallToolResult(content=[], result_type="complete")
+    run(main())
+
+
+def test_a_client_with_many_names_has_one_turn() -> None:
+    admitted: list[GatewayCaller] = []
 
     async def main() -> None:
-        gateway = typedmcp.Gateway(typedmcp.ServerConfig(Busy(), revisions=[REVISION]), max_connections=4)
-        async with serving_http(gateway.asgi(auth=auth, grace=0.1)) as url:
+        shares = CallShares(2, 2, "max_calls")
+        first, *wanted = client_of("first"), client_of("ada", "one"), client_of("ada", "two"), client_of("alan")
+        await shares.enter(first)
+        await shares.enter(first)
+
+        async def enter(client: GatewayCaller) -> None:
+            await shares.enter(client)
+            admitted.append(client)
+
+        waiting = [asyncio.create_task(enter(client)) for client in wanted]
+        await asyncio.sleep(0)
+        shares.leave(first)
+        shares.leave(first)
+        await asyncio.gather(waiting[0], waiting[2])
+        assert admitted == [wanted[0], wanted[2]]
+        shares.leave(wanted[0])
+        await waiting[1]
+
+    run(main())
+
+
+@each("upstream", ["modern", "legacy", "over HTTP"])
+def test_calls_of_one_client_leave_a_shared_connection_to_others(
+    upstream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares_module, "_WAIT_SECONDS", 0.05)
+    busy = Busy()
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            target: Any = typedmcp.ServerConfig(busy, revisions=[REVISION if upstream == "legacy" else MODERN_REVISION])
+            options: Any = {"max_calls": 4}
+            if upstream == "over HTTP":
+                target = f"{await stack.enter_async_context(serving_http(typedmcp.asgi(busy, grace=0.1)))}/mcp"
+                options = {"connect": {"limits": typedmcp.Limits(http_calls_in_flight=4)}}
+            gateway = typedmcp.Gateway(target, **options)
+            url = await stack.enter_async_context(serving_http(BehindProxy(gateway.asgi(grace=0.1))))
+            first, second = [
+                await stack.enter_async_context(typedmcp.connect(f"{url}/mcp", headers={"x-address": address}))
+                for address in ("10.0.0.1", "10.0.0.2")
+            ]
+            call = asyncio.create_task(first.call_tool("wait"))
+            await busy.waiting.get()
+            refused = await asyncio.gather(*(first.call_tool("wait") for _ in range(3)), return_exceptions=True)
+            await second.call_tool("done")
+            name = "http_calls_in_flight" if upstream == "over HTTP" else "max_calls"
+            assert {str(error).partition(": ")[2] for error in refused} == {
+                "the server 'server' was not asked within 0.05 s: this client has 1 calls over the connection "
+                f"({name}, client_share_percent): wait for some of them, or cancel them (-32603)"
+            }
+            assert busy.waiting.empty()
+            assert len(busy.connections) == 1
+            assert gateway.status[0].is_up
+            monkeypatch.setattr(shares_module, "_WAIT_SECONDS", 20.0)
+            call.cancel()  # the gateway notices it a moment later
+            await first.call_tool("done")
+
+    run(main())
+
+
+def test_a_client_has_all_calls_of_a_connection_that_no_other_client_uses() -> None:
+    busy = Busy()
+
+    async def main() -> None:
+        gateway = typedmcp.Gateway(typedmcp.ServerConfig(busy, revisions=[REVISION]), max_calls=4)
+        async with (
+            serving_http(gateway.asgi(auth=AUTH, grace=0.1)) as url,
+            typedmcp.connect(f"{url}/mcp", auth="a") as client,
+        ):
+            calls = [asyncio.create_task(client.call_tool("wait")) for _ in range(4)]
+            for _ in calls:
+                await busy.waiting.get()
+            for call in calls:
+                call.cancel()
+            await asyncio.wait(calls)
+
+    run(main())
+
+
+def test_a_principal_with_credentials_at_many_servers_leaves_connections_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shares_module, "_WAIT_SECONDS", 0.05)
+    names = ["n", "e", "s", "w"]
+
+    async def main() -> None:
+        servers = {name: typedmcp.ServerConfig(Busy()) for name in names}
+        gateway = typedmcp.Gateway(servers=servers, credentials=lambda principal, server: None, max_connections=4)
+        async with (
+            serving_http(gateway.asgi(auth=AUTH, grace=0.1)) as url,
+            typedmcp.connect(f"{url}/mcp", auth="a") as first,
+            typedmcp.connect(f"{url}/mcp", auth="b") as second,
+        ):
+            calls = [asyncio.create_task(first.call_tool(f"{name}_wait")) for name in names]
+            open_calls = {*calls}
+            while len(open_calls) > 1:
+                done, open_calls = await asyncio.wait(open_calls, return_when=asyncio.FIRST_COMPLETED)
+                for refused in done:
+                    assert "this client uses 1 connections to servers (max_connections" in str(refused.exception())
+            await second.call_tool("n_done")
+            open_calls.pop().cancel()
+            await asyncio.wait(calls)
+
+    run(main())
+
+
+@each("name", ["max_calls", "max_connections", "max_parked"])
+@each("value", [0, "10"])
+def test_a_limit_that_makes_no_sense_is_rejected(name: str, value: Any) -> None:
+    options: Any = {name: value}
+    with pytest.raises(typedmcp.UsageError, match=name):
+        typedmcp.Gateway("server.py", **options)
+
+
+def test_busy_sessions_of_one_client_leave_connections_to_others() -> None:
+    busy = Busy()
+
+    async def main() -> None:
+        gateway = typedmcp.Gateway(typedmcp.ServerConfig(busy, revisions=[REVISION]), max_connections=4)
+        async with serving_http(gateway.asgi(auth=AUTH, grace=0.1)) as url:
             options: Any = {"revisions": [REVISION]}
             clients = [typedmcp.connect(f"{url}/mcp", auth="a", **options) for _ in range(4)]
             for client in clients:
                 await client.open()
             calls = [asyncio.create_task(client.call_tool("wait")) for client in clients]
-            await started.wait()
+            await busy.waiting.get()
             async with typedmcp.connect(f"{url}/mcp", auth="b", **options) as other:
                 await other.call_tool("done")  # with all connections in use, it would fail after 30 seconds
             for call in calls:

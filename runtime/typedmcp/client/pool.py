@@ -230,7 +230,7 @@ class ClientPool:
         slot = self._slot_for(lease)
         slot.users += 1
         try:
-            what = f"all {slot.turns.limit} leases of the client are in use (max_leases)"
+            what = f"all {slot.turns.limit} leases of the client are in use (max_leases): try again later"
             await slot.turns.acquire(caller, self._wait_seconds, what)
             try:
                 if not slot.is_connected or self._now() - slot.checked >= self._check_after:
@@ -299,7 +299,8 @@ class ClientPool:
         """Count the slot among the clients. Closes an idle client if the pool is full, and waits if there is none."""
         if not self._places.has_room:
             self._close_idle()
-        what = f"all {self._places.limit} clients of the pool are in use (max_clients)"
+        names = "max_clients; of a gateway, max_connections"
+        what = f"all {self._places.limit} clients of the pool are in use ({names}): try again later"
         await self._places.acquire(caller, self._wait_seconds, what)
         slot.has_place = True
 

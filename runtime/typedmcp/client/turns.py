@@ -39,7 +39,7 @@ class FairLimit:
     async def acquire(self, caller: Hashable, seconds: float | None, what: str) -> None:
         """Begin a use; wait for it if necessary.
 
-        Raises `RequestTimeoutError` after some seconds. `what` names the limit in its text.
+        Raises `RequestTimeoutError` after some seconds. `what` describes the limit in it.
         """
         if self.try_acquire():
             return
@@ -52,7 +52,7 @@ class FairLimit:
         except BaseException as error:
             self._withdraw(caller, future)
             if isinstance(error, TimeoutError):
-                raise RequestTimeoutError(seconds or 0.0, f"; {what}") from None
+                raise RequestTimeoutError(seconds or 0.0, limit=what) from None
             raise
         finally:
             self.waiting -= 1

@@ -36,6 +36,11 @@ class GatewayCaller(NamedTuple):
     client: ClientKey = None
     """The client over HTTP that shares count for: a principal or an address. None for the client of a connection."""
 
+    @property
+    def turn(self) -> ClientKey:
+        """The key under which it takes turns with others. A client over HTTP can have as many `key`s as it likes."""
+        return self.key if self.client is None else self.client
+
 
 GATEWAY: Final = GatewayCaller(("gateway",), False, None)
 """The gateway itself, as a caller. It opens the connection that callers share if the server is a modern one."""

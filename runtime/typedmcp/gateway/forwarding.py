@@ -43,6 +43,7 @@ from typedmcp.gateway.servers import (
 from typedmcp.gateway.tasks import TASK_METHODS, TaskIds
 from typedmcp.gateway.workers import WorkerCalls
 from typedmcp.protocol.codec import MethodCodec, fallback_codec
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.server.context import Context
 
 __all__ = ["STATE", "Forwarder", "plain_codec"]
@@ -229,6 +230,8 @@ def _url_requests(error: RemoteError) -> Any:
 def _reason(error: Error) -> str:
     """Return what a client may know of a failure. The operator gets the error itself."""
     if isinstance(error, RequestTimeoutError):
+        if error.limit is not None:
+            return f"was not asked within {error.seconds:g} s: {error.limit}"
         return f"gave no answer within {error.seconds:g} s"
     if isinstance(error, AuthorizationRequiredError | SignInError):
         return "does not accept the gateway's credentials"
@@ -240,6 +243,10 @@ def _reason(error: Error) -> str:
 
 
 def _unavailable(server: GatewayServer, ctx: Context, error: Error, reason: str) -> RemoteError:
-    server.error = error if isinstance(error, ConnectionLostError) else server.error
-    ctx.report(f"server {server.name!r}: {error}", error)
+    text = f"server {server.name!r}: {error}"
+    if isinstance(error, RequestTimeoutError) and error.limit is not None:  # it says nothing about the server
+        ctx.config.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, text, ctx.method, ctx.id))
+    else:
+        server.error = error if isinstance(error, ConnectionLostError) else server.error
+        ctx.report(text, error)
     return RemoteError(INTERNAL_ERROR, f"the server {server.name!r} {reason}")

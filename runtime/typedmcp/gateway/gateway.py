@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import sys
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -57,8 +58,6 @@ D = dialect.structs
 
 _START_SECONDS: Final = 30.0
 """Seconds that a server may take to describe itself when the gateway starts."""
-_MAX_LEASES: Final = 1000
-"""Calls at a time over one connection to a server."""
 _IMPLIED: Final[Mapping[str, dict[str, bool]]] = {
     "tools": {"listChanged": True},
     "prompts": {"listChanged": True},
@@ -202,7 +201,7 @@ class Gateway:
     async def _lifespan(self, _owner: object) -> AsyncGenerator[None]:
         pool = ClientPool(
             max_clients=self._options.get("max_connections", 100),
-            max_leases=_MAX_LEASES,
+            max_leases=sys.maxsize,  # calls and subscriptions are limited apart, for each client
             idle_seconds=self._options.get("idle_seconds", 300.0),
         )
         async with pool:
@@ -234,12 +233,13 @@ class Gateway:
                 await watches.close()
 
     def _make_leases(self, pool: ClientPool, percent: int) -> Leases:
-        """Return the leases of a pool. One client over HTTP has `percent` of the connections."""
+        """Return the leases of a pool. One client over HTTP has `percent` of the connections, and of the calls."""
         total = self._options.get("max_connections", 100)
         retire = partial(pool.retire, only_idle=True)
         shares = ConnectionShares(max(1, total * percent // 100), total, retire)
         credentials = self._exchanged or self._options.get("credentials")
-        return Leases(pool, credentials, self._options.get("connect", {}), self._report, shares)
+        max_calls = self._options.get("max_calls", 1000)
+        return Leases(pool, credentials, self._options.get("connect", {}), self._report, shares, max_calls, percent)
 
     # State and configuration
 

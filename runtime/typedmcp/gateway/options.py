@@ -11,6 +11,7 @@ from typedmcp.errors import UsageError
 from typedmcp.gateway.audit import OnCall
 from typedmcp.gateway.exchange import ExchangeOf
 from typedmcp.gateway.names import Kind, NameRules
+from typedmcp.protocol.option_checks import check_integer
 from typedmcp.server.principal import Principal
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class GatewayOptions(TypedDict, total=False):
     """The options of `connect` for all servers; those for URLs apply to URLs."""
     max_connections: int
     """Connections and processes at a time; by default 100. Idle ones are closed if there are more."""
+    max_calls: int
+    """Calls at a time over one connection to a server; by default 1000, to a URL at most the `http_calls_in_flight` of
+    `connect`. Of a connection that clients share, one over HTTP has at most `Limits.client_share_percent` of them.
+    Further ones wait, and after 30 seconds end with error -32603."""
     max_parked: int
     """Calls at a time that wait for answers of clients; by default 1000. One client has at most
     `Limits.client_share_percent` of them. A further one ends with error -32603."""
@@ -73,5 +78,10 @@ class GatewayOptions(TypedDict, total=False):
 def check_options(options: Mapping[str, Any]) -> None:
     """Raise `TypeError` for an option that a gateway does not have, `UsageError` for two that exclude each other."""
     check_names("Gateway", options, GatewayOptions)
+    for name in ("max_connections", "max_calls", "max_parked"):
+        number = options.get(name, 1)
+        check_integer(name, number)
+        if number < 1:
+            raise UsageError(f"{name} must be at least 1, not {number}")
     if options.get("exchange") is not None and options.get("credentials") is not None:
         raise UsageError("Gateway takes either credentials= or exchange=, not both")

@@ -18,6 +18,7 @@ from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, InputUnavailableError, InvalidParamsError, RemoteError
 from typedmcp.gateway.callers import CallerKey
+from typedmcp.gateway.shares import CallShares
 from typedmcp.protocol.budgets import ClientKey
 from typedmcp.server.context import Context
 
@@ -221,7 +222,9 @@ class ParkedCalls:
 class ServerQuestions:
     """The callbacks of one client of a server: they pass questions and log messages to the open calls."""
 
-    def __init__(self, wait_seconds: float, report: Callable[[str], None]) -> None:
+    def __init__(self, wait_seconds: float, report: Callable[[str], None], shares: CallShares) -> None:
+        self.shares: CallShares = shares
+        """The shares of the calls over the connection."""
         self._calls: dict[ForwardedCall, None] = {}
         self._wait_seconds = wait_seconds
         self._report = report

@@ -30,7 +30,8 @@ from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.notifications import QUIET_EXTENSIONS, PassedExtensions, passed_extensions
 from typedmcp.gateway.options import CredentialsOf
 from typedmcp.gateway.questions import ForwardedCall, ServerQuestions
-from typedmcp.gateway.shares import ConnectionShares
+from typedmcp.gateway.shares import CallShares, ConnectionShares
+from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL, SERVER_INFO
 from typedmcp.revisions.features import FEATURES, is_modern, methods_of, structs_of
@@ -133,7 +134,10 @@ class ServerStatus(NamedTuple):
 class ServerLease:
     """The use of a client of a server. `Leases.lease` makes it, and `async with` enters it."""
 
-    __slots__ = ("_call", "_caller", "_is_own", "_lease", "_leases", "_questions", "_server", "_slot")
+    __slots__ = (
+        "_call", "_caller", "_has_connection", "_has_turn", "_is_own", "_lease", "_leases", "_questions", "_server",
+        "_slot",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -144,7 +148,7 @@ class ServerLease:
         questions: ServerQuestions,
         call: ForwardedCall | None,
         *,
-        is_shared: bool,
+        is_own: bool,
     ) -> None:
         self._leases = leases
         self._server = server
@@ -153,7 +157,8 @@ class ServerLease:
         self._questions = questions
         self._call = call
         # Subscriptions, which have no call, are limited apart.
-        self._is_own = not is_shared and call is not None and caller.client is not None
+        self._is_own = is_own and call is not None and caller.client is not None
+        self._has_connection = self._has_turn = False
         self._slot: Any = None
 
     async def __aenter__(self) -> LeasedClient:
@@ -161,13 +166,13 @@ class ServerLease:
         try:
             if self._is_own:
                 await leases.shares.enter(caller.client, lease.identity, caller.key)
-            try:
-                self._slot = await leases.pool.acquire(lease, caller.key)
-            except BaseException:
-                self._leave_share()
-                raise
+                self._has_connection = True
+            if self._call is not None:
+                await self._questions.shares.enter(caller)
+                self._has_turn = True
+            self._slot = await leases.pool.acquire(lease, caller.turn)
         except BaseException:
-            self._free_identity()
+            self._leave()
             raise
         client: Client = self._slot.client
         self._server.description, self._server.error = client.server, None
@@ -186,17 +191,16 @@ class ServerLease:
         if self._call is not None:
             self._questions.remove(self._call)
         self._leases.pool.release(self._slot, error)
-        self._leave_share()
-        self._free_identity()
+        self._leave()
 
-    def _free_identity(self) -> None:
-        """Let other calls use the connection, if this call had it alone."""
+    def _leave(self) -> None:
+        """Give back what the lease has of its client's shares, and the connection, if this call had it alone."""
+        if self._has_turn:
+            self._questions.shares.leave(self._caller)
+        if self._has_connection:
+            self._leases.shares.leave(self._caller.client, self._lease.identity, self._lease.target)
         if self._call is not None:
             self._leases.used.discard(self._lease.identity)
-
-    def _leave_share(self) -> None:
-        if self._is_own:
-            self._leases.shares.leave(self._caller.client, self._lease.identity, self._lease.target)
 
 
 class LeasedClient(NamedTuple):
@@ -229,7 +233,10 @@ def can_be_asked(capabilities: Mapping[str, Any]) -> bool:
 
 
 class Leases:
-    """Finds the client of a server for a caller. `shares` bounds the connections that one client has."""
+    """Finds the client of a server for a caller. `shares` bounds the connections that one client has.
+
+    There are `max_calls` at a time over each connection. Of one that clients share, a client over HTTP has `percent`.
+    """
 
     def __init__(
         self,
@@ -238,12 +245,16 @@ class Leases:
         connect: ConnectOptions,
         report: Callable[[Diagnostic], None],
         shares: ConnectionShares,
+        max_calls: int,
+        percent: int,
     ) -> None:
         self.pool: ClientPool = pool
         self.shares: ConnectionShares = shares
         self._credentials = credentials
         self._connect = connect
         self._report = report
+        self._max_calls = max_calls
+        self._percent = percent
         self._questions: WeakValueDictionary[str, ServerQuestions] = WeakValueDictionary()
         """The callbacks of each client, while it exists."""
         self.used: set[str] = set()
@@ -276,7 +287,8 @@ class Leases:
         is_notified = "extensions" in capabilities and server.may_notify(capabilities["extensions"])
         if is_notified:
             is_shared = False
-        parts: list[Any] = [server.name, self.owner_of(caller)]
+        owner = self.owner_of(caller)
+        parts: list[Any] = [server.name, owner]
         if not is_shared:
             parts += (caller.key, None if server.is_stateless else capabilities)
         needs_all = not (is_shared or caller.is_alone) and (wants_logs or is_notified or can_be_asked(capabilities))
@@ -287,7 +299,9 @@ class Leases:
             self.used.add(identity)
         questions = self._questions.get(identity)
         if questions is None:
-            questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text)
+            is_alone = bool(owner) or (not is_shared and (caller.is_alone or needs_all))
+            shares = self._share_calls(server, is_alone=is_alone)
+            questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text, shares)
             questions.passed = PassedExtensions(questions, self._report)
             questions.passes_logs = not is_shared
         lease: ClientLease | None = questions.lease
@@ -295,7 +309,15 @@ class Leases:
         if lease is None or lease.target is not server.entry.target or self._credentials is not None:
             options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
             lease = questions.lease = self.pool.lease(server.entry, identity=identity, **options)
-        return ServerLease(self, server, caller, lease, questions, call, is_shared=is_shared)
+        return ServerLease(self, server, caller, lease, questions, call, is_own=bool(owner) or not is_shared)
+
+    def _share_calls(self, server: GatewayServer, *, is_alone: bool) -> CallShares:
+        """Return the shares of the calls over a new connection, which one client may have alone."""
+        total, name = self._max_calls, "max_calls"
+        if is_url(server.entry.target):
+            limits = self._connect.get("limits", DEFAULT_LIMITS)
+            total, name = min((total, name), (limits.http_calls_in_flight, "http_calls_in_flight"))
+        return CallShares(total, total if is_alone else max(1, total * self._percent // 100), name)
 
     def _options(
         self, server: GatewayServer, caller: GatewayCaller, capabilities: Mapping[str, Any], questions: ServerQuestions

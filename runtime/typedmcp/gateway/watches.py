@@ -26,7 +26,7 @@ _FIRST_PAUSE: Final = 0.2
 _MAX_PAUSE: Final = 10.0
 
 _MAX_WATCHES: Final = 500
-"""Subscriptions at a time over one connection to a server, which has twice as many leases."""
+"""Subscriptions at a time over one connection to a server."""
 
 Holder = object
 """A user of watches: a request or a client."""
@@ -81,8 +81,8 @@ class _Watch:
 class Watches:
     """Keeps one subscription for each server, client and resource, and counts who wants it.
 
-    A subscription keeps a connection open, and takes a lease of it. So that calls find both, subscriptions take half of
-    the `max_connections`, and half of the leases of each. One client over HTTP has `percent` of the places.
+    A subscription keeps a connection open. So that calls find one, subscriptions take half of the `max_connections`.
+    One client over HTTP has `percent` of the places.
     """
 
     def __init__(

@@ -36,6 +36,7 @@ from typedmcp import sync
 from typedmcp.client import ChangeEvent, connect, connection
 from typedmcp.client.http import session as http_session
 from typedmcp.dialect import structs
+from typedmcp.limits import Limits
 from typedmcp.revisions.features import SUPPORTED, methods_of
 from typedmcp.transports.redaction import redact_url
 
@@ -612,6 +613,23 @@ def test_a_legacy_call_is_cancelled_with_a_notification() -> None:
             with pytest.raises(typedmcp.RequestTimeoutError):
                 await client.call_tool("x", timeout=0.05)
             await script.until("notifications/cancelled", 2)
+
+    run(main)
+
+
+def test_a_call_that_waits_for_others_until_its_timeout_names_the_limit_and_is_not_cancelled_at_the_server() -> None:
+    async def main() -> None:
+        script = Script(OLDER, tools__call=lambda request, wire: wire.closed())
+        async with connected(script, limits=Limits(http_calls_in_flight=1)) as client:
+            calling = asyncio.create_task(client.call_tool("first"))
+            called = await script.until("tools/call")
+            text = r"not sent within 0\.05 s: 1 calls are in progress \(http_calls_in_flight\)"
+            with pytest.raises(typedmcp.RequestTimeoutError, match=text):
+                await client.call_tool("second", timeout=0.05)
+            calling.cancel()
+            cancelled = await script.until("notifications/cancelled")
+            assert cancelled.json["params"]["requestId"] == called.json["id"]
+        assert [request.json["params"]["name"] for request in script.of("tools/call")] == ["first"]
 
     run(main)
 

@@ -184,19 +184,24 @@ class HttpSession(ClientSession):
         """Send a request and read until its result has arrived. See `ClientSession.exchange`."""
         pending: PendingCall = call.owner
         takes_slot = call.method != "subscriptions/listen"  # which lasts
+        limit: str | None = None
         timer = pending.timer = self._deadlines.start(call.deadline)
         try:
             body = encode(Notification("2.0", call.method, params, call.id))
             if takes_slot and not self._slots.try_acquire():
                 takes_slot = False  # until it is admitted
-                await self._slots.acquire(call.id, None, "")
-                takes_slot = True
+                limit = f"{self._slots.limit} calls are in progress (http_calls_in_flight): try again later"
+                await self._slots.acquire(call.id, None, limit)
+                takes_slot, limit = True, None
             return await self._exchange(call, params, body)
         except asyncio.CancelledError:
-            if timer.take_cancellation():
-                self._notify_cancelled(call, "the call timed out")
-                raise RequestTimeoutError(call.allowed or 0.0).attach_call(call.method, call.id) from None
-            self._notify_cancelled(call, "the client no longer needs the result")
+            is_late = timer.take_cancellation()
+            if limit is None:  # the request was sent
+                reason = "the call timed out" if is_late else "the client no longer needs the result"
+                self._notify_cancelled(call, reason)
+            if is_late:
+                error = RequestTimeoutError(call.allowed or 0.0, limit=limit)
+                raise error.attach_call(call.method, call.id) from None
             raise
         except OSError as error:
             raise self.endpoint.connection_error(error).attach_call(call.method, call.id) from error

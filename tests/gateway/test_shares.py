@@ -14,11 +14,15 @@ from tests.cases import each
 from tests.gateway.test_gateway import REVISION
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import MODERN_REVISION, run
+from typedmcp.client.config import ServerEntry
 from typedmcp.client.targets import Target
 from typedmcp.dialect import structs
+from typedmcp.gateway import NameRules
+from typedmcp.gateway import servers as servers_module
 from typedmcp.gateway import shares as shares_module
 from typedmcp.gateway.callers import CallerFinder, GatewayCaller
-from typedmcp.gateway.shares import CallShares, ConnectionShares
+from typedmcp.gateway.servers import GatewayServer, Leases, encode_identity
+from typedmcp.gateway.shares import CallShares, ConnectionNumbers, ConnectionShares
 
 _LATE_SERVER = """
 import os, pathlib, typedmcp
@@ -237,6 +241,31 @@ def test_a_principal_with_credentials_at_many_servers_leaves_connections_to_othe
             await asyncio.wait(calls)
 
     run(main())
+
+
+def test_a_call_finds_a_connection_for_itself_however_many_others_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+
+    def encode(parts: list[Any]) -> str:
+        encoded.append(encode_identity(parts))
+        return encoded[-1]
+
+    monkeypatch.setattr(servers_module, "encode_identity", encode)
+    shares = ConnectionShares(25, 100, lambda target, identity: None)
+    leases = Leases(typedmcp.ClientPool(), None, {}, lambda diagnostic: None, shares, 1000, 25)
+    server = GatewayServer("server", ServerEntry("server", Busy()), NameRules())
+    call: Any = object()
+    made = [leases.lease(server, client_of("ada"), {"elicitation": {}}, call, wants_logs=False) for _ in range(100)]
+    assert len(encoded) == 2 * len(made)
+    assert len({*encoded}) == 1 + len(made)
+
+
+def test_the_connection_of_a_call_that_has_ended_is_the_next_ones() -> None:
+    numbers = ConnectionNumbers()
+    assert [numbers.take() for _ in range(3)] == [0, 1, 2]
+    numbers.give_back(1)
+    numbers.give_back(0)
+    assert [numbers.take() for _ in range(3)] == [0, 1, 3]
 
 
 @each("name", ["max_calls", "max_connections", "max_parked"])

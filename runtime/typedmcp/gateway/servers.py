@@ -30,7 +30,7 @@ from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.notifications import QUIET_EXTENSIONS, PassedExtensions, passed_extensions
 from typedmcp.gateway.options import CredentialsOf
 from typedmcp.gateway.questions import ForwardedCall, ServerQuestions
-from typedmcp.gateway.shares import CallShares, ConnectionShares
+from typedmcp.gateway.shares import CallShares, ConnectionNumbers, ConnectionShares
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL, SERVER_INFO
@@ -135,8 +135,8 @@ class ServerLease:
     """The use of a client of a server. `Leases.lease` makes it, and `async with` enters it."""
 
     __slots__ = (
-        "_call", "_caller", "_has_connection", "_has_turn", "_is_own", "_lease", "_leases", "_questions", "_server",
-        "_slot",
+        "_call", "_caller", "_has_connection", "_has_turn", "_is_own", "_lease", "_leases", "_number", "_questions",
+        "_server", "_slot",
     )  # fmt: skip
 
     def __init__(
@@ -149,7 +149,9 @@ class ServerLease:
         call: ForwardedCall | None,
         *,
         is_own: bool,
+        number: tuple[ConnectionNumbers, int] | None,
     ) -> None:
+        self._number = number
         self._leases = leases
         self._server = server
         self._caller = caller
@@ -199,8 +201,9 @@ class ServerLease:
             self._questions.shares.leave(self._caller)
         if self._has_connection:
             self._leases.shares.leave(self._caller.client, self._lease.identity, self._lease.target)
-        if self._call is not None:
-            self._leases.used.discard(self._lease.identity)
+        if self._number is not None:
+            numbers, number = self._number
+            numbers.give_back(number)
 
 
 class LeasedClient(NamedTuple):
@@ -257,8 +260,8 @@ class Leases:
         self._percent = percent
         self._questions: WeakValueDictionary[str, ServerQuestions] = WeakValueDictionary()
         """The callbacks of each client, while it exists."""
-        self.used: set[str] = set()
-        """The identities that one call uses alone."""
+        self._numbers: WeakValueDictionary[str, ConnectionNumbers] = WeakValueDictionary()
+        """The numbers of connections that one call uses alone, by the identity without them, while there are calls."""
 
     @property
     def has_credentials(self) -> bool:
@@ -292,11 +295,10 @@ class Leases:
         if not is_shared:
             parts += (caller.key, None if server.is_stateless else capabilities)
         needs_all = not (is_shared or caller.is_alone) and (wants_logs or is_notified or can_be_asked(capabilities))
-        identity = encode_identity([*parts, 0] if needs_all else parts)
-        if needs_all and call is not None:
-            names = (encode_identity([*parts, number]) for number in range(len(self.used) + 1))
-            identity = next(each for each in names if each not in self.used)
-            self.used.add(identity)
+        identity, number = encode_identity(parts), None
+        if needs_all:
+            number = None if call is None else self._take_number(identity)
+            identity = encode_identity([*parts, 0 if number is None else number[1]])
         questions = self._questions.get(identity)
         if questions is None:
             is_alone = bool(owner) or (not is_shared and (caller.is_alone or needs_all))
@@ -309,7 +311,15 @@ class Leases:
         if lease is None or lease.target is not server.entry.target or self._credentials is not None:
             options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
             lease = questions.lease = self.pool.lease(server.entry, identity=identity, **options)
-        return ServerLease(self, server, caller, lease, questions, call, is_own=bool(owner) or not is_shared)
+        is_own = bool(owner) or not is_shared
+        return ServerLease(self, server, caller, lease, questions, call, is_own=is_own, number=number)
+
+    def _take_number(self, identity: str) -> tuple[ConnectionNumbers, int]:
+        """Return a number that no other call of callers with an identity has, and what takes it back."""
+        numbers = self._numbers.get(identity)
+        if numbers is None:
+            numbers = self._numbers[identity] = ConnectionNumbers()
+        return numbers, numbers.take()
 
     def _share_calls(self, server: GatewayServer, *, is_alone: bool) -> CallShares:
         """Return the shares of the calls over a new connection, which one client may have alone."""

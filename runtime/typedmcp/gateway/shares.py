@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
+from heapq import heappop, heappush
 from typing import Final
 
 from typedmcp.client.targets import Target
@@ -11,7 +12,7 @@ from typedmcp.client.turns import FairLimit
 from typedmcp.gateway.callers import GatewayCaller
 from typedmcp.protocol.budgets import ClientKey
 
-__all__ = ["CallShares", "ConnectionShares"]
+__all__ = ["CallShares", "ConnectionNumbers", "ConnectionShares"]
 
 _WAIT_SECONDS: Final = 30.0
 """Seconds that a call waits until its client, or all together, use less."""
@@ -82,6 +83,25 @@ class CallShares:
         """End a call."""
         self._all.release()
         self._clients.leave(caller.client)
+
+
+class ConnectionNumbers:
+    """Numbers for equal connections that one call uses alone each: a call gets the lowest number that is free."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._count = 0
+
+    def take(self) -> int:
+        """Return a number that no other call has."""
+        if self._free:
+            return heappop(self._free)
+        self._count += 1
+        return self._count - 1
+
+    def give_back(self, number: int) -> None:
+        """Let other calls have a number."""
+        heappush(self._free, number)
 
 
 class ConnectionShares:

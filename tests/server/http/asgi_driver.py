@@ -51,7 +51,7 @@ MODERN: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-_TIMEOUT = 20.0
+_TIMEOUT = 60.0
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _BASE = (
     (b"host", b"localhost:8000"),
@@ -609,6 +609,7 @@ def make_served(handler: object = None, **options: Any) -> Served:
     reports: list[Diagnostic] = []
     handler = ToolHandler() if handler is None else handler
     options.setdefault("on_diagnostic", reports.append)
+    options.setdefault("keep_alive", 1000.0)  # no comment ends what waits for something else
     return Served(typedmcp.asgi(handler, **options), handler, reports)
 
 
@@ -635,7 +636,7 @@ async def _check_ended(served: Served, before: set[asyncio.Task[Any]]) -> None:
     for opened in served.opened:
         opened.disconnect()
     try:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(_TIMEOUT / 2):
             for opened in served.opened:
                 await asyncio.wait([opened._task])  # pyright: ignore[reportPrivateUsage]
     except TimeoutError:

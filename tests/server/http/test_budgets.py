@@ -8,9 +8,8 @@ import json
 import threading
 from typing import Any
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.server.http.asgi_driver import (
     CompleteResponse,
     OpenRequest,
@@ -161,7 +160,7 @@ async def test_calls_whose_client_has_left_are_counted_until_they_end() -> None:
         assert in_use(served, "call_bytes") == 0
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@each("count", [1, 3])
 @in_loop
 async def test_the_headers_of_a_post_count_once_while_its_calls_wait(count: int) -> None:
     async with serving() as served:
@@ -347,7 +346,7 @@ async def test_large_results_in_streams_that_are_not_read_are_limited_for_each_c
         assert in_use(served, "stream_bytes") == 0
 
 
-@pytest.mark.parametrize("in_session", [False, True])
+@each("in_session", [False, True])
 @in_loop
 async def test_a_large_event_is_sent_in_pieces(in_session: bool) -> None:
     async with serving(Announced()) as served:
@@ -481,7 +480,7 @@ async def test_posts_to_a_stream_that_is_not_read_wait_before_they_are_queued() 
 # Header values
 
 
-@pytest.mark.parametrize(("length", "checks"), [(1, 1), (256, 1), (257, 3), (60_000, 3)])
+@each("length, checks", [(1, 1), (256, 1), (257, 3), (60_000, 3)])
 def test_results_of_checks_are_cached_for_short_header_values_only(length: int, checks: int) -> None:
     checked: list[bytes] = []
 
@@ -559,7 +558,7 @@ def test_the_names_of_limits_in_use_are_those_of_limits() -> None:
     assert not any(app.limits_in_use().values())
 
 
-@pytest.mark.parametrize("thread", [True, False])
+@each("thread", [True, False])
 @in_loop
 async def test_what_a_handler_sends_from_a_thread_counts_for_its_client(thread: bool) -> None:
     class FromThread(ToolHandler):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each
 from tests.server.http.asgi_driver import CompleteResponse, Served, in_loop, message, serving, verify
 from typedmcp import Auth
 
@@ -27,7 +28,7 @@ async def preflight(served: Served, headers: dict[str, str], path: str = "/mcp")
     return await served.request("OPTIONS", bare, path=path, bare=True)
 
 
-@pytest.mark.parametrize("origins", [[PAGE], [f"{PAGE.upper()}/"], ["https://other.example", PAGE], iter([PAGE])])
+@each("origins", [[PAGE], [f"{PAGE.upper()}/"], ["https://other.example", PAGE], iter([PAGE])])
 @in_loop
 async def test_a_preflight_request_of_an_allowed_page_is_answered(origins: Any) -> None:
     async with serving(origins=origins) as served:
@@ -48,8 +49,8 @@ async def test_a_preflight_request_needs_no_credentials() -> None:
             assert (await preflight(served, PREFLIGHT, path)).status == 204
 
 
-@pytest.mark.parametrize(
-    ("options", "headers", "status"),
+@each(
+    "options, headers, status",
     [
         ({}, PREFLIGHT, 403),
         ({"origins": ["https://other.example"]}, PREFLIGHT, 403),
@@ -68,7 +69,7 @@ async def test_other_preflight_requests_are_rejected(options: Any, headers: dict
         assert "access-control-allow-methods" not in reply.headers
 
 
-@pytest.mark.parametrize("wanted", ["", "x: y", "ü", "a\x00"])
+@each("wanted", ["", "x: y", "ü", "a\x00"])
 @in_loop
 async def test_only_names_of_headers_are_repeated(wanted: str) -> None:
     async with serving(origins=[PAGE]) as served:
@@ -79,7 +80,7 @@ async def test_only_names_of_headers_are_repeated(wanted: str) -> None:
         assert "access-control-allow-headers" not in reply.headers
 
 
-@pytest.mark.parametrize(("origins", "permission"), [([PAGE], PAGE), (["*"], "*")])
+@each("origins, permission", [([PAGE], PAGE), (["*"], "*")])
 @in_loop
 async def test_an_allowed_page_can_read_every_response(origins: list[str], permission: str) -> None:
     async with serving(origins=origins, sse_path="/sse") as served:

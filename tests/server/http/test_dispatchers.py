@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import each
 from tests.server.http.asgi_driver import in_loop, serving
 
 
@@ -15,9 +16,7 @@ async def test_a_name_that_its_header_spells_is_cached() -> None:
         assert dispatcher.plain_names == {b"echo": "echo"}
 
 
-@pytest.mark.parametrize(
-    ("header", "value"), [(b"echo", "other"), (b"", "echo"), ("é".encode(), "é"), (b"=?base64?eA==?=", "x")]
-)
+@each("header, value", [(b"echo", "other"), (b"", "echo"), ("é".encode(), "é"), (b"=?base64?eA==?=", "x")])
 @in_loop
 async def test_a_name_that_its_header_does_not_spell_is_rejected(header: bytes, value: str) -> None:
     async with serving() as served:

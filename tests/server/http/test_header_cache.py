@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import each
 from tests.spoken import MODERN_REVISION
 from typedmcp.server.http.header_cache import HeaderTemplate
 
@@ -33,7 +32,7 @@ def test_headers_that_do_not_change_match() -> None:
     assert matches(known)
 
 
-@pytest.mark.parametrize("name", [b"user-agent", b"mcp-name", b"traceparent", b"content-length"])
+@each("name", [b"user-agent", b"mcp-name", b"traceparent", b"content-length"])
 def test_a_header_may_vary_again_and_again(name: bytes) -> None:
     known = template()
     for number in range(4):
@@ -49,7 +48,7 @@ def test_all_headers_may_vary_at_once_or_in_turn() -> None:
     assert matches(known)
 
 
-@pytest.mark.parametrize("name", [b"host", b"accept"])
+@each("name", [b"host", b"accept"])
 def test_a_fixed_header_must_not_vary(name: bytes) -> None:
     known = template()
     assert not matches(known, {name: b"other"})
@@ -57,7 +56,7 @@ def test_a_fixed_header_must_not_vary(name: bytes) -> None:
     assert matches(known)
 
 
-@pytest.mark.parametrize("place", range(len(HEADERS)))
+@each("place", range(len(HEADERS)))
 def test_a_header_of_another_name_does_not_match(place: int) -> None:
     known = template()
     headers = [*HEADERS.items()]
@@ -74,7 +73,7 @@ def test_further_or_missing_headers_do_not_match() -> None:
     assert not known.matches(SCOPE, [*headers, (b"x-other", b"")])
 
 
-@pytest.mark.parametrize("name", [b"user-agent", b"mcp-name", b"traceparent", b"content-length"])
+@each("name", [b"user-agent", b"mcp-name", b"traceparent", b"content-length"])
 def test_the_limit_of_the_size_holds_for_values_that_vary(name: bytes) -> None:
     known = template(SIZE + 5)
     longer = HEADERS[name] + b"12345"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.http.asgi_driver import (
     OpenRequest,
     Served,
@@ -64,7 +65,7 @@ def auth() -> Auth:
 # Begin and end
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_initialize_begins_a_session_and_returns_its_id(revision: str) -> None:
     async with serving() as served:
@@ -111,7 +112,7 @@ BEFORE: list[tuple[str, bytes, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "status"), [row[1:] for row in BEFORE], ids=[row[0] for row in BEFORE])
+@each("content, status", [row[1:] for row in BEFORE], ids=[row[0] for row in BEFORE])
 @in_loop
 async def test_only_initialize_begins_a_session(content: bytes, status: int) -> None:
     async with serving() as served:
@@ -136,7 +137,7 @@ async def test_requests_before_initialized_are_served_and_reported() -> None:
         assert served.kinds == ["tolerated"]
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_a_request_that_waits_before_initialized_can_be_cancelled(revision: str) -> None:
     async with serving() as served:
@@ -148,8 +149,8 @@ async def test_a_request_that_waits_before_initialized_can_be_cancelled(revision
         assert served.handler.ended == ["cancelled"]
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("revision", LEGACY)
+@each("strict", [False, True])
+@each("revision", LEGACY)
 @in_loop
 async def test_a_stream_can_be_opened_before_initialized(revision: str, strict: bool) -> None:
     async with serving(strict=strict) as served:
@@ -179,7 +180,7 @@ async def test_requests_before_initialized_are_rejected_by_a_strict_server() -> 
         assert (await session.post(initialize(PRIMED)).reply()).code == -32600
 
 
-@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+@each("method", ["POST", "GET", "DELETE"])
 @in_loop
 async def test_a_request_needs_the_id_of_an_existing_session(method: str) -> None:
     async with serving() as served:
@@ -199,8 +200,8 @@ async def test_a_request_needs_the_id_of_an_existing_session(method: str) -> Non
         assert (await session.call("echo").reply()).status == 200
 
 
-@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-@pytest.mark.parametrize("token", ["bob", "Ann", "ann2"])
+@each("method", ["POST", "GET", "DELETE"])
+@each("token", ["bob", "Ann", "ann2"])
 @in_loop
 async def test_only_its_own_principal_can_use_a_session(method: str, token: str) -> None:
     async with serving(auth=auth()) as served:
@@ -292,7 +293,7 @@ async def test_sessions_beyond_the_limit_get_503() -> None:
 VERSIONS = [(None, 200), *((revision, 200) for revision in LEGACY), ("1999-01-01", 400), ("", 400), ("x", 400)]
 
 
-@pytest.mark.parametrize(("version", "status"), VERSIONS)
+@each("version, status", VERSIONS)
 @in_loop
 async def test_the_version_header_in_a_session_must_name_a_legacy_revision(version: Any, status: int) -> None:
     async with serving() as served:
@@ -331,7 +332,7 @@ async def test_other_http_methods_are_not_allowed() -> None:
 # Errors and responses
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_errors_of_handlers_have_status_200(revision: str) -> None:
     async with serving() as served:
@@ -345,7 +346,7 @@ async def test_errors_of_handlers_have_status_200(revision: str) -> None:
         assert reply.code == -32602
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [b"", b"  ", b"{", b"3", message(id=None, method="tools/list"), b"[]", b"[" + message(id=1, method="ping") + b"]"],
 )
@@ -395,7 +396,7 @@ async def test_a_second_request_with_an_id_in_flight_is_rejected() -> None:
         assert (await session.call("echo", id=1).reply()).text == "echo"
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_a_call_that_waits_gets_a_stream_if_the_revision_has_empty_events(revision: str) -> None:
     async with serving() as served:
@@ -421,7 +422,7 @@ async def test_the_standalone_stream_begins_with_an_empty_event_to_resume_from()
         assert first.id
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_messages_of_a_call_come_on_its_stream_with_ids(revision: str) -> None:
     async with serving() as served:
@@ -435,7 +436,7 @@ async def test_messages_of_a_call_come_on_its_stream_with_ids(revision: str) -> 
         assert messages(listening.arrived()) == []
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_the_end_of_a_stream_is_sent_with_the_last_messages(revision: str) -> None:
     async with serving() as served:
@@ -492,8 +493,8 @@ async def test_a_complete_stream_is_sent_while_changes_of_the_session_are_stored
             await opened.done()
 
 
-@pytest.mark.parametrize("waits", [False, True])
-@pytest.mark.parametrize("method", ["create_stream", "append_events"])
+@each("waits", [False, True])
+@each("method", ["create_stream", "append_events"])
 @in_loop
 async def test_a_stream_ends_if_its_request_is_cancelled_while_events_are_stored(method: str, waits: bool) -> None:
     store = WaitingStore(method)
@@ -529,7 +530,7 @@ async def test_nobody_waits_for_a_stream_that_was_cancelled_while_its_events_wer
 # Cancellation and disconnection
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_a_call_ends_when_it_is_cancelled(revision: str) -> None:
     async with serving() as served:
@@ -559,8 +560,8 @@ async def test_a_cancellation_affects_no_other_session() -> None:
         assert (await opened.reply()).text == "waited"
 
 
-@pytest.mark.parametrize("raises", [False, True])
-@pytest.mark.parametrize("revision", LEGACY)
+@each("raises", [False, True])
+@each("revision", LEGACY)
 @in_loop
 async def test_a_broken_connection_does_not_cancel_a_call(revision: str, raises: bool) -> None:
     async with serving() as served:
@@ -590,8 +591,8 @@ async def broken(session: SessionClient, served: Served, after: int, **options: 
     return opened, last
 
 
-@pytest.mark.parametrize("is_over", [False, True])
-@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", PRIMED])
+@each("is_over", [False, True])
+@each("revision", ["2025-03-26", "2025-06-18", PRIMED])
 @in_loop
 async def test_a_stream_can_be_resumed_from_every_position_without_loss_or_repetition(
     revision: str, is_over: bool
@@ -643,9 +644,8 @@ async def test_a_resumed_stream_sends_a_comment_at_once() -> None:
         session = await served.session()
         _, last = await broken(session, served, 4)
         again = session.get(last)
-        async with asyncio.timeout(4):
-            assert await again.head() == 200
-            await again.until(lambda: len(again.sent) > 3)
+        assert await again.head() == 200
+        await again.until(lambda: len(again.sent) > 3)
         again.disconnect()
         await again.done()
         again = session.get(last)
@@ -661,8 +661,7 @@ async def test_a_client_that_disconnects_while_resuming_leaves_nothing_behind() 
         again = session.get(last)
         await run_loop()
         again.disconnect()
-        async with asyncio.timeout(4):
-            await again.done()
+        await again.done()
 
 
 class Paced(ToolHandler):
@@ -683,8 +682,7 @@ async def test_events_for_a_stalled_connection_can_be_fetched_on_another() -> No
         opened.hold()
         served.handler.go.set()
         again = session.get(first.id)
-        async with asyncio.timeout(4):
-            reply = await again.reply()
+        reply = await again.reply()
         assert reply.text == "paced"
         assert len(messages(reply.events)) == 4
         opened.disconnect()
@@ -723,7 +721,7 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize("last", UNKNOWN, ids=lambda last: repr(last[:20]))
+@each("last", UNKNOWN, ids=lambda last: repr(last[:20]))
 @in_loop
 async def test_an_unknown_event_id_is_rejected(last: str) -> None:
     async with serving() as served:
@@ -777,7 +775,7 @@ async def test_the_server_may_disconnect_and_the_client_resumes() -> None:
         assert (await session.call("hang_up", id=2).reply()).status == 200
 
 
-@pytest.mark.parametrize("revision", LEGACY[1:])
+@each("revision", LEGACY[1:])
 @in_loop
 async def test_the_server_does_not_disconnect_a_client_that_cannot_resume(revision: str) -> None:
     async with serving() as served:
@@ -796,7 +794,7 @@ async def test_the_server_does_not_disconnect_a_client_that_cannot_resume(revisi
 # Changes
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_the_standalone_stream_has_changes_of_lists_and_of_subscribed_resources(revision: str) -> None:
     async with serving() as served:
@@ -970,18 +968,17 @@ async def test_a_get_must_accept_event_streams() -> None:
 
 @in_loop
 async def test_streams_and_calls_end_with_the_application() -> None:
-    async with serving(grace=10) as served:
+    async with serving(grace=1000) as served:
         session = await served.session()
         stream, call = await session.listening(), session.call("wait")
         await call.event()
-        async with asyncio.timeout(4):
-            await served.app.close()
-            await stream.rest()
-            await call.rest()
+        await served.app.close()
+        await stream.rest()
+        await call.rest()
         await served.app.open()
 
 
-@pytest.mark.parametrize("run_loop", range(6))
+@each("run_loop", range(6))
 @in_loop
 async def test_a_stream_that_the_server_ends_at_once_leaves_nothing_behind(run_loop: int) -> None:
     async with serving() as served:
@@ -995,7 +992,7 @@ async def test_a_stream_that_the_server_ends_at_once_leaves_nothing_behind(run_l
                 await stream.done()
 
 
-@pytest.mark.parametrize("raises", [False, True])
+@each("raises", [False, True])
 @in_loop
 async def test_a_client_that_disconnects_before_a_stream_begins_leaves_nothing_behind(raises: bool) -> None:
     async with serving() as served:
@@ -1081,8 +1078,8 @@ ASKED: list[tuple[str, str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "method", "result", "text"), ASKED, ids=[row[0] for row in ASKED])
-@pytest.mark.parametrize("revision", LEGACY)
+@each("name, method, result, text", ASKED, ids=[row[0] for row in ASKED])
+@each("revision", LEGACY)
 @in_loop
 async def test_a_request_to_the_client_comes_on_the_stream_of_the_call(
     revision: str, name: str, method: str, result: Any, text: str
@@ -1184,8 +1181,7 @@ async def test_a_request_to_the_client_fails_at_the_limit_of_streams() -> None:
     async with serving(limits=typedmcp.Limits(http_streams=1)) as served:
         session = await served.session("2025-06-18", ASKS)
         await session.listening()
-        async with asyncio.timeout(4):
-            assert (await session.call("name").reply()).code == -32603
+        assert (await session.call("name").reply()).code == -32603
 
 
 class Twice(ToolHandler):
@@ -1263,7 +1259,7 @@ async def test_a_batch_gets_one_response() -> None:
         assert (found[3]["error"]["code"], found[None]["error"]["code"]) == (-32601, -32600)
 
 
-@pytest.mark.parametrize(
+@each(
     "parts",
     [
         [message(method="notifications/cancelled", params={"requestId": 9})],
@@ -1326,7 +1322,7 @@ async def test_a_batch_continues_after_the_client_disconnects() -> None:
         assert served.handler.ended == ["answered", "answered"]
 
 
-@pytest.mark.parametrize("revision", [each for each in LEGACY if each != "2025-03-26"])
+@each("revision", [each for each in LEGACY if each != "2025-03-26"])
 @in_loop
 async def test_other_revisions_reject_batches(revision: str) -> None:
     async with serving() as served:
@@ -1347,7 +1343,7 @@ async def test_a_batch_beyond_the_limit_is_rejected() -> None:
 # Without sessions
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_legacy_revisions_can_be_served_without_sessions(revision: str) -> None:
     async with serving(sessions=False) as served:
@@ -1377,10 +1373,7 @@ async def test_without_sessions_no_client_is_asked_for_input() -> None:
     async with serving(sessions=False) as served:
         meta: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
         params = {"name": "roots", "arguments": {}, "_meta": meta}
-        async with asyncio.timeout(4):
-            reply = await served.post(
-                message(id=1, method="tools/call", params=params), {"mcp-protocol-version": PRIMED}
-            )
+        reply = await served.post(message(id=1, method="tools/call", params=params), {"mcp-protocol-version": PRIMED})
         assert "error" in reply.answer
 
 
@@ -1391,7 +1384,7 @@ async def test_without_a_session_and_a_version_header_the_revision_is_2025_03_26
         assert {each["id"] for each in reply.json} == {1, 2}
 
 
-@pytest.mark.parametrize("version", ["1999-01-01", "", "x"])
+@each("version", ["1999-01-01", "", "x"])
 @in_loop
 async def test_without_sessions_unknown_versions_are_rejected(version: str) -> None:
     async with serving(sessions=False) as served:
@@ -1408,8 +1401,7 @@ async def test_without_sessions_calls_are_cancelled_when_the_client_disconnects(
             opened = served.open("POST", {}, content)
             await served.handler.entered.wait()
             opened.disconnect()
-            async with asyncio.timeout(4):
-                await opened.done()
+            await opened.done()
         assert served.handler.ended == ["cancelled", "cancelled"]
 
 
@@ -1435,7 +1427,7 @@ class Threaded:
         return structs.CallToolResult(content=[structs.TextContent(text=params.name)], result_type="complete")
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 @in_loop
 async def test_handlers_in_threads_serve_sessions(revision: str) -> None:
     async with serving(Threaded()) as served:
@@ -1505,9 +1497,9 @@ def test_an_application_without_a_lifespan_reopens_in_another_loop() -> None:
 # The fast path
 
 
-@pytest.mark.parametrize("revision", [revision for revision in (MODERN_REVISION, *LEGACY) if revision > "2025-03-26"])
-@pytest.mark.parametrize(
-    ("method", "params"),
+@each("revision", [revision for revision in (MODERN_REVISION, *LEGACY) if revision > "2025-03-26"])
+@each(
+    "method, params",
     [
         ("tools/call", {"name": "echo", "arguments": {"text": "a"}}),
         ("prompts/get", {"name": "greet"}),
@@ -1538,7 +1530,7 @@ async def test_a_request_like_an_earlier_one_takes_the_fast_path(
 # Damaged sessions
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"client": None},
@@ -1553,7 +1545,7 @@ async def test_a_request_like_an_earlier_one_takes_the_fast_path(
     ],
     ids=str,
 )
-@pytest.mark.parametrize("is_known", [False, True])
+@each("is_known", [False, True])
 @in_loop
 async def test_a_damaged_session_is_not_found_and_reported(changes: dict[str, str | None], is_known: bool) -> None:
     async with serving() as served:

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import threading
-import time
 import weakref
 from typing import Any
 
@@ -14,6 +13,7 @@ import msgspec
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.http.asgi_driver import (
     ACCEPT,
     MODERN,
@@ -49,8 +49,8 @@ def body(method: str = "tools/call", id: Any = 1, **params: Any) -> bytes:
 # Responses
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
+@each(
+    "name, arguments",
     [("echo", {"text": "a"}), ("turn", {}), ("report", {"steps": 0}), ("log", {"level": "error"}), ("report", {})],
 )
 @in_loop
@@ -63,7 +63,7 @@ async def test_a_response_without_earlier_messages_is_json(name: str, arguments:
         assert reply.json["result"]["resultType"] == "complete"
 
 
-@pytest.mark.parametrize("waits", [False, True])
+@each("waits", [False, True])
 @in_loop
 async def test_progress_makes_the_response_a_stream(waits: bool) -> None:
     async with serving() as served:
@@ -80,7 +80,7 @@ async def test_progress_makes_the_response_a_stream(waits: bool) -> None:
         assert (answer["id"], answer["result"]["content"][0]["text"]) == ("x", "reported")
 
 
-@pytest.mark.parametrize(("wanted", "level", "is_told"), [("info", "info", True), ("error", "info", False)])
+@each("wanted, level, is_told", [("info", "info", True), ("error", "info", False)])
 @in_loop
 async def test_a_log_message_is_sent_if_the_request_asks_for_its_level(wanted: str, level: str, is_told: bool) -> None:
     async with serving() as served:
@@ -143,7 +143,7 @@ async def test_a_handler_of_plain_functions_is_served() -> None:
         assert (await served.call("a").reply()).text == "a"
 
 
-@pytest.mark.parametrize("has_token", [False, True])
+@each("has_token", [False, True])
 @in_loop
 async def test_a_handler_in_a_thread_sends_progress_and_its_result(has_token: bool) -> None:
     async with serving(Plain()) as served:
@@ -199,7 +199,7 @@ async def test_handlers_on_pydantic_models_are_served() -> None:
         assert "resultType" in messages(await opened.rest())[-1]["result"]
 
 
-@pytest.mark.parametrize("id", [0, -1, "", "1", "ü", 2**64])
+@each("id", [0, -1, "", "1", "ü", 2**64])
 @in_loop
 async def test_a_response_has_the_id_of_its_request(id: Any) -> None:
     async with serving() as served:
@@ -311,10 +311,8 @@ HEADERS: list[tuple[str, str, dict[str, Any], Headers, int | None]] = [
 ]
 
 
-@pytest.mark.parametrize("is_first", [True, False], ids=["first", "later"])
-@pytest.mark.parametrize(
-    ("method", "params", "headers", "code"), [row[1:] for row in HEADERS], ids=[row[0] for row in HEADERS]
-)
+@each("is_first", [True, False], ids=["first", "later"])
+@each("method, params, headers, code", [row[1:] for row in HEADERS], ids=[row[0] for row in HEADERS])
 @in_loop
 async def test_headers_must_agree_with_the_body(
     method: str, params: Any, headers: Headers, code: int | None, is_first: bool
@@ -350,8 +348,8 @@ async def test_an_absent_name_is_not_an_empty_one() -> None:
             assert (reply.status, reply.json["error"]["code"]) == (400, -32020)
 
 
-@pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region"])
-@pytest.mark.parametrize("is_other", [False, True])
+@each("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region"])
+@each("is_other", [False, True])
 @in_loop
 async def test_a_repeated_header_is_rejected_with_the_id_of_the_request(name: str, is_other: bool) -> None:
     async with serving() as served:
@@ -364,7 +362,7 @@ async def test_a_repeated_header_is_rejected_with_the_id_of_the_request(name: st
             assert name in reply.json["error"]["message"]
 
 
-@pytest.mark.parametrize("content", [message(method="notifications/cancelled"), message(id=1, result={}), b"{", b""])
+@each("content", [message(method="notifications/cancelled"), message(id=1, result={}), b"{", b""])
 @in_loop
 async def test_a_repeated_header_of_a_message_without_an_id_is_rejected_without_one(content: bytes) -> None:
     async with serving() as served:
@@ -373,8 +371,8 @@ async def test_a_repeated_header_of_a_message_without_an_id_is_rejected_without_
         assert (reply.status, reply.code, "id" in reply.json) == (400, -32020, False)
 
 
-@pytest.mark.parametrize("sessions", [True, False])
-@pytest.mark.parametrize("revision", LEGACY)
+@each("sessions", [True, False])
+@each("revision", LEGACY)
 @in_loop
 async def test_a_modern_body_under_the_header_of_an_older_revision_is_rejected(revision: str, sessions: bool) -> None:
     async with serving(sessions=sessions) as served:
@@ -435,9 +433,7 @@ REGION: list[tuple[str, Any, dict[str, str], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "headers", "agrees"), [row[1:] for row in REGION], ids=[row[0] for row in REGION]
-)
+@each("arguments, headers, agrees", [row[1:] for row in REGION], ids=[row[0] for row in REGION])
 @in_loop
 async def test_arguments_that_a_tool_mirrors_in_headers_are_compared(
     arguments: Any, headers: dict[str, str], agrees: bool
@@ -707,9 +703,7 @@ REFUSED: list[tuple[str, bytes, dict[str, str], int, int, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("content", "headers", "status", "code", "id"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
+@each("content, headers, status, code, id", [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 @in_loop
 async def test_every_error_has_its_status_and_the_id_of_its_request(
     content: bytes, headers: Headers, status: int, code: int, id: Any
@@ -742,8 +736,8 @@ async def test_a_handshake_leaves_nothing_in_the_stateless_dispatcher() -> None:
         assert (reply.status, reply.code) == (400, -32602)
 
 
-@pytest.mark.parametrize("version", ["1999-01-01", "2027-01-01", "x", "2026-07-28x"])
-@pytest.mark.parametrize("is_named", [True, False])
+@each("version", ["1999-01-01", "2027-01-01", "x", "2026-07-28x"])
+@each("is_named", [True, False])
 @in_loop
 async def test_the_error_for_an_unknown_version_names_the_supported_ones(version: str, is_named: bool) -> None:
     async with serving() as served:
@@ -783,8 +777,8 @@ async def test_a_legacy_server_rejects_modern_clients() -> None:
         assert reply.json["error"]["data"]["supported"] == ["2025-06-18"]
 
 
-@pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/x"])
-@pytest.mark.parametrize("meta", [{"_meta": MODERN}, {}])
+@each("method", ["notifications/cancelled", "notifications/x"])
+@each("meta", [{"_meta": MODERN}, {}])
 @in_loop
 async def test_notifications_are_accepted_and_unknown_ones_ignored(meta: dict[str, Any], method: str) -> None:
     async with serving() as served:
@@ -810,7 +804,7 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("content_type", "status"), TAKEN)
+@each("content_type, status", TAKEN)
 @in_loop
 async def test_only_json_is_accepted(content_type: str, status: int) -> None:
     async with serving() as served:
@@ -858,7 +852,7 @@ JSON_ONLY = [
 ]
 
 
-@pytest.mark.parametrize(("accept", "status"), ACCEPTED, ids=lambda value: repr(value))
+@each("accept, status", ACCEPTED, ids=lambda value: repr(value))
 @in_loop
 async def test_clients_have_to_accept_json_and_event_streams(accept: list[str], status: int) -> None:
     async with serving() as served:
@@ -868,8 +862,8 @@ async def test_clients_have_to_accept_json_and_event_streams(accept: list[str], 
             assert (await served.post(body("tools/list"), headers, bare=True)).status == status
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("accept", JSON_ONLY)
+@each("strict", [False, True])
+@each("accept", JSON_ONLY)
 @in_loop
 async def test_a_client_that_accepts_only_json_gets_json(accept: str, strict: bool) -> None:
     async with serving(strict=strict) as served:
@@ -940,8 +934,8 @@ async def test_headers_are_compared_with_the_last_of_repeated_members() -> None:
         assert (await served.post(twice, headers_for("x/y"))).code == -32020
 
 
-@pytest.mark.parametrize(
-    ("member", "other"),
+@each(
+    "member, other",
     [(b'"method"', b'"x"'), (b'"tools/call"', b"1"), (b'"tools/call"', b"null")],
     ids=["missing", "a number", "null"],
 )
@@ -959,7 +953,7 @@ async def test_a_header_does_not_stand_in_for_the_method(member: bytes, other: b
 # Failures
 
 
-@pytest.mark.parametrize("raw", [b'{"a":\n NaN}', b"{\n", b"{}\n}", b'"\n\xff"'])
+@each("raw", [b'{"a":\n NaN}', b"{\n", b"{}\n}", b'"\n\xff"'])
 @in_loop
 async def test_invalid_raw_json_in_a_result_is_not_sent(raw: bytes) -> None:
     class Encoding(ToolHandler):
@@ -974,7 +968,7 @@ async def test_invalid_raw_json_in_a_result_is_not_sent(raw: bytes) -> None:
             assert (await served.call("echo", {"broken": True}).reply()).code == -32603
 
 
-@pytest.mark.parametrize("text", ["", "wind " * 50_000], ids=["small", "large"])
+@each("text", ["", "wind " * 50_000], ids=["small", "large"])
 @in_loop
 async def test_nan_is_never_sent_as_null(text: str) -> None:
     class Numbers(ToolHandler):
@@ -1006,7 +1000,7 @@ async def test_the_repr_of_a_request_has_no_credentials() -> None:
         assert "secret" not in str(seen)
 
 
-@pytest.mark.parametrize("waits", [False, True])
+@each("waits", [False, True])
 @in_loop
 async def test_the_details_of_a_failure_are_not_sent(waits: bool) -> None:
     async with serving() as served:
@@ -1030,9 +1024,9 @@ class Raising(ToolHandler):
         raise self.error
 
 
-@pytest.mark.parametrize("has_progress", [False, True])
-@pytest.mark.parametrize("waits", [False, True])
-@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, OSError, GeneratorExit, StopAsyncIteration])
+@each("has_progress", [False, True])
+@each("waits", [False, True])
+@each("kind", [SystemExit, asyncio.CancelledError, OSError, GeneratorExit, StopAsyncIteration])
 @in_loop
 async def test_every_exception_of_a_handler_gets_a_response_and_ends_nothing_else(
     kind: type[BaseException], waits: bool, has_progress: bool
@@ -1057,8 +1051,8 @@ ERRORS: list[tuple[typedmcp.RemoteError, int]] = [
 ]
 
 
-@pytest.mark.parametrize("waits", [False, True])
-@pytest.mark.parametrize(("error", "status"), ERRORS, ids=lambda value: str(value))
+@each("waits", [False, True])
+@each("error, status", ERRORS, ids=lambda value: str(value))
 @in_loop
 async def test_errors_of_handlers_have_the_status_of_their_code(
     error: typedmcp.RemoteError, status: int, waits: bool
@@ -1082,10 +1076,8 @@ async def test_a_result_that_cannot_be_encoded_is_an_internal_error() -> None:
 # Clients that disconnect
 
 
-@pytest.mark.parametrize("raises", [False, True])
-@pytest.mark.parametrize(
-    ("name", "ended"), [("wait", ["cancelled"]), ("stubborn", ["kept on"]), ("report_and_wait", ["cancelled"])]
-)
+@each("raises", [False, True])
+@each("name, ended", [("wait", ["cancelled"]), ("stubborn", ["kept on"]), ("report_and_wait", ["cancelled"])])
 @in_loop
 async def test_a_call_is_cancelled_when_the_client_disconnects(name: str, ended: list[str], raises: bool) -> None:
     async with serving() as served:
@@ -1140,7 +1132,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_awaited() -> None:
         assert opened.sent == []
 
 
-@pytest.mark.parametrize("pieces", [[], [b'{"json']])
+@each("pieces", [[], [b'{"json']])
 @in_loop
 async def test_a_client_that_disconnects_during_its_body_leaves_nothing_behind(pieces: list[bytes]) -> None:
     async with serving() as served:
@@ -1246,8 +1238,8 @@ async def test_an_input_request_is_a_result_and_the_call_is_repeated() -> None:
         assert (await served.ask("tools/call", other, meta=ELICITS).reply()).code == -32602
 
 
+@each("is_single", [False, True])
 @in_loop
-@pytest.mark.parametrize("is_single", [False, True])
 async def test_a_state_for_single_use_continues_its_call_once(is_single: bool) -> None:
     async with serving(state_signer=typedmcp.StateSigner(single_use=is_single)) as served:
         result = (await served.call("name", meta=ELICITS).reply()).json["result"]
@@ -1345,7 +1337,7 @@ async def test_listeners_with_the_same_id_get_their_own_changes() -> None:
         assert served.streams == 9
 
 
-@pytest.mark.parametrize("where", ["handler", "thread", "outside"])
+@each("where", ["handler", "thread", "outside"])
 @in_loop
 async def test_changes_may_be_published_in_any_thread(where: str) -> None:
     async with serving() as served:
@@ -1361,7 +1353,7 @@ async def test_changes_may_be_published_in_any_thread(where: str) -> None:
         assert (await opened.next_message())["method"] == "notifications/tools/list_changed"
 
 
-@pytest.mark.parametrize("how", ["close", "end_streams", "cancel"])
+@each("how", ["close", "end_streams", "cancel"])
 @in_loop
 async def test_a_listener_gets_its_final_result_when_the_server_closes(how: str) -> None:
     async with serving() as served:
@@ -1519,13 +1511,11 @@ async def test_a_listener_fails_at_the_limit_of_streams() -> None:
 
 @in_loop
 async def test_a_closed_application_ends_its_listeners_at_once() -> None:
-    async with serving(grace=10) as served:
+    async with serving(grace=1000) as served:
         opened = [served.listen(id, toolsListChanged=True) for id in range(50)]
         for each in opened:
             await each.next_message()
-        begun = time.monotonic()
         await served.app.close()
-        assert time.monotonic() - begun < 4
         assert all(each.is_complete for each in opened)
         await served.app.open()
 

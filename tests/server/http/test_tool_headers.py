@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.http.asgi_driver import Served, ToolHandler, in_loop, run_loop, serving, tool
 from typedmcp import Auth, Principal
 from typedmcp.dialect import structs
@@ -270,7 +271,7 @@ class Unlisted(ToolHandler):
         return result
 
 
-@pytest.mark.parametrize("kind", [RuntimeError, SystemExit, asyncio.CancelledError])
+@each("kind", [RuntimeError, SystemExit, asyncio.CancelledError])
 @in_loop
 async def test_a_call_is_rejected_if_the_list_fails(kind: type[BaseException]) -> None:
     async with serving(Unlisted(kind("a secret"))) as served:
@@ -337,7 +338,7 @@ async def test_a_handler_without_a_list_has_no_headers_to_compare() -> None:
             assert (await served.call("any", headers=FORGED).reply()).text == "any"
 
 
-@pytest.mark.parametrize("headers", [{"mcp-name": None}, {"mcp-name": "=?base64?*?="}, {"mcp-name": "echo"}])
+@each("headers", [{"mcp-name": None}, {"mcp-name": "=?base64?*?="}, {"mcp-name": "echo"}])
 @in_loop
 async def test_a_call_whose_name_is_not_that_of_the_headers_is_rejected(headers: Any) -> None:
     async with serving() as served:

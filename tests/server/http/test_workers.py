@@ -24,6 +24,7 @@ import pytest
 import typedmcp
 from tests.listening import Listening, listening
 from tests.paths import ROOT
+from tests.ports import reserved_port
 from tests.redis_server import RedisServer, redis_server, shared_redis
 from tests.server.http.asgi_driver import Served, SessionClient, in_loop, make_served, messages, serving
 
@@ -274,7 +275,7 @@ def test_without_redis_only_sessions_are_unavailable() -> None:
     @in_loop
     async def main() -> None:
         with redis_server() as redis:
-            store = typedmcp.RedisStore(redis.url, timeout=0.2)
+            store = typedmcp.RedisStore(redis.url, timeout=60)
             async with serving(store=store, state_signer=typedmcp.StateSigner(KEY)) as served:
                 session = await served.session()
                 redis.stop()
@@ -289,7 +290,7 @@ def test_a_call_can_be_resumed_after_redis_was_unreachable() -> None:
     @in_loop
     async def main() -> None:
         with redis_server() as redis:
-            store = typedmcp.RedisStore(redis.url, timeout=0.1)
+            store = typedmcp.RedisStore(redis.url, timeout=0.5)
             async with serving(store=store, state_signer=typedmcp.StateSigner(KEY)) as served:
                 session = await served.session()
                 call = session.call("report_and_wait", meta={"progressToken": 1})
@@ -299,7 +300,7 @@ def test_a_call_can_be_resumed_after_redis_was_unreachable() -> None:
                 call.disconnect()
                 with redis.paused():
                     served.handler.go.set()
-                    await asyncio.sleep(0.3)
+                    await asyncio.sleep(1)  # longer than the timeout
                 (*_, last) = messages(await session.get(first.id).rest())
                 assert last["id"] == 1
 
@@ -323,7 +324,7 @@ def test_a_worker_that_cannot_reach_redis_at_its_start_can_be_opened_later() -> 
     async def main() -> None:
         with redis_server() as redis:
             redis.stop()
-            store = typedmcp.RedisStore(redis.url, timeout=0.2)
+            store = typedmcp.RedisStore(redis.url, timeout=60)
             served = make_served(store=store, state_signer=typedmcp.StateSigner(KEY))
             assert (await served.call("echo").reply()).status == 503
             redis.start()
@@ -356,13 +357,10 @@ def balanced(ports: list[int]) -> Generator[str]:
     if NGINX is None:
         pytest.skip("needs nginx (Debian package nginx)")
     server = (ROOT / "examples" / "deploy" / "nginx.conf").read_text()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        front = probe.getsockname()[1]
-    for old, new in ((":8001", f":{ports[0]}"), (":8002", f":{ports[1]}"), (":8000", f":{front}")):
-        assert old in server
-        server = server.replace(old, new)
-    with tempfile.TemporaryDirectory() as folder:
+    with reserved_port() as front, tempfile.TemporaryDirectory() as folder:
+        for old, new in ((":8001", f":{ports[0]}"), (":8002", f":{ports[1]}"), (":8000", f":{front}")):
+            assert old in server
+            server = server.replace(old, new)
         config = Path(folder) / "nginx.conf"
         config.write_text(CONFIG.format(folder=folder, server=server))
         with subprocess.Popen([NGINX, "-c", str(config)], stderr=subprocess.DEVNULL) as process:
@@ -377,7 +375,7 @@ def balanced(ports: list[int]) -> Generator[str]:
 
 
 def _wait_for(port: int) -> None:
-    for _ in range(500):
+    for _ in range(3000):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return

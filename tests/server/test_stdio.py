@@ -17,12 +17,13 @@ from typing import IO, Any, TypeAlias
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.paths import ROOT
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig
 
 SERVER = ROOT / "tests" / "servers" / "talkative.py"
 COMMAND = [sys.executable, "-W", "error", str(SERVER)]
-PATIENCE = 20
+PATIENCE = 60
 Stream: TypeAlias = int | IO[bytes]
 Json: TypeAlias = dict[str, Any]
 INFO = {"name": "c", "version": "1"}
@@ -34,7 +35,7 @@ OPENING: list[Json] = [
     },
     {"method": "notifications/initialized"},
 ]
-each_loop = pytest.mark.parametrize("loop", [[], ["--asyncio"]], ids=["uvloop", "asyncio"])
+each_loop = each("loop", [[], ["--asyncio"]], ids=["uvloop", "asyncio"])
 
 
 def lines(*messages: Json) -> bytes:
@@ -81,35 +82,25 @@ def write(server: subprocess.Popen[bytes], *messages: Json) -> None:
 
 
 @each_loop
-def test_prints_of_handlers_and_children_go_to_standard_error(loop: list[str]) -> None:
+def test_handlers_and_children_print_to_standard_error_and_cannot_read_messages(loop: list[str]) -> None:
+    asked = lines(*OPENING, call(1, "print"), call(2, "read"), call(3, "echo", value="é"))
     with process(*loop) as server:
-        out, err = server.communicate(lines(*OPENING, call(1, "print"), call(2, "echo", value="é")), timeout=PATIENCE)
-    assert texts(out) == {1: "printed", 2: "é"}
+        out, err = server.communicate(asked, timeout=PATIENCE)
+    assert texts(out) == {1: "printed", 2: "''", 3: "é"}
     assert server.returncode == 0
     for printed in (b"not a message", b"straight to file descriptor 1", b"from a child"):
         assert printed in err
 
 
-@each_loop
-def test_handlers_and_children_cannot_read_messages(loop: list[str]) -> None:
-    with process(*loop) as server:
-        out, _ = server.communicate(lines(*OPENING, call(1, "read"), call(2, "echo", value="x")), timeout=PATIENCE)
-    assert texts(out) == {1: "''", 2: "x"}
-
-
-@each_loop
-def test_the_last_line_needs_no_newline_and_requests_before_the_end_get_responses(
-    loop: list[str], tmp_path: Path
-) -> None:
+def test_the_last_line_needs_no_newline_and_requests_before_the_end_get_responses(tmp_path: Path) -> None:
     asked = lines(*OPENING, call(1, "slow", seconds=0.1, leaves=str(tmp_path / "a")), call(2, "echo", value="last"))
-    with process(*loop) as server:
+    with process() as server:
         out, err = server.communicate(asked.rstrip(b"\n"), timeout=PATIENCE)
     assert texts(out) == {1: "slept", 2: "last"}
     assert (server.returncode, err) == (0, b"")
 
 
-@each_loop
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@each("loop, number", [([], signal.SIGINT), (["--asyncio"], signal.SIGINT), (["--asyncio"], signal.SIGTERM)])
 def test_a_signal_lets_open_requests_finish(loop: list[str], number: signal.Signals, tmp_path: Path) -> None:
     with process(*loop) as server:
         slow = call(1, "slow", seconds=0.2, leaves=str(tmp_path / "a"))
@@ -122,9 +113,8 @@ def test_a_signal_lets_open_requests_finish(loop: list[str], number: signal.Sign
     assert (server.returncode, err) == (0, b"")
 
 
-@each_loop
-def test_a_signal_gives_open_requests_limited_time(loop: list[str], tmp_path: Path) -> None:
-    with process(*loop) as server:
+def test_a_signal_gives_open_requests_limited_time(tmp_path: Path) -> None:
+    with process() as server:
         slow = call(1, "slow", seconds=3600, leaves=str(tmp_path / "a"))
         slow["params"]["_meta"] = {"progressToken": 1}
         write(server, *OPENING, slow)
@@ -135,7 +125,7 @@ def test_a_signal_gives_open_requests_limited_time(loop: list[str], tmp_path: Pa
     assert (tmp_path / "a").read_text(encoding="utf-8") == "ended"
 
 
-@pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
+@each("way", ["end of input", "SIGTERM"])
 def test_a_call_that_is_open_at_the_end_is_cancelled_before_clients_lose_their_patience(
     way: str, tmp_path: Path
 ) -> None:
@@ -146,22 +136,24 @@ def test_a_call_that_is_open_at_the_end_is_cancelled_before_clients_lose_their_p
         late["params"]["_meta"] = {"progressToken": 1}
         write(server, *OPENING, late)
         read_lines(server.stdout, 2)
+        open = time.monotonic()
         if way == "SIGTERM":
             server.terminate()
         out, err = server.communicate(timeout=PATIENCE)
+        ended = time.monotonic()
     assert (out, server.returncode, err) == (b"", 0, b"")
     assert (tmp_path / "a").read_text(encoding="utf-8") == "ended"
     assert (tmp_path / "lifespan").read_text(encoding="utf-8") == "left"
-    assert time.monotonic() - begun < 5  # of which the process takes a good second to end
+    assert ended - open < 5 + 10 * (open - begun), "the end took long, as compared with the start"
 
 
 def test_a_client_that_leaves_while_it_waits_gets_no_response(tmp_path: Path) -> None:
     with process("--long-grace", str(tmp_path)) as server:
-        slow = call(1, "slow", seconds=3, leaves=str(tmp_path / "a"))
+        slow = call(1, "slow", seconds=30, leaves=str(tmp_path / "a"))
         slow["params"]["_meta"] = {"progressToken": 1}
         write(server, *OPENING, slow)
         read_lines(server.stdout, 2)
-        time.sleep(0.7)
+        time.sleep(0.7)  # later than messages that a client writes in one go
         out, err = server.communicate(timeout=PATIENCE)
     assert (out, server.returncode, err) == (b"", 0, b"")
     assert (tmp_path / "a").read_text(encoding="utf-8") == "ended"
@@ -173,11 +165,10 @@ def test_the_default_grace_leaves_time_before_clients_kill_a_server() -> None:
     assert config.connection_grace * (1 + CANCELLATION_SHARE) <= 1.5
 
 
-@each_loop
-def test_files_can_be_input_and_output(loop: list[str], tmp_path: Path) -> None:
+def test_files_can_be_input_and_output(tmp_path: Path) -> None:
     source, sink = tmp_path / "in", tmp_path / "out"
     source.write_bytes(lines(*OPENING, *[call(id, "echo", value="x" * id) for id in range(1, 300)]))
-    with source.open("rb") as stdin, sink.open("wb") as stdout, process(*loop, stdin=stdin, stdout=stdout) as server:
+    with source.open("rb") as stdin, sink.open("wb") as stdout, process(stdin=stdin, stdout=stdout) as server:
         assert server.wait(PATIENCE) == 0
     assert texts(sink.read_bytes()) == {id: "x" * id for id in range(1, 300)}
 
@@ -250,7 +241,7 @@ def test_a_signal_does_not_wait_for_a_stalled_reader(loop: list[str]) -> None:
 
 @each_loop
 def test_a_large_message_passes_both_ways(loop: list[str]) -> None:
-    large = "é" * (8 << 20)
+    large = "é" * (2 << 20)
     with process(*loop) as server:
         out, _ = server.communicate(lines(*OPENING, call(1, "echo", value=large)), timeout=PATIENCE)
     assert texts(out) == {1: large}
@@ -263,9 +254,8 @@ NEVER_ENDS: dict[str, tuple[str, Json]] = {
 }
 
 
-@pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
-@pytest.mark.parametrize("handler", NEVER_ENDS)
-def test_a_handler_that_does_not_end_does_not_keep_the_process(handler: str, way: str) -> None:
+@each("way, handler", [("end of input", "async"), ("SIGTERM", "async"), ("end of input", "in a thread")])
+def test_a_handler_that_does_not_end_does_not_keep_the_process(way: str, handler: str) -> None:
     method, params = NEVER_ENDS[handler]
     with subprocess.Popen(STUBBORN, stdin=-1, stdout=-1, stderr=-1, bufsize=0) as server:
         try:
@@ -287,8 +277,8 @@ def test_a_server_process_can_serve_outside_the_main_thread() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="closes descriptors the POSIX way")
-@pytest.mark.parametrize(
-    ("closed", "said"),
+@each(
+    "closed, said",
     [("<&-", b"standard input is closed"), (">&-", b"standard output is closed"), ("2>&-", b"")],
 )
 def test_a_closed_descriptor_is_named(closed: str, said: bytes) -> None:
@@ -315,11 +305,10 @@ def test_a_nonblocking_output_gets_everything_from_a_file(tmp_path: Path) -> Non
     assert {id: len(text) for id, text in texts(data).items()} == dict.fromkeys(range(1, 31), 100_000)
 
 
-@each_loop
-def test_a_file_as_input_and_a_stalled_reader_end_in_time(loop: list[str], tmp_path: Path) -> None:
+def test_a_file_as_input_and_a_stalled_reader_end_in_time(tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.write_bytes(lines(*OPENING, *[call(id, "large", size=100_000) for id in range(1, 31)]))
-    with source.open("rb") as stdin, process(*loop, stdin=stdin) as server:
+    with source.open("rb") as stdin, process("--asyncio", stdin=stdin) as server:
         assert server.wait(PATIENCE) == 0
 
 
@@ -361,12 +350,3 @@ def test_a_stalled_reader_does_not_fill_the_memory(loop: list[str]) -> None:
                 with suppress(BlockingIOError):
                     sent += os.write(server.stdin.fileno(), waiting[sent : sent + (1 << 16)])
         assert resident(server.pid) - before < 96 << 20
-
-
-def test_a_server_responds_soon_after_its_start() -> None:
-    """Find gross regressions, on a busy machine too. This is no benchmark."""
-    start = time.monotonic()
-    with process() as server:
-        write(server, OPENING[0])
-        read_lines(server.stdout, 1)
-        assert time.monotonic() - start < 5

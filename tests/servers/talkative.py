@@ -71,7 +71,7 @@ if __name__ == "__main__":
     if "--asyncio" in sys.argv:
         sys.modules["uvloop"] = None  # type: ignore[assignment]  # hides the installed one
     if "--long-grace" in sys.argv:
-        typedmcp.serve(Talkative(), name="talkative", version="1", lifespan=lifespan, grace=20)
+        typedmcp.serve(Talkative(), name="talkative", version="1", lifespan=lifespan, grace=100)
     elif "--own-grace" in sys.argv:
         typedmcp.serve(Talkative(), name="talkative", version="1", lifespan=lifespan)
     else:

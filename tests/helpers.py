@@ -77,7 +77,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a test's coroutine. Fail if it hangs."""
 
     async def timed() -> T:
-        return await asyncio.wait_for(main, 20)
+        return await asyncio.wait_for(main, 60)
 
     return asyncio.run(timed())
 

@@ -54,10 +54,10 @@ def _first_line(process: subprocess.Popen[str]) -> str:
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Stop the server gracefully, or kill it after ten seconds."""
+    """Stop the server gracefully, or kill it after a minute."""
     with process:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()

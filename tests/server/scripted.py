@@ -21,7 +21,7 @@ Json: TypeAlias = dict[str, Any]
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 INFO = "io.modelcontextprotocol/clientInfo"
-_PATIENCE = 10.0
+_PATIENCE = 60.0
 """Seconds after which a waiting test fails. No test waits for them to pass."""
 
 EVERYTHING: Json = {"sampling": {}, "elicitation": {}, "roots": {}}

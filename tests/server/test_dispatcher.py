@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import pytest
 
+from tests.cases import each
 from tests.helpers import CLIENT, LEGACY, MODERN_REVISION, call, frame
 from typedmcp import Limits, ServerConfig, memory_pair
 from typedmcp.dialect import structs
@@ -53,9 +53,9 @@ def result(text: str = "hello", meta: Mapping[str, Any] | None = None) -> struct
     return made
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, *LEGACY])
-@pytest.mark.parametrize("id", [7, "seven"])
-@pytest.mark.parametrize("made", [result(), result("%d\u2028"), result(meta={"a": 1})], ids=["plain", "odd", "meta"])
+@each("revision", [MODERN_REVISION, *LEGACY])
+@each("id", [7, "seven"])
+@each("made", [result(), result("%d\u2028"), result(meta={"a": 1})], ids=["plain", "odd", "meta"])
 def test_the_fast_path_sends_what_the_slow_path_sends(revision: str, id: Any, made: structs.CallToolResult) -> None:
     dispatcher = dispatcher_for(revision)
     line = call(revision, id, name="x", arguments={})
@@ -79,7 +79,7 @@ def test_the_fast_path_sends_what_the_slow_path_sends(revision: str, id: Any, ma
     assert dispatcher.in_flight == {}
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         b"",
@@ -111,7 +111,7 @@ def test_requests_beyond_the_limit_and_with_an_id_in_flight_leave_the_fast_path(
     assert dispatcher.decode_request(call(MODERN_REVISION, 3, name="x")) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "made",
     [
         None,
@@ -184,7 +184,7 @@ def test_a_result_type_that_no_extension_has_declared_is_rejected_when_its_handl
     assert json.loads(dispatcher.sent[-1])["error"]["code"] == INTERNAL_ERROR
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 def test_a_response_has_the_revision_of_its_request_when_another_one_came_in_between(revision: str) -> None:
     dispatcher = dispatcher_for(MODERN_REVISION)
     ctx = waiting_call(dispatcher)
@@ -195,7 +195,7 @@ def test_a_response_has_the_revision_of_its_request_when_another_one_came_in_bet
     assert sent["_meta"]
 
 
-@pytest.mark.parametrize("steps", [0, 1])
+@each("steps", [0, 1])
 def test_a_connection_that_is_stopped_before_it_serves_closes_its_transport(steps: int) -> None:
     async def main() -> None:
         near, far = memory_pair()
@@ -204,7 +204,7 @@ def test_a_connection_that_is_stopped_before_it_serves_closes_its_transport(step
         for _ in range(steps):
             await asyncio.sleep(0)
         connection.stop()
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, 60)
         assert await near.read() == b""
 
     asyncio.run(main())

@@ -10,6 +10,7 @@ import pytest
 
 import typedmcp
 from tests import acme
+from tests.cases import each
 from tests.server.scripted import LEGACY, MODERN_REVISION, SUPPORTED, Client, Json, run, served
 from typedmcp import Context, DiagnosticKind, ServerExtension
 from typedmcp.dialect import methods, models, structs
@@ -72,8 +73,8 @@ HANDLERS: dict[str, Callable[[Search], tuple[object, Json]]] = {
 }
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
-@pytest.mark.parametrize("name", HANDLERS)
+@each("revision", SUPPORTED)
+@each("name", HANDLERS)
 def test_a_client_that_declares_an_extension_calls_its_methods(name: str, revision: str) -> None:
     search = Search()
     handler, options = HANDLERS[name](search)
@@ -99,8 +100,8 @@ def test_a_client_that_declares_an_extension_calls_its_methods(name: str, revisi
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
-@pytest.mark.parametrize("name", HANDLERS)
+@each("revision", SUPPORTED)
+@each("name", HANDLERS)
 def test_a_client_that_has_not_declared_an_extension_is_refused(name: str, revision: str) -> None:
     search = Search()
     handler, options = HANDLERS[name](search)
@@ -123,7 +124,7 @@ def test_a_client_that_has_not_declared_an_extension_is_refused(name: str, revis
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_server_without_the_extension_does_not_know_its_methods(revision: str) -> None:
     async def main() -> None:
         async with served(typedmcp.Server("x")) as client:
@@ -148,7 +149,7 @@ def test_an_extension_that_cannot_be_used_on_a_revision_is_unknown_there() -> No
     run(main)
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, LEGACY[-1]])
+@each("revision", [MODERN_REVISION, LEGACY[-1]])
 def test_wrong_parameters_of_an_extension_name_their_place(revision: str) -> None:
     async def main() -> None:
         async with served(typedmcp.Server("x", extensions=[Search().extension])) as client:

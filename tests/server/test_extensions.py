@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import pytest
-
 import typedmcp
 from mcpspec.ext.tasks import models as task_models
 from mcpspec.ext.tasks import structs as task_structs
 from mcpspec.ext.tasks.plain import structs as plain_task_structs
+from tests.cases import each
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run, served
 from typedmcp.dialect import structs
 
@@ -41,7 +40,7 @@ RESULTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+@each("result", RESULTS.values(), ids=RESULTS)
 def test_a_result_of_a_declared_extension_is_sent(result: Any) -> None:
     async def main() -> None:
         async with served(Deferring(result), extensions=[EXTENSION]) as client:
@@ -55,7 +54,7 @@ def test_a_result_of_a_declared_extension_is_sent(result: Any) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_client_that_has_not_declared_the_extension_gets_an_error(revision: str) -> None:
     async def main() -> None:
         async with served(Deferring(TASK), extensions=[EXTENSION]) as client:
@@ -67,7 +66,7 @@ def test_a_client_that_has_not_declared_the_extension_gets_an_error(revision: st
     run(main)
 
 
-@pytest.mark.parametrize("name", ["task", "unheard-of"])
+@each("name", ["task", "unheard-of"])
 def test_a_result_type_that_no_extension_of_the_server_adds_is_an_internal_error(name: str) -> None:
     async def main() -> None:
         async with served(Deferring({**TASK, "resultType": name})) as client:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.cases import each
 from tests.generated.backends import is_list
 from tests.helpers import CLIENT, LEGACY, META, MODERN_REVISION, Line, frame, listing, opened, run
 from tests.paths import VECTORS
@@ -113,7 +114,7 @@ async def _outcome(vector: Vector, state: str, revision: str, size: int | None) 
         return found, kinds
 
 
-@pytest.mark.parametrize(("vector", "state", "revision"), _cases())
+@each("vector, state, revision", _cases())
 def test_a_frame_has_the_responses_and_diagnostics_of_its_vector(vector: Vector, state: str, revision: str) -> None:
     replies, kinds = run(_outcome(vector, state, revision, None))
     expected = [vector["reply"]] if "reply" in vector else []

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, TypeAlias
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import LEGACY, Client, Json, run, served
 from typedmcp import DiagnosticKind
 from typedmcp.dialect import structs
 
 Context: TypeAlias = typedmcp.Context
-each_legacy = pytest.mark.parametrize("revision", LEGACY)
+each_legacy = each("revision", LEGACY)
 
 
 class Service:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import EVERYTHING, LEGACY, MODERN_REVISION, Client, Json, run, served
 from typedmcp import DiagnosticKind
 from typedmcp.dialect import structs
@@ -20,7 +21,7 @@ FORM: Json = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "requ
 YES: Json = {"action": "accept", "content": {"ok": True}}
 NO: Json = {"action": "accept", "content": {"ok": False}}
 HAS_FORMS = [revision for revision in LEGACY if revision >= "2025-06-18"]
-either_era = pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
+either_era = each("revision", [MODERN_REVISION, "2025-11-25"])
 
 
 def text(value: object) -> structs.CallToolResult:
@@ -131,7 +132,7 @@ CHANGES: dict[str, Callable[[int], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@each("change", CHANGES)
 def test_every_part_of_a_question_belongs_to_it(change: str) -> None:
     numbers = itertools.count(1)
     results: dict[str, Json] = {
@@ -229,7 +230,7 @@ def test_an_answer_to_a_question_that_was_not_asked_yet_does_not_count() -> None
     run(main)
 
 
-@pytest.mark.parametrize("unknown", [{"odd": 1}, {}, 5, None, "text", [YES]], ids=str)
+@each("unknown", [{"odd": 1}, {}, 5, None, "text", [YES]], ids=str)
 def test_an_answer_that_the_protocol_does_not_have_is_ignored(unknown: Any) -> None:
     async def main() -> None:
         async with served(Asks(two), strict=True) as client:
@@ -343,7 +344,7 @@ async def who(_params: Any, ctx: Context) -> Any:
     return answer.content
 
 
-@pytest.mark.parametrize(("content", "fault"), UNFIT)
+@each("content, fault", UNFIT)
 def test_an_answer_that_does_not_fit_its_form_is_requested_again(content: Json, fault: str) -> None:
     async def main() -> None:
         async with served(Asks(who)) as client:
@@ -358,8 +359,8 @@ def test_an_answer_that_does_not_fit_its_form_is_requested_again(content: Json, 
     run(main)
 
 
-@pytest.mark.parametrize("revision", HAS_FORMS)
-@pytest.mark.parametrize(("content", "fault"), UNFIT)
+@each("revision", HAS_FORMS)
+@each("content, fault", UNFIT)
 def test_an_answer_that_does_not_fit_its_form_is_an_error_on_older_revisions(
     content: Json, fault: str, revision: str
 ) -> None:
@@ -466,8 +467,8 @@ FORBIDDEN: list[Any] = [
 
 
 @either_era
-@pytest.mark.parametrize("by_hand", [False, True])
-@pytest.mark.parametrize(("request_", "fault"), FORBIDDEN)
+@each("by_hand", [False, True])
+@each("request_, fault", FORBIDDEN)
 def test_a_question_that_the_specification_forbids_is_not_sent(
     request_: Any, fault: str, by_hand: bool, revision: str
 ) -> None:
@@ -489,9 +490,7 @@ def test_a_question_that_the_specification_forbids_is_not_sent(
 
 
 @either_era
-@pytest.mark.parametrize(
-    "request_", [sampling(RIGHT_MESSAGES), *map(url, ["https://a", "https://[::1]:1/a?b=c#d", "app:open/1"])]
-)
+@each("request_", [sampling(RIGHT_MESSAGES), *map(url, ["https://a", "https://[::1]:1/a?b=c#d", "app:open/1"])])
 def test_a_question_that_the_specification_allows_is_sent(request_: Any, revision: str) -> None:
     async def ask(_params: Any, ctx: Context) -> Any:
         return await ctx.ask({"it": request_})
@@ -509,7 +508,7 @@ def test_a_question_that_the_specification_allows_is_sent(request_: Any, revisio
 
 
 @either_era
-@pytest.mark.parametrize("by_hand", [False, True])
+@each("by_hand", [False, True])
 def test_questions_in_a_round_are_limited(by_hand: bool, revision: str) -> None:
     async def ask(_params: Any, ctx: Context) -> Any:
         requests: Any = {str(number): structs.ListRootsRequest() for number in range(4)}
@@ -525,8 +524,8 @@ def test_questions_in_a_round_are_limited(by_hand: bool, revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("revision", "declared", "is_sent"),
+@each(
+    "revision, declared, is_sent",
     [
         (MODERN_REVISION, {}, False),
         (MODERN_REVISION, {"context": {}}, True),
@@ -582,7 +581,7 @@ def test_a_legacy_client_that_does_not_answer_in_time_is_not_waited_for() -> Non
     run(main)
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
+@each("by_hand", [False, True])
 def test_a_call_that_was_cancelled_cannot_ask(by_hand: bool) -> None:
     errors: list[BaseException] = []
 

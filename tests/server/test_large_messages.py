@@ -6,8 +6,7 @@ import asyncio
 import tracemalloc
 from typing import Any
 
-import pytest
-
+from tests.cases import each
 from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp import connect
 from typedmcp.dialect import structs
@@ -33,9 +32,9 @@ async def call(client: Any, tool: str, kind: str, size: int) -> None:
     assert (len(content.text) if kind == "result" else int(content.text)) == size
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, *LEGACY])
-@pytest.mark.parametrize("tool", ["immediate", "waiting"])
-@pytest.mark.parametrize("kind", KINDS)
+@each("revision", [MODERN_REVISION, *LEGACY])
+@each("tool", ["immediate", "waiting"])
+@each("kind", KINDS)
 def test_nothing_is_kept_of_a_large_message(kind: str, tool: str, revision: str) -> None:
     async def main() -> int:
         async with connect(LargeTools(), revisions=[revision]) as client:
@@ -51,7 +50,7 @@ def test_nothing_is_kept_of_a_large_message(kind: str, tool: str, revision: str)
     assert asyncio.run(main()) < SIZE / 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_large_and_small_messages_go_out_in_their_order(kind: str) -> None:
     async def main() -> None:
         async with connect(LargeTools()) as client:

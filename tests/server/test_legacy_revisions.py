@@ -7,9 +7,8 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import (
     CAPABILITIES,
     EVERYTHING,
@@ -31,8 +30,8 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
-each_revision = pytest.mark.parametrize("revision", SUPPORTED)
-each_legacy = pytest.mark.parametrize("revision", LEGACY)
+each_revision = each("revision", SUPPORTED)
+each_legacy = each("revision", LEGACY)
 
 
 def text(value: str) -> structs.CallToolResult:
@@ -200,9 +199,7 @@ async def test_a_handshake_returns_name_version_instructions_and_capabilities(
     }
 
 
-@pytest.mark.parametrize(
-    ("asked", "given"), [("1999-01-01", LEGACY[0]), (MODERN_REVISION, LEGACY[0]), ("2024-11-05", "2024-11-05")]
-)
+@each("asked, given", [("1999-01-01", LEGACY[0]), (MODERN_REVISION, LEGACY[0]), ("2024-11-05", "2024-11-05")])
 def test_a_handshake_agrees_on_the_requested_revision_or_the_newest_legacy_one(asked: str, given: str) -> None:
     async def main() -> None:
         async with served(Everything()) as client:
@@ -450,7 +447,7 @@ def test_an_unknown_log_level_is_rejected() -> None:
 
 
 @each_revision
-@pytest.mark.parametrize("token", ["t", 7, 0])
+@each("token", ["t", 7, 0])
 def test_progress_only_grows_and_keeps_the_type_of_the_token(revision: str, token: object) -> None:
     async def main() -> None:
         async with served(Everything()) as client:
@@ -471,7 +468,7 @@ def test_progress_only_grows_and_keeps_the_type_of_the_token(revision: str, toke
 
 
 @each_revision
-@pytest.mark.parametrize("name", ["wait", "stubborn"])
+@each("name", ["wait", "stubborn"])
 def test_a_cancelled_handler_stops_and_sends_nothing_more(revision: str, name: str) -> None:
     async def main() -> None:
         handler = Everything()
@@ -512,7 +509,7 @@ ACCEPT = {"action": "accept", "content": {"name": "Ada"}}
 HAS_ELICITATION = [revision for revision in LEGACY if revision >= "2025-06-18"]
 
 
-@pytest.mark.parametrize("revision", HAS_ELICITATION)
+@each("revision", HAS_ELICITATION)
 @with_client
 async def test_a_legacy_client_is_asked_while_the_handler_waits(
     client: Client, handler: Everything, revision: str
@@ -574,9 +571,7 @@ BAD_STATES: list[tuple[str, Callable[[str], str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("change", "why"), [(change, why) for _, change, why in BAD_STATES], ids=[b[0] for b in BAD_STATES]
-)
+@each("change, why", [(change, why) for _, change, why in BAD_STATES], ids=[b[0] for b in BAD_STATES])
 def test_a_state_that_is_not_as_it_was_signed_is_rejected(change: Callable[[str], str], why: str) -> None:
     async def main() -> None:
         async with served(Everything()) as client:
@@ -601,7 +596,7 @@ def test_a_state_belongs_to_its_own_request() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("responses", [{}, {"other": ACCEPT}, {"elicitation/create#1": {"action": "maybe"}}])
+@each("responses", [{}, {"other": ACCEPT}, {"elicitation/create#1": {"action": "maybe"}}])
 def test_missing_and_malformed_answers_are_requested_again(responses: dict[str, Any]) -> None:
     async def main() -> None:
         async with served(Everything()) as client:
@@ -652,7 +647,7 @@ def test_several_inputs_are_requested_at_once(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [*HAS_ELICITATION, MODERN_REVISION])
+@each("revision", [*HAS_ELICITATION, MODERN_REVISION])
 @with_client
 async def test_a_handler_that_returns_input_requests_is_called_again_on_every_revision(
     client: Client, handler: Everything, revision: str
@@ -698,8 +693,8 @@ async def test_a_message_with_several_contents_becomes_several_messages_on_older
 
 
 @each_legacy
-@pytest.mark.parametrize(
-    ("answer", "code"),
+@each(
+    "answer, code",
     [({"error": {"code": -1, "message": "no"}}, -1), ({"result": {"nonsense": 1}}, -32603)],
     ids=["an error", "a wrong result"],
 )
@@ -863,7 +858,7 @@ def test_tasks_are_not_offered_and_their_parameters_are_ignored() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("method", ["ping", "initialize", "logging/setLevel", "resources/subscribe"])
+@each("method", ["ping", "initialize", "logging/setLevel", "resources/subscribe"])
 def test_methods_of_legacy_revisions_alone_are_unknown_on_modern_ones(method: str) -> None:
     async def main() -> None:
         async with served(Everything()) as client:
@@ -873,7 +868,7 @@ def test_methods_of_legacy_revisions_alone_are_unknown_on_modern_ones(method: st
 
 
 @each_legacy
-@pytest.mark.parametrize("method", ["server/discover", "subscriptions/listen"])
+@each("method", ["server/discover", "subscriptions/listen"])
 def test_methods_of_the_dialect_alone_are_unknown_on_legacy_revisions(revision: str, method: str) -> None:
     async def main() -> None:
         async with served(Everything()) as client:

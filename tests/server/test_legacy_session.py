@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import EVERYTHING, LEGACY, Json, run, served
 from tests.server.test_legacy_revisions import Everything
 from tests.server.test_misbehaviour import Tools, text
@@ -17,7 +16,7 @@ NEWEST = LEGACY[0]
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 PAGE = "https://example.org/a?b"
 
-each_legacy = pytest.mark.parametrize("revision", LEGACY)
+each_legacy = each("revision", LEGACY)
 
 
 @each_legacy
@@ -70,7 +69,7 @@ def test_an_unknown_log_level_is_rejected_and_changes_nothing(revision: str) -> 
 
 
 @each_legacy
-@pytest.mark.parametrize("value", [3, "x", None, [], {"a": 1}], ids=repr)
+@each("value", [3, "x", None, [], {"a": 1}], ids=repr)
 def test_reserved_keys_of_metadata_may_have_any_value(revision: str, value: object) -> None:
     async def main() -> None:
         async with served(Everything()) as client:
@@ -118,7 +117,7 @@ DECLARED: list[tuple[Callable[[Any, typedmcp.Context], Awaitable[Any]], Json, Js
 ]
 
 
-@pytest.mark.parametrize(("ask", "declared", "missing"), DECLARED)
+@each("ask, declared, missing", DECLARED)
 def test_only_declared_parts_of_a_capability_are_used(
     ask: Callable[[Any, typedmcp.Context], Awaitable[Any]], declared: Json, missing: Json | None
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import MODERN_REVISION, Json, run, served
 from typedmcp.dialect import structs
 
@@ -117,7 +118,7 @@ def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, s
         assert outcomes.get(id) == ends.get(kind) or (kind == "is cancelled" and outcomes.get(id) == "result")
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN_REVISION])
+@each("revision", ["2025-11-25", MODERN_REVISION])
 def test_the_end_of_a_connection_ends_all_its_open_requests(revision: str) -> None:
     async def main() -> None:
         handler = Busy()

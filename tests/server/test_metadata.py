@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.cases import each
 from tests.spoken import MODERN_REVISION
 from typedmcp.errors import DecodeError, UnsupportedVersionError
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION
@@ -37,7 +38,7 @@ def test_equal_bytes_are_decoded_once() -> None:
     assert cache.get(long) is not cache.get(long)
 
 
-@pytest.mark.parametrize(("is_shared", "entries", "size"), [(False, 16, 512), (True, 256, 4096)])
+@each("is_shared, entries, size", [(False, 16, 512), (True, 256, 4096)])
 def test_the_cache_is_bounded(is_shared: bool, entries: int, size: int) -> None:
     cache = MetadataCache(check_version)
     if is_shared:
@@ -84,9 +85,9 @@ def test_the_metadata_of_a_session_is_merged_with_that_of_its_requests() -> None
 OWN = {"traceparent": "00-4bf9-00f0-01", "tracestate": "a=1", "baggage": "b=%20", "progressToken": 7}
 
 
-@pytest.mark.parametrize("names", [["traceparent"], ["progressToken"], [*OWN]])
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize("indent", [0, 1])
+@each("names", [["traceparent"], ["progressToken"], [*OWN]])
+@each("is_first", [True, False])
+@each("indent", [0, 1])
 def test_members_of_one_request_do_not_cost_the_decoding_of_its_client(
     names: list[str], is_first: bool, indent: int
 ) -> None:
@@ -104,7 +105,7 @@ def test_members_of_one_request_do_not_cost_the_decoding_of_its_client(
     assert len(cache.known) == 1, "the cache does not grow with the requests"
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
     [
         b'{"traceparent":"a","x":1,"traceparent":"b"}', b'{"traceparent":"a","traceparent":"b"}',
@@ -116,7 +117,7 @@ def test_members_of_one_request_do_not_cost_the_decoding_of_its_client(
         b'{"x":1,"progressToken":99999999999999999999}', b'{"x":1,"baggage":"a"}  ',
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("is_session", [True, False])
+@each("is_session", [True, False])
 def test_members_of_one_request_mean_the_same_as_in_a_whole(raw: bytes, is_session: bool) -> None:
     """Compare with a cache too small to know anything."""
     outcomes: list[object] = []

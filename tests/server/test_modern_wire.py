@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.server.http.asgi_driver import in_loop, serving
 from tests.server.scripted import Json, run, served
 from tests.server.test_legacy_revisions import Everything
@@ -35,8 +34,8 @@ class Asking:
 # Results
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
+@each(
+    "method, params",
     [
         ("server/discover", {}),
         ("tools/list", {}),
@@ -96,8 +95,8 @@ def elicit_url(ctx: typedmcp.Context) -> Awaitable[Any]:
     return ctx.elicit_url("?", "https://example.org/")
 
 
-@pytest.mark.parametrize(
-    ("ask", "declared", "missing"),
+@each(
+    "ask, declared, missing",
     [
         (elicit_url, {}, {"elicitation": {"url": {}}}),
         (elicit_url, {"elicitation": {}}, {"elicitation": {"url": {}}}),

@@ -8,6 +8,7 @@ import itertools
 import pytest
 
 import typedmcp
+from tests.cases import each
 from typedmcp import Context, InsufficientScopeError, Principal
 from typedmcp.server.connection import ServerConnection
 
@@ -52,10 +53,10 @@ def test_a_client_without_http_passes_a_check_for_scopes() -> None:
         async with typedmcp.connect(server) as client:
             assert await client.call_tool("write", result_type=bool)
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
-@pytest.mark.parametrize(("scopes", "allowed"), [(frozenset(["files:write", "x"]), True), (frozenset(["x"]), False)])
+@each("scopes, allowed", [(frozenset(["files:write", "x"]), True), (frozenset(["x"]), False)])
 def test_a_handler_can_require_scopes(scopes: frozenset[str], allowed: bool) -> None:
     server = typedmcp.Server()
     seen: list[object] = []
@@ -80,4 +81,4 @@ def test_a_handler_can_require_scopes(scopes: frozenset[str], allowed: bool) -> 
         await serving
         assert seen == [ada]
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    asyncio.run(asyncio.wait_for(main(), 60))

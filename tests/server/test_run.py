@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each
 from tests.server.http.asgi_driver import ToolHandler
 from typedmcp.server.run import _http_server  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.mark.parametrize(
-    ("host", "options", "is_warned"),
+@each(
+    "host, options, is_warned",
     [
         ("0.0.0.0", {}, True),  # noqa: S104  # nothing is bound
         ("::", {}, True),

@@ -6,6 +6,7 @@ from unittest.mock import ANY
 
 import pytest
 
+from tests.cases import each
 from typedmcp import StateSigner, UsageError
 from typedmcp.errors import InvalidParamsError
 from typedmcp.server.state_token import state_binding
@@ -35,7 +36,7 @@ def test_a_key_of_one_process_does_not_call_the_states_of_earlier_ones_altered()
         StateSigner().verify(token, BINDING, now=0.0)
 
 
-@pytest.mark.parametrize("place", [0, 60, 100])
+@each("place", [0, 60, 100])
 def test_a_state_that_was_altered_is_rejected(place: int) -> None:
     signer = StateSigner()
     token = signer.sign("state", BINDING, now=0.0)
@@ -44,14 +45,14 @@ def test_a_state_that_was_altered_is_rejected(place: int) -> None:
         signer.verify(token[:place] + other + token[place + 1 :], BINDING, now=0.0)
 
 
-@pytest.mark.parametrize("text", ["", "ü", "AAAA", "not base64!"])
+@each("text", ["", "ü", "AAAA", "not base64!"])
 def test_a_text_that_is_no_signed_state_is_rejected(text: str) -> None:
     with pytest.raises(InvalidParamsError, match="requestState: "):
         StateSigner(KEY).verify(text, BINDING, now=0.0)
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "principal"),
+@each(
+    "method, params, principal",
     [
         ("prompts/get", {"name": "x"}, "ada"),
         ("tools/call", {"name": "y"}, "ada"),

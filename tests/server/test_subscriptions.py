@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import LEGACY, MODERN_REVISION, SUPPORTED, Client, Json, run, served
 from typedmcp import RemoteError, Server
 from typedmcp.dialect import models, structs
 from typedmcp.protocol.meta import SUBSCRIPTION
 
-each_revision = pytest.mark.parametrize("revision", SUPPORTED)
-each_legacy = pytest.mark.parametrize("revision", LEGACY)
+each_revision = each("revision", SUPPORTED)
+each_legacy = each("revision", LEGACY)
 
 
 async def subscribe(client: Client, *uris: str) -> list[str]:
@@ -54,7 +53,7 @@ class Library:
 
 
 @each_revision
-@pytest.mark.parametrize("types", [structs, models], ids=["structs", "models"])
+@each("types", [structs, models], ids=["structs", "models"])
 def test_a_handler_decides_what_a_client_may_subscribe_to(revision: str, types: Any) -> None:
     async def main() -> None:
         changes, handler = typedmcp.Changes(), Library(types)

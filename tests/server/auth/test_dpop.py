@@ -13,6 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import OKPAlgorithm
 
+from tests.cases import each
 from tests.server.auth.issuer import ISSUER, JWKS, RESOURCE, base64url, jwk_of, raw_token, signed
 from tests.server.http.asgi_driver import CompleteResponse, Served, in_loop, message, serving
 from tests.spoken import LEGACY
@@ -104,9 +105,7 @@ def ec_key() -> tuple[Any, dict[str, Any]]:
     return key, jwk_of(key, None)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "make"), [("ES384", ec_key), ("EdDSA", okp_key), ("RS256", rsa_key), ("PS256", rsa_key)]
-)
+@each("algorithm, make", [("ES384", ec_key), ("EdDSA", okp_key), ("RS256", rsa_key), ("PS256", rsa_key)])
 @in_loop
 async def test_proofs_of_other_algorithms_are_accepted(algorithm: str, make: Any) -> None:
     key, jwk = make()
@@ -163,7 +162,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 @in_loop
 async def test_a_wrong_proof_is_rejected(name: str) -> None:
     make, says = WRONG[name]
@@ -190,7 +189,7 @@ async def test_two_proofs_in_two_headers_are_rejected() -> None:
         assert (await served.post(b"{}", sent)).status == 400
 
 
-@pytest.mark.parametrize("bits", [1024, 8192])
+@each("bits", [1024, 8192])
 @in_loop
 async def test_an_rsa_key_that_is_too_short_or_too_long_is_rejected(bits: int) -> None:
     jwk = {"kty": "RSA", "n": modulus_of(bits), "e": "AQAB"}
@@ -284,7 +283,7 @@ async def test_a_nonce_ends_and_is_valid_for_processes_with_the_same_key() -> No
 # Tokens
 
 
-@pytest.mark.parametrize("cnf", [{}, {"jkt": 1}, {"jkt": "a", "x5t#S256": "b"}, {"x5t#S256": "b"}, "a", []])
+@each("cnf", [{}, {"jkt": 1}, {"jkt": "a", "x5t#S256": "b"}, {"x5t#S256": "b"}, "a", []])
 @in_loop
 async def test_a_token_that_is_bound_in_another_way_is_rejected(cnf: Any) -> None:
     token = signed(cnf=cnf)
@@ -393,8 +392,8 @@ async def test_pages_may_read_the_nonce_and_send_proofs() -> None:
         assert "dpop-nonce" in reply.headers["access-control-expose-headers"]
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
+@each(
+    "options, says",
     [
         ({"url": "mcp.test/mcp"}, "url must be the URL of the endpoint"),
         ({"url": []}, "url must be the URL"),

@@ -12,6 +12,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from tests.cases import each
 from tests.client.http.scripted_http import Request, Wire
 from tests.server.auth.issuer import EC_KEY, RESOURCE, Issuer, issuing, verified
 from tests.server.http.asgi_driver import in_loop
@@ -77,7 +78,7 @@ ANSWERS: list[tuple[str, Any, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "is_valid"), [case[1:] for case in ANSWERS], ids=[case[0] for case in ANSWERS])
+@each("answer, is_valid", [case[1:] for case in ANSWERS], ids=[case[0] for case in ANSWERS])
 @in_loop
 async def test_only_what_the_answer_says_counts(answer: dict[str, Any], is_valid: bool) -> None:
     async with issuing(active={"t": answer}) as issuer:
@@ -149,8 +150,8 @@ async def test_an_authorization_server_that_hangs_is_not_waited_for(monkeypatch:
             await verified(verifier_of(issuer, endpoint=f"{issuer.url}/introspect"), "t")
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "expected"),
+@each(
+    "status, body, expected",
     [
         (401, b"", "answered 401: check the client's credentials"),
         (500, b"", "answered 500"),
@@ -194,8 +195,8 @@ async def test_a_huge_token_is_not_sent() -> None:
         assert issuer.requests == []
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
+@each(
+    "options, expected",
     [
         ({"client_secret": None}, "needs a client_secret or a private_key"),
         ({"private_key": "x"}, "needs a client_secret or a private_key"),

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import RSAAlgorithm
 
+from tests.cases import each
 from tests.server.auth.issuer import (
     EC_KEY,
     ISSUER,
@@ -98,7 +99,7 @@ CLAIMS: list[tuple[str, Callable[[int], dict[str, Any]], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "is_valid"), [case[1:] for case in CLAIMS], ids=[case[0] for case in CLAIMS])
+@each("changes, is_valid", [case[1:] for case in CLAIMS], ids=[case[0] for case in CLAIMS])
 def test_claims_decide_whether_a_token_is_valid(changes: Callable[[int], dict[str, Any]], is_valid: bool) -> None:
     assert (VERIFIER(signed(**changes(int(time.time())))) is not None) == is_valid
 
@@ -113,15 +114,15 @@ SCOPES: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "scopes"), SCOPES, ids=range(len(SCOPES)))
+@each("changes, scopes", SCOPES)
 def test_scopes_are_read_as_authorization_servers_write_them(changes: dict[str, Any], scopes: set[str]) -> None:
     found = VERIFIER(signed(**changes))
     assert isinstance(found, Principal)
     assert found.scopes == scopes
 
 
-@pytest.mark.parametrize(
-    ("changes", "client"),
+@each(
+    "changes, client",
     [({}, "app"), ({"client_id": None, "azp": "b"}, "b"), ({"client_id": None}, None), ({"client_id": 1}, None)],
     ids=repr,
 )
@@ -138,12 +139,12 @@ def test_another_claim_may_be_the_subject() -> None:
     assert found.subject == "app"
 
 
-@pytest.mark.parametrize("kind", ["at+jwt", "application/at+jwt", "AT+JWT", "JWT", None])
+@each("kind", ["at+jwt", "application/at+jwt", "AT+JWT", "JWT", None])
 def test_usual_types_are_accepted(kind: str | None) -> None:
     assert VERIFIER(signed(headers={"typ": kind})) is not None
 
 
-@pytest.mark.parametrize("kind", ["dpop+jwt", "logout+jwt", "", 7])
+@each("kind", ["dpop+jwt", "logout+jwt", "", 7])
 def test_tokens_of_other_types_are_not_valid(kind: Any) -> None:
     assert VERIFIER(raw_signed({"alg": "RS256", "kid": "1", "typ": kind})) is None
 
@@ -217,7 +218,7 @@ def _nested() -> str:
     return base64url(b"[" * 3000 + b"]" * 3000)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@each("attack", ATTACKS)
 def test_a_forged_token_is_not_valid(attack: str) -> None:
     assert VERIFIER(ATTACKS[attack]()) is None
 
@@ -271,7 +272,7 @@ def test_a_token_without_a_key_id_is_checked_with_few_keys() -> None:
     assert find([*others, jwk_of(RSA_KEY, "x")], token) is None
 
 
-@pytest.mark.parametrize("algorithm", ["ES256", "RS512", "PS256"])
+@each("algorithm", ["ES256", "RS512", "PS256"])
 def test_algorithms_are_accepted_by_name_only(algorithm: str) -> None:
     key: Any = EC_KEY if algorithm == "ES256" else RSA_KEY
     token = signed(key=key, algorithm=algorithm)
@@ -292,8 +293,8 @@ def test_a_shared_secret_takes_the_place_of_keys() -> None:
     assert "sss" not in repr(verifier)
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
+@each(
+    "options, expected",
     [
         ({"algorithms": ["none"]}, "'none' is not accepted; known: RS256"),
         ({"algorithms": ["HS256"]}, "HS256 needs `secret`"),

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from tests.cases import each
 from tests.helpers import run
 from tests.redis_server import RedisServer, shared_redis
 from typedmcp import UsageError
@@ -63,6 +64,10 @@ class World:
 
     def __init__(self, server: RedisServer | None) -> None:
         self._server = server
+        self.begin_case()
+
+    def begin_case(self) -> None:
+        """Begin with an empty state."""
         self._prefix = f"{secrets.token_hex(4)}:"
         self._clock = Clock()
 
@@ -221,7 +226,7 @@ def test_an_unused_session_expires_and_its_followers_get_an_error(world: World) 
     run(main())
 
 
-@pytest.mark.parametrize("use", ["load", "change", "append"])
+@each("use", ["load", "change", "append"])
 def test_a_session_in_use_does_not_expire(world: World, use: str) -> None:
     async def main() -> None:
         async with world.worker(ttl=100, unused_ttl=100) as worker:
@@ -399,7 +404,7 @@ def test_a_used_name_is_forgotten_in_time(world: World) -> None:
         async with world.worker() as worker:
             assert await worker.store.use_once("a", 0.02)
             assert await worker.store.use_once("b", 60)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not await worker.store.use_once("a", 60):
                     await asyncio.sleep(0.01)
             assert not await worker.store.use_once("b", 60)
@@ -465,16 +470,16 @@ def test_followers_on_any_worker_get_stored_and_new_events(world: World) -> None
 
 def test_an_event_reaches_followers_without_delay(world: World) -> None:
     async def main() -> None:
-        async with world.workers() as (one, other):
+        async with world.workers(lease=600) as (one, other):  # it would look for events itself after as long
             await one.store.create_session("s", {})
             await one.store.create_stream("s", "a", b"final_event")
             follower = aiter(other.store.follow_stream("s", "a", 0))
-            assert await asyncio.wait_for(anext(follower), 1) == []
+            assert await asyncio.wait_for(anext(follower), 60) == []
             for number in range(1, 20):
                 coming = asyncio.ensure_future(anext(follower))
                 await asyncio.sleep(0.002 if number % 2 else 0)
                 await one.store.append_events("s", "a", [b"x"])
-                assert await asyncio.wait_for(coming, 1) == [StoredEvent(number, b"x")]
+                assert await asyncio.wait_for(coming, 60) == [StoredEvent(number, b"x")]
             await one.store.append_events("s", "a", [], last=True)
             assert await anext(follower, None) is None
 
@@ -512,7 +517,7 @@ def test_streams_are_independent(world: World) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("limits", [{"events": 3}, {"event_bytes": 30}, {"events": 3, "event_bytes": 1000}])
+@each("limits", [{"events": 3}, {"event_bytes": 30}, {"events": 3, "event_bytes": 1000}])
 def test_followers_get_an_error_instead_of_a_gap_after_dropped_events(world: World, limits: dict[str, int]) -> None:
     async def main() -> None:
         async with world.worker(**limits) as worker:
@@ -756,7 +761,7 @@ def test_workers_have_short_unique_names(world: World) -> None:
     assert all(name.isalnum() and len(name) <= 12 for name in names)
 
 
-@pytest.mark.parametrize("name", ["ttl", "sessions", "events", "event_bytes", "keep", "backlog", "used_states"])
+@each("name", ["ttl", "sessions", "events", "event_bytes", "keep", "backlog", "used_states"])
 def test_limits_must_be_positive(world: World, name: str) -> None:
     with pytest.raises(UsageError, match=f"{name} must be positive"):
         world.store(**cast(Any, {name: 0}))
@@ -1133,7 +1138,7 @@ def check(machine: type[RuleBasedStateMachine], examples: int) -> None:
 
 
 def test_the_memory_store_behaves_like_its_model() -> None:
-    check(StoresBehaveAlike, 30)
+    check(StoresBehaveAlike, 12)
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import MODERN_REVISION, Client, Json, run, served
 from tests.server.tasks.test_tasks import DECLARED, Jobs
 from typedmcp import Context, ServerTasks, TaskLimits
@@ -44,7 +45,7 @@ async def state(client: Client, id: str) -> Json:
 
 async def until(client: Client, id: str, *statuses: str) -> Json:
     """Wait until a task has one of some states."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (task := await state(client, id))["status"] not in statuses:
             await asyncio.sleep(0.005)
     return task
@@ -82,7 +83,7 @@ def test_the_server_declares_tasks_and_which_tools_run_so() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", ["2025-06-18", MODERN_REVISION])
+@each("revision", ["2025-06-18", MODERN_REVISION])
 def test_other_revisions_know_nothing_of_it(revision: str) -> None:
     async def main() -> None:
         async with served(Jobs().server, name=None, version=None) as client:

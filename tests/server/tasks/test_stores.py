@@ -30,7 +30,7 @@ class Store:
 
     async def changed(self, id: str, *, is_over: bool) -> None:
         """Wait until a change was announced."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while (id, is_over) not in self.changes:
                 await asyncio.sleep(0.005)
 
@@ -220,7 +220,7 @@ Worker = Callable[..., RedisTaskStore]
 
 async def renewed_until(store: TaskStore, holds: Callable[[Any], bool]) -> Any:
     """Renew the lease of a worker until a renewal is as expected."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds(renewal := await store.renew({})):
             await asyncio.sleep(0.05)
     return renewal
@@ -270,7 +270,7 @@ def test_a_task_is_not_taken_over_for_ever(worker: Worker) -> None:
             await store.renew({})
             await store.create(new(call=CALL))
             runs: list[int] = []
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while (record := await store.load("a")) is not None and record.status == "working":
                     runs += [task.run for task in (await store.renew({})).taken]  # which nothing runs
                     await asyncio.sleep(0.02)

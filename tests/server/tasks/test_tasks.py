@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import LEGACY, MODERN_REVISION, SUPPORTED, Client, Json, run, served
 from typedmcp import Context, DiagnosticKind, MemoryTaskStore, Principal, ServerTasks, TaskLimits
 from typedmcp.dialect import models, structs
@@ -101,7 +102,7 @@ async def state(client: Client, id: str) -> Json:
 
 async def until(client: Client, id: str, *statuses: str) -> Json:
     """Wait until a task has one of some states."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while (task := await state(client, id))["status"] not in statuses:
             await asyncio.sleep(0.005)
     return task
@@ -182,7 +183,7 @@ def test_a_tool_without_the_option_is_never_a_task() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_client_without_tasks_gets_the_result_at_once(revision: str) -> None:
     async def main() -> None:
         async with served(Jobs().server, name=None, version=None) as client:
@@ -193,7 +194,7 @@ def test_a_client_without_tasks_gets_the_result_at_once(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_tool_that_is_a_task_only_rejects_a_client_without_tasks(revision: str) -> None:
     async def main() -> None:
         async with served(Jobs().server, name=None, version=None) as client:
@@ -209,7 +210,7 @@ def test_a_tool_that_is_a_task_only_rejects_a_client_without_tasks(revision: str
     run(main)
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 def test_a_legacy_client_that_declares_tasks_gets_the_result_at_once(revision: str) -> None:
     async def main() -> None:
         async with served(Jobs().server, name=None, version=None) as client:
@@ -219,7 +220,7 @@ def test_a_legacy_client_that_declares_tasks_gets_the_result_at_once(revision: s
     run(main)
 
 
-@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
+@each("method", ["tasks/get", "tasks/cancel", "tasks/update"])
 def test_an_unknown_task_is_an_error(method: str) -> None:
     async def main() -> None:
         async with opened(Jobs()) as client:
@@ -231,7 +232,7 @@ def test_an_unknown_task_is_an_error(method: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("method", ["tasks/list", "tasks/result"])
+@each("method", ["tasks/list", "tasks/result"])
 def test_methods_that_the_extension_does_not_have_are_unknown(method: str) -> None:
     async def main() -> None:
         async with opened(Jobs()) as client:
@@ -269,7 +270,7 @@ def test_each_question_is_answered_once_and_has_a_key_of_its_own() -> None:
             assert partly["status"] == "input_required"
             assert [key.partition(":")[0] for key in partly["inputRequests"]] == ["one"]
             await answer(client, id, one="Al")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while not (later := (await state(client, id)).get("inputRequests")):
                     await asyncio.sleep(0.005)
             assert [question["params"]["message"] for question in later.values()] == ["really?"]
@@ -334,7 +335,7 @@ def test_progress_is_the_text_of_the_task() -> None:
         jobs = Jobs()
         async with opened(jobs) as client:
             id = await started(client, "wait", steps=3)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while (await state(client, id)).get("statusMessage") != "3 of 3: waiting":
                     await asyncio.sleep(0.005)
             jobs.go.set()
@@ -423,7 +424,7 @@ def test_a_function_in_a_thread_learns_that_its_task_was_cancelled() -> None:
             while (await state(client, id)).get("statusMessage") != "1: in a thread":
                 await asyncio.sleep(0.001)
             await client.result("tasks/cancel", {"taskId": id})
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while states != ["began", "ended"]:
                     await asyncio.sleep(0.001)
 
@@ -486,7 +487,7 @@ def test_a_task_is_deleted_after_its_time() -> None:
     async def main() -> None:
         async with opened(Jobs(limits=TaskLimits(ttl=0.01, keep=0.02))) as client:
             id = await started(client, "add", a=1, b=2)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while "error" not in await client.request("tasks/get", {"taskId": id}):
                     await asyncio.sleep(0.005)
 
@@ -528,7 +529,7 @@ def test_a_result_that_does_not_fit_into_the_store_fails_the_task() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("limit", [{"tasks": 0}, {"ttl": -1.0}, {"keep": float("inf")}, {"client_share_percent": 101}])
+@each("limit", [{"tasks": 0}, {"ttl": -1.0}, {"keep": float("inf")}, {"client_share_percent": 101}])
 def test_limits_that_make_no_sense_are_rejected(limit: dict[str, Any]) -> None:
     with pytest.raises(typedmcp.UsageError, match=f"tasks: {next(iter(limit))} must be"):
         TaskLimits(**limit)
@@ -611,8 +612,8 @@ def test_a_client_without_tasks_cannot_listen_to_them() -> None:
 # Tools and handlers
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
+@each(
+    "options, problem",
     [
         ({"task": "optional"}, r"tool 'add': task needs an extension of the server: Server\(…, extensions="),
         ({"task": "sometimes"}, "tool 'add': task must be 'optional' or 'required', not 'sometimes'"),
@@ -632,7 +633,7 @@ def test_the_options_of_the_extension_are_checked() -> None:
         ServerTasks(MemoryTaskStore(), limits=TaskLimits())
 
 
-@pytest.mark.parametrize("has_tasks", [True, False])
+@each("has_tasks", [True, False])
 def test_a_tool_of_a_mounted_server_is_a_task_of_the_outer_one(has_tasks: bool) -> None:
     async def main() -> None:
         outer = typedmcp.Server("outer", extensions=[ServerTasks()] if has_tasks else [])
@@ -695,7 +696,7 @@ def _model(text: str) -> models.CallToolResult:
     return models.CallToolResult(content=[models.TextContent(text=text)])
 
 
-@pytest.mark.parametrize(("codec", "make"), [("msgspec", _struct), ("pydantic", _model)])
+@each("codec, make", [("msgspec", _struct), ("pydantic", _model)])
 def test_a_handler_asks_before_the_task_and_within_it(codec: str, make: Callable[[str], Any]) -> None:
     async def main() -> None:
         tasks = ServerTasks()

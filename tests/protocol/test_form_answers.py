@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.cases import each
 from typedmcp.dialect import structs
 from typedmcp.protocol.form_answers import find_answer_fault, find_field_fault
 
@@ -62,12 +61,12 @@ UNFIT: list[tuple[dict[str, Any], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value"), FITS)
+@each("field, value", FITS)
 def test_a_value_fits_its_field(field: dict[str, Any], value: Any) -> None:
     assert find_field_fault(field, value) is None
 
 
-@pytest.mark.parametrize(("field", "value", "fault"), UNFIT)
+@each("field, value, fault", UNFIT)
 def test_a_value_that_does_not_fit_is_described(field: dict[str, Any], value: Any, fault: str) -> None:
     assert find_field_fault(field, value) == fault
 
@@ -75,8 +74,8 @@ def test_a_value_that_does_not_fit_is_described(field: dict[str, Any], value: An
 SCHEMA = {"type": "object", "properties": {"age": WHOLE, "first name": TEXT}, "required": ["age"]}
 
 
-@pytest.mark.parametrize(
-    ("answer", "fault"),
+@each(
+    "answer, fault",
     [
         ({"action": "decline"}, None),
         ({"action": "cancel", "content": {"age": "x"}}, None),
@@ -91,6 +90,6 @@ def test_the_first_field_that_does_not_fit_is_named(answer: dict[str, Any], faul
     assert find_answer_fault(SCHEMA, structs.ElicitResult(**answer)) == fault
 
 
-@pytest.mark.parametrize("schema", [{}, {"type": "object"}, {"properties": {"age": True}}])
+@each("schema", [{}, {"type": "object"}, {"properties": {"age": True}}])
 def test_a_form_without_fields_accepts_every_answer(schema: dict[str, Any]) -> None:
     assert find_answer_fault(schema, structs.ElicitResult(action="accept", content={"age": 1})) is None

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each
 from tests.helpers import chunked
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.framing import (
@@ -44,9 +45,9 @@ def test_any_chunking_gives_the_same_lines_over_the_limit(stream: bytes, sizes: 
     assert lines_of(chunked(stream, sizes), limit) == expected
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 100])
-@pytest.mark.parametrize(
-    ("stream", "lines"),
+@each("size", [1, 2, 3, 5, 8, 100])
+@each(
+    "stream, lines",
     [
         (b"", []),
         (b"\n", [b""]),
@@ -107,14 +108,14 @@ def test_each_byte_of_a_large_line_is_searched_once_in_any_chunking() -> None:
     assert len(line) == size * count
 
 
-@pytest.mark.parametrize("limit", [0, -1])
+@each("limit", [0, -1])
 def test_a_limit_must_be_positive(limit: int) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         Framer(limit)
 
 
-@pytest.mark.parametrize(
-    ("head", "id"),
+@each(
+    "head, id",
     [
         (b'{"id":1,"method":"x","params":{"a":"', 1),
         (b'{"method":"x","id":"a","params":{"id":7', "a"),
@@ -162,7 +163,7 @@ LONG_AGO: list[Any] = [
 """Parameters before the id, and the id if it takes few steps to find: a long search would hold up everything else."""
 
 
-@pytest.mark.parametrize(("params", "id"), LONG_AGO)
+@each("params, id", LONG_AGO)
 def test_an_id_that_comes_late_is_found_in_few_steps(params: bytes, id: RequestId | None) -> None:
     assert find_request_id(b'{"method":"x","params":' + params + b',"id":1}') == id
 

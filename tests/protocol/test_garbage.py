@@ -6,10 +6,11 @@ import gc
 
 import pytest
 
+from tests.cases import each
 from typedmcp.protocol.garbage import collector_paused
 
 
-@pytest.mark.parametrize("is_enabled", [True, False])
+@each("is_enabled", [True, False])
 def test_a_pause_leaves_the_collector_as_it_was(is_enabled: bool) -> None:
     seen: list[bool] = []
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each
 from typedmcp.protocol.headers import (
     HeaderParam,
     decode_value,
@@ -42,7 +43,7 @@ ENCODED: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "text"), ENCODED, ids=repr)
+@each("value, text", ENCODED, ids=repr)
 def test_a_safe_value_is_not_encoded_and_others_are_base64(value: Any, text: str) -> None:
     assert encode_value(value) == text
     assert header_equals(text, value)
@@ -50,13 +51,13 @@ def test_a_safe_value_is_not_encoded_and_others_are_base64(value: Any, text: str
         assert decode_value(text) == value
 
 
-@pytest.mark.parametrize("value", [2**53, -(2**53), "\ud800"])
+@each("value", [2**53, -(2**53), "\ud800"])
 def test_a_value_that_not_every_reader_keeps_is_rejected(value: Any) -> None:
     with pytest.raises(ValueError, match=r"beyond|surrogate"):
         encode_value(value)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "ü", "a\nb", "a\x00", "=?base64?eA?=", "=?base64?eA=?=", "=?base64?eA===?=", "=?base64?e A==?=",
@@ -89,8 +90,8 @@ def test_integers_are_compared_as_numbers(one: int, other: int) -> None:
     assert header_equals(encode_value(one), other) == (one == other)
 
 
-@pytest.mark.parametrize(
-    ("header", "value", "expected"),
+@each(
+    "header, value, expected",
     [
         ("42.0", 42, True), ("42", 42.0, True), ("42.5", 42, False), ("+42", 42, True), ("042", 42, True),
         ("4.2e1", 42, False), ("forty-two", 42, False), ("", 0, False), ("1", True, False), ("True", True, False),
@@ -131,7 +132,7 @@ ACCEPTED: dict[str, tuple[dict[str, Any], list[HeaderParam]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ACCEPTED)
+@each("case", ACCEPTED)
 def test_annotated_parameters_are_found(case: str) -> None:
     given, expected = ACCEPTED[case]
     assert list(header_params(given)) == expected
@@ -168,7 +169,7 @@ REJECTED: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REJECTED)
+@each("case", REJECTED)
 def test_the_error_says_how_an_annotation_breaks_the_rules(case: str) -> None:
     given, reason = REJECTED[case]
     with pytest.raises(ValueError, match=reason):

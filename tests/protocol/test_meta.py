@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.cases import each
 from typedmcp.dialect import exact
 from typedmcp.protocol import meta
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
+@each(
+    "name, kind",
     [
         (meta.VERSION, exact.RequestMetaObject),
         (meta.CLIENT_INFO, exact.RequestMetaObject),

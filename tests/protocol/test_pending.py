@@ -9,13 +9,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.cases import each
 from typedmcp.protocol.diagnostics import DiagnosticKind
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.pending import PendingRequests
 
 
-@pytest.mark.parametrize(
-    ("id", "kind"),
+@each(
+    "id, kind",
     [
         (1, None),
         ("1", DiagnosticKind.ID_TYPE_MISMATCH),
@@ -40,7 +41,7 @@ def test_a_response_matches_its_call_by_number_or_by_the_same_number_as_a_string
     assert list(pending.calls.values()) == ([] if found else [call])
 
 
-@pytest.mark.parametrize("id", [1, "1"])
+@each("id", [1, "1"])
 def test_a_response_to_a_cancelled_call_is_late_once_and_unexpected_afterwards(id: RequestId) -> None:
     pending = PendingRequests()
     assert pending.cancel_call(pending.add_call("x", None, 0.0).id)
@@ -83,8 +84,8 @@ def test_the_latest_1024_cancelled_calls_are_remembered() -> None:
     assert kinds == [DiagnosticKind.UNEXPECTED_RESPONSE] * (3000 - 1024) + [DiagnosticKind.LATE_MESSAGE] * 1024
 
 
-@pytest.mark.parametrize(
-    ("timeout", "latest", "progress", "deadline"),
+@each(
+    "timeout, latest, progress, deadline",
     [
         (None, None, [], None),
         (5.0, None, [], 5.0),
@@ -279,5 +280,16 @@ class Conversation(RuleBasedStateMachine):
             assert (peer.in_flight, peer.calls, peer.next_deadline()) == ({}, {}, None)
 
 
-TestConversation = cast(Any, Conversation).TestCase
-TestConversation.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+def converse(examples: int) -> None:
+    case: Any = cast(Any, Conversation).TestCase
+    case.settings = settings(max_examples=examples, stateful_step_count=40)
+    case("runTest").runTest()
+
+
+def test_both_ends_of_a_conversation_agree_on_how_each_call_ends() -> None:
+    converse(40)
+
+
+@pytest.mark.long
+def test_both_ends_of_a_thousand_conversations_agree_on_how_each_call_ends() -> None:
+    converse(1000)

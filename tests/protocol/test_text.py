@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import typedmcp
+from tests.cases import each
 from typedmcp.protocol.text import escape_controls, log_failure, visible
 
 CASES = [
@@ -27,7 +28,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES)
+@each("text, expected", CASES)
 def test_what_controls_a_terminal_or_a_log_is_escaped_and_nothing_else(text: str, expected: str) -> None:
     assert visible(text) == expected
 

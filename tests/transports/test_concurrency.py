@@ -7,8 +7,7 @@ import gc
 import threading
 from collections.abc import Hashable
 
-import pytest
-
+from tests.cases import each
 from tests.helpers import run
 from typedmcp.transports.concurrency import FairSlots, ThreadLimiter, limit_time
 
@@ -32,8 +31,8 @@ async def turns(*clients: Hashable, count: int = 1, most: int | None = None) -> 
     return order
 
 
-@pytest.mark.parametrize(
-    ("waiting", "order"),
+@each(
+    "waiting, order",
     [
         ("a", "a"),
         ("aaaa", "aaaa"),
@@ -66,7 +65,7 @@ def test_waits_that_are_cancelled_leave_nothing_behind() -> None:
             await asyncio.wait([waiting])
         assert count_futures() - before < 10
         slots.release("a")
-        await asyncio.wait_for(slots.acquire("b"), 1)
+        await asyncio.wait_for(slots.acquire("b"), 60)
 
     run(main())
 
@@ -77,7 +76,7 @@ def test_one_client_leaves_slots_for_others() -> None:
         taken = [asyncio.ensure_future(slots.acquire("a")) for _ in range(10)]
         await asyncio.sleep(0)
         assert sum(task.done() for task in taken) == 3
-        await asyncio.wait_for(slots.acquire("b"), 1)
+        await asyncio.wait_for(slots.acquire("b"), 60)
         slots.release("b")
         await asyncio.sleep(0)
         assert sum(task.done() for task in taken) == 3
@@ -96,7 +95,7 @@ def test_a_client_that_is_not_known_can_take_all_slots() -> None:
     async def main() -> None:
         slots = FairSlots(4, 1)
         for _ in range(4):
-            await asyncio.wait_for(slots.acquire(None), 1)
+            await asyncio.wait_for(slots.acquire(None), 60)
 
     run(main())
 
@@ -110,10 +109,10 @@ def test_a_slot_that_comes_with_a_cancellation_is_not_lost() -> None:
         waiting[1].cancel()
         slots.release("a")
         waiting[0].cancel()
-        await asyncio.wait_for(waiting[2], 1)
+        await asyncio.wait_for(waiting[2], 60)
         assert [task.cancelled() for task in waiting] == [True, True, False]
         slots.release("d")
-        await asyncio.wait_for(slots.acquire("a"), 1)
+        await asyncio.wait_for(slots.acquire("a"), 60)
 
     run(main())
 
@@ -121,14 +120,14 @@ def test_a_slot_that_comes_with_a_cancellation_is_not_lost() -> None:
 def test_a_function_counts_until_it_ends_even_if_its_caller_is_cancelled() -> None:
     async def main() -> None:
         limiter, go = ThreadLimiter(1), threading.Event()
-        first = asyncio.ensure_future(limiter.run("a", go.wait, 5))
+        first = asyncio.ensure_future(limiter.run("a", go.wait, 60))
         await asyncio.sleep(0)
         second = asyncio.ensure_future(limiter.run("b", int, "7"))
         first.cancel()
         await asyncio.wait([first])
         assert not second.done()
         go.set()
-        assert await asyncio.wait_for(second, 5) == 7
+        assert await asyncio.wait_for(second, 60) == 7
 
     run(main())
 
@@ -136,7 +135,7 @@ def test_a_function_counts_until_it_ends_even_if_its_caller_is_cancelled() -> No
 # Limits of time
 
 
-@pytest.mark.parametrize("steps", range(6))
+@each("steps", range(6))
 def test_a_cancellation_at_the_end_of_timed_work_is_not_ignored(steps: int) -> None:
     async def main() -> None:
         ready = asyncio.Event()

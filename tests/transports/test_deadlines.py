@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each
 from tests.helpers import run
 from typedmcp.transports.deadlines import Deadline, Deadlines
 
@@ -39,7 +40,7 @@ class FakeClock:
     async def move_to(self, now: float) -> None:
         """Move the clock, and call what is due."""
         self.now = now
-        for timer in [each for each in self.timers if each[0] <= now]:
+        for timer in [one for one in self.timers if one[0] <= now]:
             self.timers.remove(timer)
             timer[1]()
         for _ in range(5):
@@ -95,7 +96,7 @@ def test_a_thousand_tasks_in_a_row_start_one_timer() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("change", [106.0, None], ids=["later", "never"])
+@each("change", [106.0, None], ids=["later", "never"])
 def test_a_deadline_that_was_moved_does_not_end_its_task_at_the_first_time(change: float | None) -> None:
     async def main() -> None:
         given = Fixture()

@@ -35,7 +35,7 @@ def connect_options(revision: str) -> typedmcp.ConnectOptions:
         "roots": [ROOT],
         "on_log": lambda params: logs.append(params.data),
         "on_diagnostic": lambda _: None,
-        "timeout": 15.0,
+        "timeout": 60.0,
     }
 
 
@@ -100,8 +100,9 @@ async def progress(client: typedmcp.Client) -> None:
 
 
 async def cancellation(client: typedmcp.Client) -> None:
-    call = asyncio.ensure_future(client.call_tool("hang"))
-    await asyncio.sleep(0.1)
+    begun = asyncio.Event()
+    call = asyncio.ensure_future(client.call_tool("hang", on_progress=lambda _: begun.set()))
+    await begun.wait()
     call.cancel()
     await asyncio.wait([call])
     assert await client.call_tool("cancellations", result_type=int) == 1
@@ -140,7 +141,7 @@ async def subscriptions(client: typedmcp.Client) -> None:
     seen: set[tuple[str, str | None]] = set()
     async with client.listen(tools=True, uris=["note://tea"]) as changes:
         await client.call_tool("touch")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while seen != {("tools", None), ("resource", "note://tea")}:
                 change = await anext(changes)
                 seen.add((change.kind, change.uri))

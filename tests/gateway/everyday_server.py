@@ -113,8 +113,8 @@ def _add_calls(server: typedmcp.Server) -> None:
 
     @server.tool
     async def cancellations(at_least: int = 1) -> int:
-        """Count the cancelled calls, and wait up to two seconds for so many."""
-        for _ in range(100):
+        """Count the cancelled calls, and wait up to a minute for so many."""
+        for _ in range(3000):
             if len(cancelled) >= at_least:
                 break
             await asyncio.sleep(0.02)

@@ -21,12 +21,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import typedmcp
 from tests.gateway.uvicorn import serving_http
+from tests.ports import reserved_port
 from tests.soak import MAX_BYTES_PER_MINUTE, Sample, slope
 from tests.spoken import LEGACY, MODERN_REVISION
 
@@ -273,8 +274,9 @@ def _arguments(mode: str, options: argparse.Namespace, *more: str) -> list[str]:
 async def run_soak(options: argparse.Namespace) -> Outcome:
     """Run a soak, and return what it has measured."""
     pipe = subprocess.PIPE
-    with tempfile.TemporaryDirectory() as name:
-        options.ports = ",".join(map(str, _free_ports(min(4, options.servers // 2))))
+    with tempfile.TemporaryDirectory() as name, ExitStack() as held:
+        ports = [held.enter_context(reserved_port()) for _ in range(min(4, options.servers // 2))]
+        options.ports = ",".join(map(str, ports))
         place = (f"--ports={options.ports}", f"--folder={name}")
         disturber = _Disturber(Path(name), _targets(options), options.disturb)
         disturber.start_servers()
@@ -319,18 +321,6 @@ async def _end(gateway: asyncio.subprocess.Process) -> bool:
         gateway.kill()
         await gateway.wait()
         return False
-
-
-def _free_ports(number: int) -> list[int]:
-    import socket
-
-    probes = [socket.socket() for _ in range(number)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -15,6 +15,7 @@ import pytest
 
 import typedmcp
 from tests.acme import ACME, IDENTIFIER, INDEXED, SEARCH, SEEN, Hit, IndexedParams, SearchParams, SearchResult
+from tests.cases import each
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from tests.spoken import SUPPORTED
@@ -73,8 +74,8 @@ def client_extension(indexed: list[str]) -> typedmcp.ClientExtension:
     return made
 
 
-@pytest.mark.parametrize("server_revision", [MODERN_REVISION, REVISION])
-@pytest.mark.parametrize("revision", [MODERN_REVISION, REVISION, LEGACY[-1]])
+@each("server_revision", [MODERN_REVISION, REVISION])
+@each("revision", [MODERN_REVISION, REVISION, LEGACY[-1]])
 def test_an_extension_is_declared_on_both_sides_and_its_messages_pass(revision: str, server_revision: str) -> None:
     acme, indexed = Acme(revisions=[server_revision]), list[str]()
 
@@ -97,7 +98,7 @@ def test_an_extension_is_declared_on_both_sides_and_its_messages_pass(revision: 
     assert acme.seen == [7]
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, REVISION])
+@each("revision", [MODERN_REVISION, REVISION])
 def test_a_client_without_the_extension_gets_the_error_of_the_server(revision: str) -> None:
     expected = {MODERN_REVISION: -32021, REVISION: -32601}
 
@@ -111,7 +112,7 @@ def test_a_client_without_the_extension_gets_the_error_of_the_server(revision: s
     run(main())
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_method_is_unknown_if_no_server_has_declared_an_extension(revision: str) -> None:
     called: list[str] = []
 
@@ -149,7 +150,7 @@ def test_results_of_an_extension_pass_as_they_are() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("client_over", ["http", "stdio"])
+@each("client_over", ["http", "stdio"])
 def test_a_server_over_http_gets_the_name_that_its_extension_demands(client_over: str) -> None:
     async def search(target: Any) -> None:
         async with typedmcp.connect(target, extensions=[client_extension([])]) as client:
@@ -229,7 +230,7 @@ BY_NAME: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("params", "expected"), BY_NAME.values(), ids=BY_NAME)
+@each("params, expected", BY_NAME.values(), ids=BY_NAME)
 def test_the_name_in_a_request_decides_between_several_servers(params: dict[str, Any], expected: str) -> None:
     async def main() -> None:
         servers = {"a": Acme("a").config, "plain": typedmcp.Server("plain"), "b": Acme("b").config}
@@ -284,7 +285,7 @@ def test_an_identifier_that_is_not_valid_is_reported_and_not_declared() -> None:
     assert any("'no identifier'" in report.text for report in reports)
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, REVISION])
+@each("revision", [MODERN_REVISION, REVISION])
 def test_pages_of_a_server_pass_with_their_metadata(revision: str) -> None:
     server = typedmcp.Server("weather", extensions=[AppsServer()])
     page = AppPage("ui://weather/rain", "<p>rain</p>", border=True)

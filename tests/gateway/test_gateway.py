@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.gateway.everyday_server import make_server, starting
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from tests.spoken import SUPPORTED
@@ -35,7 +36,7 @@ def old_server(**options: Any) -> typedmcp.ServerConfig:
     return typedmcp.ServerConfig(make_server(), revisions=[REVISION], **options)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_members_that_the_schema_does_not_know_pass_between_equal_revisions(revision: str) -> None:
     received: list[Any] = []
 
@@ -94,7 +95,7 @@ def test_an_answer_that_does_not_fit_its_method_is_repaired_or_rejected() -> Non
     assert any("tools[0]" in report.text for report in reports), [report.text for report in reports]
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, REVISION])
+@each("revision", [MODERN_REVISION, REVISION])
 def test_the_questions_of_a_server_reach_the_client_that_called_it(revision: str) -> None:
     config = typedmcp.ServerConfig(typedmcp.Gateway(old_server()))
 
@@ -111,7 +112,7 @@ def test_the_questions_of_a_server_reach_the_client_that_called_it(revision: str
     run(main())
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, REVISION])
+@each("revision", [MODERN_REVISION, REVISION])
 def test_a_server_that_asks_outside_of_a_call_gets_its_answer_with_the_next_call(revision: str) -> None:
     answers: list[Any] = []
 
@@ -157,7 +158,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, REVISION])
+@each("revision", [MODERN_REVISION, REVISION])
 def test_a_client_that_cancels_while_it_is_asked_cancels_the_call_at_the_server(revision: str) -> None:
     cancelled = asyncio.Event()
     server = typedmcp.Server("patient")
@@ -269,7 +270,7 @@ def test_log_messages_have_the_level_that_the_client_asked_for() -> None:
     assert logs == ["counted 1", "counted 2", "counted 3"]
 
 
-@pytest.mark.parametrize(("revision", "expected"), [(REVISION, 3), (MODERN_REVISION, 0)])
+@each("revision, expected", [(REVISION, 3), (MODERN_REVISION, 0)])
 def test_a_legacy_client_that_asks_for_no_log_messages_gets_those_of_legacy_servers(
     revision: str, expected: int
 ) -> None:
@@ -297,7 +298,9 @@ def test_each_call_has_one_audit_record() -> None:
             await client.call_tool("ask_roots")
             with pytest.raises(typedmcp.ResourceNotFoundError):
                 await client.read_resource("note://coffee")
-            call = asyncio.ensure_future(client.call_tool("hang"))
+            begun = asyncio.Event()
+            call = asyncio.ensure_future(client.call_tool("hang", on_progress=lambda _: begun.set()))
+            await begun.wait()
             await asyncio.sleep(0.1)
             call.cancel()
             await asyncio.wait([call])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.gateway.everyday_server import make_server
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, MODERN_REVISION, run
@@ -24,7 +25,7 @@ def old_server() -> typedmcp.ServerConfig:
     return typedmcp.ServerConfig(make_server(), revisions=[REVISION])
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, REVISION])
+@each("revision", [MODERN_REVISION, REVISION])
 def test_clients_without_a_token_are_asked_their_own_questions_only(revision: str) -> None:
     async def main() -> None:
         async with serving_http(typedmcp.Gateway(old_server()).asgi()) as url:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.gateway.everyday_server import make_server
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from typedmcp.dialect import structs
@@ -54,7 +55,7 @@ def everyday(revision: str = LEGACY[0]) -> typedmcp.ServerConfig:
     return typedmcp.ServerConfig(make_server(), revisions=[revision])
 
 
-@pytest.mark.parametrize("client_revision", [MODERN_REVISION, LEGACY[0], LEGACY[-1]])
+@each("client_revision", [MODERN_REVISION, LEGACY[0], LEGACY[-1]])
 def test_tools_prompts_and_resources_of_several_servers_are_used_through_one(client_revision: str) -> None:
     gateway = typedmcp.Gateway(servers={"day": everyday(), "lib": library()})
 
@@ -193,7 +194,7 @@ def shop(name: str, **options: Any) -> typedmcp.Server:
     return server
 
 
-@pytest.mark.parametrize("revisions", [[MODERN_REVISION], [LEGACY[0]]])
+@each("revisions", [[MODERN_REVISION], [LEGACY[0]]])
 def test_caches_keep_a_list_of_several_servers_as_its_strictest_server_allows(revisions: list[str]) -> None:
     def made(**servers: Any) -> typedmcp.Gateway:
         return typedmcp.Gateway(servers=servers)

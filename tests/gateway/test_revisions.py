@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.gateway.cases import CASES, connect_options, run_case, unsaid
 from tests.gateway.everyday_server import make_server
 from tests.helpers import run
 from tests.spoken import SUPPORTED
 
 
-@pytest.mark.parametrize("server", SUPPORTED)
-@pytest.mark.parametrize("client", SUPPORTED)
+@each("server", SUPPORTED)
+@each("client", SUPPORTED)
 def test_everything_passes_between_a_client_and_a_server_of_any_revisions(client: str, server: str) -> None:
     async def main() -> dict[str, str | None]:
         gateway = typedmcp.Gateway(typedmcp.ServerConfig(make_server(), revisions=[server]))

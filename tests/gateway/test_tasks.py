@@ -9,6 +9,7 @@ import pytest
 
 import typedmcp
 from mcpspec.ext.tasks.plain import methods
+from tests.cases import each
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, run
 from typedmcp import ClientTasks, Context, Diagnostic, ServerTasks
@@ -66,8 +67,8 @@ def gateway_to(*names: str, **options: Any) -> tuple[typedmcp.Gateway, list[str]
     return typedmcp.Gateway(servers=servers, **options), [f"{name}_" for name in names]
 
 
-@pytest.mark.parametrize("listen", [False, True], ids=["polled", "listening"])
-@pytest.mark.parametrize("names", SERVERS.values(), ids=SERVERS)
+@each("listen", [False, True], ids=["polled", "listening"])
+@each("names", SERVERS.values(), ids=SERVERS)
 def test_a_call_waits_for_its_task_and_answers_the_questions_of_the_task(names: tuple[str, ...], listen: bool) -> None:
     states: list[str] = []
     tasks = ClientTasks(listen=listen, on_status=lambda task: states.append(task.status))
@@ -85,7 +86,7 @@ def test_a_call_waits_for_its_task_and_answers_the_questions_of_the_task(names: 
     assert "input_required" in states
 
 
-@pytest.mark.parametrize("names", SERVERS.values(), ids=SERVERS)
+@each("names", SERVERS.values(), ids=SERVERS)
 def test_a_task_is_cancelled_at_its_server(names: tuple[str, ...]) -> None:
     jobs = {name: Jobs(name) for name in names}
     single = len(names) == 1
@@ -125,7 +126,7 @@ def test_a_client_without_tasks_waits_for_the_result_or_gets_the_error_of_the_se
     run(main())
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 def test_legacy_clients_have_no_tasks(revision: str) -> None:
     async def main() -> None:
         extensions: list[Any] = [ClientTasks(), typedmcp.Extension("com.example/other")]
@@ -157,7 +158,7 @@ UNKNOWN: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("id", UNKNOWN.values(), ids=UNKNOWN)
+@each("id", UNKNOWN.values(), ids=UNKNOWN)
 def test_an_unknown_task_is_an_error(id: Any) -> None:
     async def main() -> None:
         async with typedmcp.connect(gateway_to("a", "b")[0], extensions=[ClientTasks()]) as client:
@@ -168,7 +169,7 @@ def test_an_unknown_task_is_an_error(id: Any) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("names", SERVERS.values(), ids=SERVERS)
+@each("names", SERVERS.values(), ids=SERVERS)
 def test_a_task_belongs_to_the_principal_that_began_it(names: tuple[str, ...]) -> None:
     """The gateway has one identity for all at the server, which cannot tell the principals apart."""
     auth = typedmcp.StaticTokens({"a": typedmcp.Principal("ada"), "b": typedmcp.Principal("bob")})

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, run
 from tests.redis_server import RedisServer, shared_redis
@@ -141,8 +142,8 @@ def test_an_error_of_the_call_comes_back(shared_redis: RedisServer) -> None:
     run(main())
 
 
-@pytest.mark.parametrize(
-    ("stranger", "why"),
+@each(
+    "stranger, why",
     [({"auth": "a-token-of-eve-1234"}, "it belongs to another request"), ({"name": "another"}, "the call has ended")],
     ids=["another principal", "another client"],
 )

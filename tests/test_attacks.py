@@ -8,10 +8,11 @@ import pytest
 
 from tests import attacks
 from tests.attacks import MIB, Figures
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
-    ("addresses", "figures", "faults"),
+@each(
+    "addresses, figures, faults",
     [
         (1, Figures(500 * MIB, [5.0, 6.0, 900.0], 0), []),
         (1, Figures(2000 * MIB, [5.0], 0), ["peak memory"]),

@@ -6,13 +6,12 @@ import copy
 import pickle
 from typing import Any
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from typedmcp.revisions.features import FEATURES, SUPPORTED
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_an_error_has_a_code_that_its_revision_defines(revision: str) -> None:
     codes = FEATURES[revision].error_codes
     missing_resource = typedmcp.ResourceNotFoundError("file:///none").wire_code(revision)
@@ -26,16 +25,16 @@ RESERVED = {-32002: -32602, -32042: -32603, -32020: -32020, -32023: -32603, -320
 """Codes that 2026-07-28 reserves, and the codes that are sent instead."""
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
-@pytest.mark.parametrize("code", [*RESERVED, -32000, -32019, -32100, -1, 7])
+@each("revision", SUPPORTED)
+@each("code", [*RESERVED, -32000, -32019, -32100, -1, 7])
 def test_a_code_that_a_revision_reserves_is_not_sent(code: int, revision: str) -> None:
     sent = RESERVED.get(code, code) if FEATURES[revision].is_modern else code
     for error in (typedmcp.RemoteError(code, ""), typedmcp.RemoteError.from_wire({"code": code, "message": ""})):
         assert error.wire_code(revision) == sent
 
 
-@pytest.mark.parametrize(
-    ("code", "data", "kind"),
+@each(
+    "code, data, kind",
     [
         (-32601, None, typedmcp.MethodNotFoundError),
         (-32602, None, typedmcp.InvalidParamsError),
@@ -57,12 +56,12 @@ def test_an_error_of_a_peer_has_the_class_of_its_code(code: int, data: Any, kind
     assert (error.code, error.message, error.data, str(error)) == (code, "text", data, f"text ({code})")
 
 
-@pytest.mark.parametrize("code", [None, "1", 1.5, True, 1 << 60])
+@each("code", [None, "1", 1.5, True, 1 << 60])
 def test_an_unusable_code_becomes_that_of_an_internal_error(code: Any) -> None:
     assert typedmcp.RemoteError.from_wire({"code": code, "message": 1}).code == -32603
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
     [
         typedmcp.ToolError("text", content=[1]),
@@ -77,8 +76,8 @@ def test_errors_can_be_copied_and_pickled(error: typedmcp.Error) -> None:
         assert (type(again), str(again), again.__dict__) == (type(error), str(error), error.__dict__)
 
 
-@pytest.mark.parametrize(
-    ("required", "named"),
+@each(
+    "required, named",
     [
         ({"sampling": {}}, "sampling"),
         ({"elicitation": {"url": {}}}, "elicitation.url"),
@@ -91,8 +90,8 @@ def test_the_error_for_a_missing_capability_names_its_parts(required: dict[str, 
     assert error.data == {"requiredCapabilities": required}
 
 
-@pytest.mark.parametrize(
-    ("requested", "supported", "text"),
+@each(
+    "requested, supported, text",
     [
         ("2031-05-01", [], "2031-05-01"),
         ("2026-07-28", ["2025-06-18", "2025-03-26"], "2026-07-28; supported: 2025-06-18, 2025-03-26"),

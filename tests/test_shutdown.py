@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from typedmcp import ClientTasks, ServerTasks
@@ -66,7 +67,7 @@ def stubborn_server(swallower: Swallower, **options: Any) -> typedmcp.Server:
     return server
 
 
-@pytest.mark.parametrize("callback", ["a request", "a notification"])
+@each("callback", ["a request", "a notification"])
 def test_a_client_closes_without_a_callback_that_swallows_its_cancellation(callback: str) -> None:
     reports: list[Diagnostic] = []
 
@@ -104,7 +105,7 @@ def test_a_client_closes_without_a_callback_that_swallows_its_cancellation(callb
     assert_named(reports, f"the callback {name}", "client closes")
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, LEGACY[0]])
+@each("revision", [MODERN_REVISION, LEGACY[0]])
 def test_a_server_over_http_ends_without_a_handler_that_swallows_its_cancellation(revision: str) -> None:
     reports: list[Diagnostic] = []
 
@@ -194,7 +195,7 @@ def test_a_server_ends_without_a_task_that_swallows_its_cancellation() -> None:
     assert_named(reports, "stubborn", "server ends")
 
 
-@pytest.mark.parametrize("grace", [-1, "5"])
+@each("grace", [-1, "5"])
 def test_a_grace_that_is_not_valid_is_rejected(grace: Any) -> None:
     with pytest.raises(typedmcp.UsageError, match=r"^grace must be"):
         typedmcp.connect(typedmcp.Server("x"), grace=grace)

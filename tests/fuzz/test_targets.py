@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests.cases import each
 from tests.fuzz.names import NAMES
 from tests.fuzz.targets import TARGETS
 from tests.paths import ROOT
@@ -22,7 +23,7 @@ def test_the_targets_are_those_that_the_command_knows() -> None:
     assert tuple(TARGETS) == NAMES
 
 
-@pytest.mark.parametrize("target", NAMES)
+@each("target", NAMES)
 def test_the_kept_inputs_break_no_promise(target: str) -> None:
     kept = inputs(target)
     assert kept

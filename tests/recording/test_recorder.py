@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import SUPPORTED, run
 from typedmcp.cli.command_line import run_command_line
 from typedmcp.errors import UsageError
@@ -78,7 +79,7 @@ def check(file: Path, revision: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["validate", str(file), "--revision", revision]) == 0, capfd.readouterr().out
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_both_sides_of_a_stream_record_the_same_messages(
     revision: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,7 +95,7 @@ def test_both_sides_of_a_stream_record_the_same_messages(
     assert [entry["message"] for entry in read(near)] == [entry["message"] for entry in read(far)]
 
 
-@pytest.mark.parametrize("revision", SUPPORTED[:4])
+@each("revision", SUPPORTED[:4])
 def test_http_is_recorded_on_both_sides_without_headers(
     revision: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,7 +159,7 @@ def test_a_recording_replaces_the_file_and_only_its_owner_may_read_it(tmp_path: 
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
 
 
-@pytest.mark.parametrize("data", [b'{"password": "hunter2"', b"\xff\xfe", b"[" * 5000, b'"\\ud800"'])
+@each("data", [b'{"password": "hunter2"', b"\xff\xfe", b"[" * 5000, b'"\\ud800"'])
 def test_a_frame_that_is_not_json_is_recorded_by_its_size_alone(data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     typedmcp.Recorder(file).start_connection()("server", data)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import time
 
-import pytest
-
+from tests.cases import each
 from typedmcp.recording.masks import MASK, SecretMasker
 from typedmcp.recording.repeated import MIN_LENGTH, RepeatedTexts
 
@@ -23,8 +22,8 @@ def replaced_one_by_one(texts: list[str], text: str) -> str:
     return "".join(parts)
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("count", [40, 300])
+@each("seed", range(6))
+@each("count", [40, 300])
 def test_many_texts_are_replaced_like_one_by_one(seed: int, count: int) -> None:
     source = random.Random(seed)
     texts = {"".join(source.choices("abc", k=source.randrange(MIN_LENGTH, 14))) for _ in range(count)}

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 import typedmcp
+from tests.cases import each
 from typedmcp import Context
 from typedmcp.recording.reader import read_recording
 from typedmcp.replay import ReplayDifference, ReplayHandler, compare_with_server, replay_server
@@ -95,7 +96,7 @@ async def use(target: Any, revision: str, **options: Any) -> dict[str, Any]:
         }
         async with client.listen(uris=["data://news"]) as subscription:
             await client.call_tool("publish")
-            seen["change"] = (await asyncio.wait_for(anext(subscription), 5)).uri
+            seen["change"] = (await asyncio.wait_for(anext(subscription), 60)).uri
         with pytest.raises(typedmcp.RemoteError) as error:
             await client.call_tool("nothing")
         seen["error"] = [error.value.code, error.value.message]
@@ -120,12 +121,12 @@ async def _replays(recorded: str, replayed: str, tmp_path: Path) -> None:
 
 def hide_what_a_revision_lacks(*seen: dict[str, Any]) -> None:
     """Leave out what one of the revisions cannot express."""
-    for each in seen:
-        each["tools"] = [tool.name for tool in each["tools"]]
+    for one in seen:
+        one["tools"] = [tool.name for tool in one["tools"]]
 
 
-@pytest.mark.parametrize("recorded", REVISIONS)
-@pytest.mark.parametrize("replayed", REVISIONS)
+@each("recorded", REVISIONS)
+@each("replayed", REVISIONS)
 def test_a_client_of_any_revision_sees_what_the_recorded_one_saw(recorded: str, replayed: str, tmp_path: Path) -> None:
     asyncio.run(_replays(recorded, replayed, tmp_path))
 
@@ -224,8 +225,8 @@ def test_a_recording_that_ends_in_a_call_says_so(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
+@each(
+    "content, fault",
     [
         ("", "no request of a client is recorded there"),
         ("{}", ":1: not a line of a recording: Object missing required field"),
@@ -276,7 +277,7 @@ def differences(file: Path, server: Any, **options: Any) -> list[ReplayDifferenc
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("recorded", REVISIONS)
+@each("recorded", REVISIONS)
 def test_a_server_that_has_not_changed_responds_as_recorded_on_any_revision(recorded: str, tmp_path: Path) -> None:
     asyncio.run(use(make_server(), recorded, record=tmp_path / "a.jsonl"))
     found = differences(tmp_path / "a.jsonl", make_server())

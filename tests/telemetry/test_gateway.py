@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.spoken import MODERN_REVISION
 from tests.telemetry.exported import Exported, span_id, trace_id, tree
 
@@ -45,8 +44,8 @@ def connect(exported: Exported, client: str, behind: str, *, at_gateway: bool = 
     return typedmcp.connect(config, telemetry=telemetry, revisions=[client], elicit=answer)
 
 
-@pytest.mark.parametrize("behind", [LEGACY_REVISION, MODERN_REVISION])
-@pytest.mark.parametrize("client", [LEGACY_REVISION, MODERN_REVISION])
+@each("behind", [LEGACY_REVISION, MODERN_REVISION])
+@each("client", [LEGACY_REVISION, MODERN_REVISION])
 def test_a_call_is_one_trace_through_the_gateway(client: str, behind: str) -> None:
     exported = Exported()
 
@@ -69,8 +68,8 @@ def test_a_call_is_one_trace_through_the_gateway(client: str, behind: str) -> No
     assert len({trace_id(span) for span in spans}) == 1
 
 
-@pytest.mark.parametrize("behind", [LEGACY_REVISION, MODERN_REVISION])
-@pytest.mark.parametrize("client", [LEGACY_REVISION, MODERN_REVISION])
+@each("behind", [LEGACY_REVISION, MODERN_REVISION])
+@each("client", [LEGACY_REVISION, MODERN_REVISION])
 def test_the_questions_of_a_server_are_in_the_trace_of_the_call(client: str, behind: str) -> None:
     exported = Exported()
 
@@ -85,7 +84,7 @@ def test_the_questions_of_a_server_are_in_the_trace_of_the_call(client: str, beh
     assert "elicitation/create" in {span.name for span in spans}
 
 
-@pytest.mark.parametrize("behind", [LEGACY_REVISION, MODERN_REVISION])
+@each("behind", [LEGACY_REVISION, MODERN_REVISION])
 def test_a_gateway_without_telemetry_passes_trace_context_on(behind: str) -> None:
     exported = Exported()
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
 from opentelemetry import baggage, context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.propagators.composite import CompositePropagator
@@ -14,6 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import typedmcp
+from tests.cases import each
 from tests.helpers import CLIENT, META
 from tests.spoken import MODERN_REVISION
 from tests.telemetry.exported import Exported, attributes, span_id, trace_id
@@ -53,7 +53,7 @@ async def call(exported: Exported, meta: dict[str, Any], *, revision: str = MODE
     return json.loads(data.splitlines()[-1])
 
 
-@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", MODERN_REVISION])
+@each("revision", ["2025-06-18", "2025-11-25", MODERN_REVISION])
 def test_a_trace_of_any_client_is_continued(revision: str) -> None:
     exported = Exported()
     answer = asyncio.run(call(exported, {"traceparent": TRACEPARENT, "tracestate": "a=b"}, revision=revision))
@@ -64,7 +64,7 @@ def test_a_trace_of_any_client_is_continued(revision: str) -> None:
     assert span.parent.trace_state.get("a") == "b"
 
 
-@pytest.mark.parametrize(
+@each(
     "traceparent",
     [
         "", "00", "x" * 100_000, f"{TRACEPARENT}-{'a' * 500}", f"ff-{TRACE}-{PARENT}-01", f"00-{'0' * 32}-{PARENT}-01",
@@ -80,7 +80,7 @@ def test_a_malformed_traceparent_is_ignored(traceparent: Any) -> None:
     assert span.parent is None
 
 
-@pytest.mark.parametrize("state", ["x" * 1_000_000, ",".join(f"k{n}=v" for n in range(2000)), "=", "\x00", 3, ["a"]])
+@each("state", ["x" * 1_000_000, ",".join(f"k{n}=v" for n in range(2000)), "=", "\x00", 3, ["a"]])
 def test_a_malformed_tracestate_does_not_hurt_the_trace(state: Any) -> None:
     exported = Exported()
     assert "result" in asyncio.run(call(exported, {"traceparent": TRACEPARENT, "tracestate": state}))
@@ -90,7 +90,7 @@ def test_a_malformed_tracestate_does_not_hurt_the_trace(state: Any) -> None:
     assert len(span.parent.trace_state) <= 32
 
 
-@pytest.mark.parametrize("text", ["a=1,b=%F0%9F", "x" * 1_000_000, "a=" + "y" * 8191, ",,,;;==", "\x00\n", 5, {"a": 1}])
+@each("text", ["a=1,b=%F0%9F", "x" * 1_000_000, "a=" + "y" * 8191, ",,,;;==", "\x00\n", 5, {"a": 1}])
 def test_baggage_is_bounded(text: Any) -> None:
     exported = Exported()
     answer = asyncio.run(call(exported, {"traceparent": TRACEPARENT, "baggage": text}))

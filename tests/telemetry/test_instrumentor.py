@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.telemetry.exported import Exported
 from typedmcp.telemetry import TypedmcpInstrumentor, instrument, uninstrument
 
@@ -90,7 +91,7 @@ except typedmcp.UsageError as error:
 """
 
 
-@pytest.mark.parametrize(("code", "said"), [(WITHOUT, "[]"), (MISSING, "telemetry needs the extra otel")])
+@each("code, said", [(WITHOUT, "[]"), (MISSING, "telemetry needs the extra otel")])
 def test_nothing_is_imported_without_telemetry(code: str, said: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip().splitlines()[-1].startswith(said)

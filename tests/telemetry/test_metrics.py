@@ -12,6 +12,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import generate_latest
 
 import typedmcp
+from tests.cases import each
 from tests.server.http.asgi_driver import serving
 from tests.spoken import MODERN_REVISION
 from tests.telemetry.exported import Exported
@@ -39,7 +40,7 @@ def config(telemetry: Telemetry) -> typedmcp.ServerConfig:
     return typedmcp.ServerConfig(server, telemetry=telemetry)
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN_REVISION])
+@each("revision", ["2025-11-25", MODERN_REVISION])
 def test_operations_and_sessions_are_measured_on_both_sides(revision: str) -> None:
     exported = Exported()
 
@@ -86,7 +87,7 @@ def test_a_session_over_http_is_measured_at_its_end() -> None:
     }
 
 
-@pytest.mark.parametrize("family", [socket.AF_UNIX, socket.AF_INET])
+@each("family", [socket.AF_UNIX, socket.AF_INET])
 def test_sockets_have_their_kind(family: int) -> None:
     async def main() -> dict[str, str]:
         with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -11,6 +11,7 @@ from opentelemetry.trace import StatusCode, get_current_span
 
 import typedmcp
 from mcpspec.v2026_07_28.structs import CallToolResult, TextContent
+from tests.cases import each
 from tests.server.http.asgi_driver import serving
 from tests.spoken import LEGACY, MODERN_REVISION
 from tests.telemetry.exported import Exported, attributes, span_id, trace_id, tree
@@ -80,7 +81,7 @@ def connect(exported: Exported, revision: str, target: Any = server, **options: 
     )
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@each("revision", REVISIONS)
 def test_a_call_is_one_trace_through_client_and_server(revision: str) -> None:
     exported = Exported()
 
@@ -149,7 +150,7 @@ def test_a_handler_in_a_thread_runs_in_the_span_of_its_request() -> None:
     assert current == [span_id(spans[1])]
 
 
-@pytest.mark.parametrize(("tool", "method"), [("ask", "elicitation/create"), ("sample", "sampling/createMessage")])
+@each("tool, method", [("ask", "elicitation/create"), ("sample", "sampling/createMessage")])
 def test_requests_of_a_legacy_server_are_children_of_its_handler(tool: str, method: str) -> None:
     exported = Exported()
 
@@ -229,7 +230,7 @@ def test_prompts_have_their_name_and_resources_their_uri() -> None:
     assert attributes(sent)["mcp.resource.uri"] == attributes(received)["mcp.resource.uri"] == "data://x…"
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN_REVISION])
+@each("revision", ["2025-11-25", MODERN_REVISION])
 def test_failures_have_their_error_type(revision: str) -> None:
     exported = Exported()
 

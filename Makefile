@@ -1,5 +1,8 @@
 # Every target sets up what it needs, on a machine with Python >= 3.11, git and make.
 
+# Tests start hundreds of processes, which would compile the code anew, where containers set this.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV ?= .venv
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
+from tests.forks import run_forked
+
 __all__ = ["COMMAND", "ENVIRONMENT", "SERVER", "CommandResult", "InProcess", "case_id", "over_http", "typedmcp"]
 
 COMMAND = [sys.executable, "-m", "typedmcp"]
@@ -185,14 +187,11 @@ class InProcess(Protocol):
 def typedmcp(
     *arguments: str | Path, cwd: Path | None = None, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
 ) -> CommandResult:
-    """Run the command in a process of its own."""
+    """Run the command in a process of its own, a fork of one that has imported the runtime."""
     given = stdin.encode() if isinstance(stdin, str) else stdin
-    command = [*COMMAND, *map(str, arguments)]
-    done = subprocess.run(
-        command, cwd=cwd, input=given, env={**ENVIRONMENT, **(env or {})}, capture_output=True, timeout=60, check=False
-    )
-    assert b"Traceback (most recent call last)" not in done.stderr or b"cannot be imported" in done.stderr, done.stderr
-    return CommandResult(done.returncode, done.stdout.decode(), done.stderr.decode())
+    done = run_forked(["-m", "typedmcp", *arguments], cwd=cwd, stdin=given, env={**ENVIRONMENT, **(env or {})})
+    assert "Traceback (most recent call last)" not in done.stderr or "cannot be imported" in done.stderr, done.stderr
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 @contextmanager

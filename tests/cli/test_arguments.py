@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each
 from tests.cli.command import case_id
 from typedmcp.cli.arguments import parse_arguments
 from typedmcp.cli.schemas import describe_type
@@ -105,14 +106,14 @@ REJECTED = [
 ]
 
 
-@pytest.mark.parametrize(("pairs", "read"), READ, ids=case_id)
+@each("pairs, read", READ, ids=case_id)
 def test_the_schema_decides_how_a_value_is_read(pairs: list[str], read: dict[str, Any]) -> None:
     found = parse_arguments(pairs, SCHEMA, None, "it")
     assert found == read
     assert [type(value) for value in found.values()] == [type(value) for value in read.values()]
 
 
-@pytest.mark.parametrize(("pair", "expected"), REJECTED, ids=[ascii(pair) for pair, _ in REJECTED])
+@each("pair, expected", REJECTED, ids=[ascii(pair) for pair, _ in REJECTED])
 def test_an_unreadable_argument_is_rejected_in_one_line(pair: str, expected: str) -> None:
     with pytest.raises(CommandExit) as caught:
         parse_arguments([pair], SCHEMA, None, "it")
@@ -150,9 +151,7 @@ def test_key_value_pairs_override_json() -> None:
     assert parse_arguments(["count=2"], SCHEMA, '{"count": 1, "other": 1}', "it") == {"count": 2, "other": 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("[1]", "expected a JSON object"), ("{", "not JSON: Input data was truncated")]
-)
+@each("text, expected", [("[1]", "expected a JSON object"), ("{", "not JSON: Input data was truncated")])
 def test_json_arguments_must_be_an_object(text: str, expected: str) -> None:
     with pytest.raises(CommandExit, match=f"--json-args: {expected}"):
         parse_arguments([], SCHEMA, text, "it")
@@ -164,8 +163,8 @@ def test_json_on_standard_input_must_be_utf8(monkeypatch: pytest.MonkeyPatch) ->
         parse_arguments([], SCHEMA, "-", "it")
 
 
-@pytest.mark.parametrize(
-    ("schema", "text"),
+@each(
+    "schema, text",
     [
         ({}, "any"),
         (True, "any"),
@@ -191,7 +190,7 @@ def test_a_schema_is_described_in_a_few_words(schema: Any, text: str) -> None:
     assert describe_type(schema, SCHEMA) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "schema",
     [
         {"enum": [*range(100_000)]},

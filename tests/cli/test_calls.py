@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcpspec.v2026_07_28 import structs
+from tests.cases import each
 from tests.cli.command import COMMAND, ENVIRONMENT, CommandResult, InProcess, case_id, typedmcp
 from tests.spoken import MODERN_REVISION
 
@@ -76,7 +77,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("command", ["list", "inspect"])
+@each("command", ["list", "inspect"])
 def test_odd_schemas_are_shown_as_far_as_possible(command: str, in_process: InProcess) -> None:
     done = in_process(command, "--revision", "2025-11-25", "--", sys.executable, "-c", ODD)
     assert done.status == 0
@@ -98,7 +99,7 @@ def test_a_tool_is_called_with_arguments_read_by_its_schema(folder: Path) -> Non
     assert done == CommandResult(0, "'3', 2 days, C, ['a', 'b']\n", "asked about 3\n")
 
 
-@pytest.mark.parametrize("stdin", [False, True], ids=["in an argument", "on standard input"])
+@each("stdin", [False, True], ids=["in an argument", "on standard input"])
 def test_key_value_pairs_are_added_to_json_arguments(url: str, stdin: bool) -> None:
     text = '{"city": "Oslo", "days": 1}'
     arguments = ["--json-args", "-" if stdin else text, "unit=F"]
@@ -176,8 +177,8 @@ def test_a_prompt_is_printed_message_by_message(url: str, in_process: InProcess)
     assert structs.from_builtins(found, structs.GetPromptResult).messages[0].role == "user"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
+@each(
+    "arguments, expected",
     [
         (["call", "URL", "forcast"], "no tool 'forcast'; did you mean forecast?"),
         (["call", "URL", "forecast", "cty=a"], "forecast has no argument 'cty'; did you mean city?"),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
-
-import pytest
 
 from mcpspec import VERSIONS
 from mcpspec_codegen.diff import describe_changes as schema_changes
 from mcpspec_codegen.pipeline import load_interface as schema_interface
+from tests.cases import each
 from tests.cli.command import typedmcp
 from tests.paths import SCHEMA
 from typedmcp.cli.commands.diff import compare_tables, render_changes
 from typedmcp.cli.revision_tables import read_tables
 
+_interface_of = functools.cache(functools.partial(schema_interface, SCHEMA))
 NEIGHBOURS = [*itertools.pairwise(VERSIONS)]
 
 
@@ -23,21 +24,21 @@ def _lines(text: str) -> set[str]:
     return {line.partition(":")[0] for line in text.splitlines() if line.startswith(("  + ", "  - "))}
 
 
-@pytest.mark.parametrize(("old", "new"), NEIGHBOURS)
+@each("old, new", NEIGHBOURS)
 def test_a_diff_of_the_types_equals_a_diff_of_the_schemas(old: str, new: str) -> None:
-    expected = schema_changes(schema_interface(SCHEMA, old), schema_interface(SCHEMA, new))
+    expected = schema_changes(_interface_of(old), _interface_of(new))
     found = "\n".join(render_changes(compare_tables(read_tables(old), read_tables(new))))
     assert _lines(found) == _lines(expected)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each("version", VERSIONS)
 def test_a_revision_does_not_differ_from_itself(version: str) -> None:
     found = compare_tables(read_tables(version), read_tables(version))
     assert not any(names for kinds in found.values() for names in kinds.values())
     assert [*render_changes(found)] == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each("version", VERSIONS)
 def test_types_are_described_in_the_words_of_json(version: str) -> None:
     tables = read_tables(version)
     texts = " ".join([*tables.types.values(), *tables.members.values(), *tables.methods.values()])

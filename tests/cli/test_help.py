@@ -8,9 +8,8 @@ import shlex
 import subprocess
 import sys
 
-import pytest
-
 import typedmcp as package
+from tests.cases import each
 from tests.cli.command import ENVIRONMENT, InProcess, case_id, typedmcp
 from tests.paths import ROOT
 from typedmcp.cli.command_line import COMMANDS, make_app
@@ -38,7 +37,7 @@ def test_help_has_every_command_and_the_exit_statuses() -> None:
     assert "Exit status: 0 success" in done.out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_help_of_a_command_has_its_arguments_options_and_examples(name: str, in_process: InProcess) -> None:
     done = in_process(name, "--help")
     assert done.status == 0
@@ -104,7 +103,7 @@ def test_no_other_room_imports_the_command_line() -> None:
             assert not re.search(r"typedmcp\.cli\b", path.read_text(encoding="utf-8")), path
 
 
-@pytest.mark.parametrize("missing", ["cyclopts", "rich"])
+@each("missing", ["cyclopts", "rich"])
 def test_without_the_extra_the_error_says_how_to_install_it(missing: str) -> None:
     code = (
         "import sys, importlib.util as util\nfound = util.find_spec\n"
@@ -119,8 +118,8 @@ def test_without_the_extra_the_error_says_how_to_install_it(missing: str) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
+@each(
+    "arguments, expected",
     [
         (["lst"], 'Unknown command "lst". Did you mean "list"?'),
         (["list", "server.py", "--jsn"], "Unknown option: --jsn. Did you mean --json?"),

@@ -12,6 +12,7 @@ from typing import Any, get_args
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.cli.command import InProcess
 from tests.docs.markdown import blocks
 from tests.paths import ROOT
@@ -51,8 +52,8 @@ def test_the_page_shows_what_the_command_prints(home: Path, in_process: InProces
     assert all(f"`--host {name}`" in text for name in HOSTS)
 
 
-@pytest.mark.parametrize("name", HOSTS)
-@pytest.mark.parametrize("platform", ["darwin", "win32", "linux"])
+@each("name", HOSTS)
+@each("platform", ["darwin", "win32", "linux"])
 def test_the_page_names_the_file_of_each_host_on_each_system(
     name: str, platform: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,19 +63,20 @@ def test_the_page_names_the_file_of_each_host_on_each_system(
     assert HOSTS[name].project_file is None or f"`{HOSTS[name].find_project_file(Path()).as_posix()}`" in text
 
 
-@pytest.mark.parametrize("name", HOSTS)
-def test_the_written_entry_starts_the_server_in_any_folder(name: str, home: Path, in_process: InProcess) -> None:
+def test_the_written_entry_starts_the_server_in_any_folder(home: Path, in_process: InProcess) -> None:
+    commands: set[tuple[str, ...]] = set()
+    for name, host in HOSTS.items():
+        done = in_process("install", "weather.py:server", "--host", name, "--write", "--env", "A=b")
+        assert done.status == 0, done.err
+        entry = typedmcp.load_config(host.find_file(home))["weather"].target
+        assert isinstance(entry, StdioServerParameters)
+        assert entry.env == {"A": "b"}
+        commands.add((entry.command, *entry.args))
     (home / "elsewhere").mkdir()
-    done = in_process("install", "weather.py:server", "--host", name, "--write", "--env", "A=b")
-    assert done.status == 0, done.err
-    file = HOSTS[name].find_file(home)
-    entry = typedmcp.load_config(file)["weather"].target
-    assert isinstance(entry, StdioServerParameters)
-    command = [entry.command, *entry.args]
     ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
-    ended = subprocess.run(command, cwd=home / "elsewhere", input=ping, env={}, capture_output=True, timeout=60)
-    assert json.loads(ended.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}, ended.stderr
-    assert entry.env == {"A": "b"}
+    for command in commands:
+        ended = subprocess.run(command, cwd=home / "elsewhere", input=ping, env={}, capture_output=True, timeout=60)
+        assert json.loads(ended.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}, ended.stderr
 
 
 def test_a_module_is_served_from_its_folder(home: Path, in_process: InProcess) -> None:
@@ -135,7 +137,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), BROKEN.items(), ids=BROKEN)
+@each("text, expected", BROKEN.items(), ids=BROKEN)
 def test_a_file_that_would_lose_something_is_left_as_it_is(
     text: str, expected: str, home: Path, in_process: InProcess
 ) -> None:
@@ -162,7 +164,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "expected"), WRONG.values(), ids=WRONG)
+@each("arguments, expected", WRONG.values(), ids=WRONG)
 @pytest.mark.usefixtures("home")
 def test_what_cannot_be_installed_is_rejected(arguments: list[str], expected: str, in_process: InProcess) -> None:
     done = in_process("install", *arguments)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.cases import each
 from tests.cli.command import ENVIRONMENT
 from typedmcp.cli.interrupts import run_async
 
@@ -32,9 +33,7 @@ main()
 """A program with Ctrl-C in a destructor, where an exception would get lost."""
 
 
-@pytest.mark.parametrize(
-    "name", ["typedmcp.cli.command_line", "cyclopts", "typedmcp.cli.commands.list", "typedmcp.client.client"]
-)
+@each("name", ["typedmcp.cli.command_line", "cyclopts", "typedmcp.cli.commands.list", "typedmcp.client.client"])
 def test_ctrl_c_is_not_lost_while_modules_are_imported(name: str) -> None:
     code = INTERRUPT_DURING_IMPORT.format(name=name)
     done = subprocess.run(

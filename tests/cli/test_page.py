@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
 from tests.cli.command import ENVIRONMENT
 from tests.paths import ROOT
 from typedmcp.cli import command_line
@@ -57,7 +58,7 @@ def test_the_page_shows_every_command() -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(not _SHELL, reason="no shell")
-@pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[command for command, _ in COMMANDS])
+@each("command, shown", COMMANDS, ids=[command for command, _ in COMMANDS])
 def test_a_command_prints_what_the_page_shows(command: str, shown: str, place: Path) -> None:
     environment = {**ENVIRONMENT, "PATH": f"{place / 'bin'}:{ENVIRONMENT['PATH']}"}
     done = subprocess.run(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import typedmcp as library
+from tests.cases import each
 from tests.cli.command import COMMAND, ENVIRONMENT, InProcess, typedmcp
 from tests.helpers import run
 
@@ -118,8 +119,8 @@ def test_the_proxy_requires_the_token_of_its_environment(file: Path, monkeypatch
         run(main(address))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
+@each(
+    "arguments, text",
     [
         ([], "no server; expected TARGET"),
         (["x.py", "--host", "::1"], "--host requires --http PORT"),

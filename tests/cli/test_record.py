@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.cases import each
 from tests.cli.command import ENVIRONMENT, InProcess, typedmcp
 
 COMMAND = [sys.executable, "-m", "typedmcp"]
@@ -27,7 +26,7 @@ def start(*arguments: object) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.parametrize("revision", ["2026-07-28", "2025-06-18"])
+@each("revision", ["2026-07-28", "2025-06-18"])
 def test_a_host_uses_a_server_through_record(revision: str, folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     relay = shlex.join([*COMMAND, "record", str(folder / "server.py"), "--out", str(file), "--mask", "city"])

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.cli.command import COMMAND, ENVIRONMENT
 from tests.helpers import run
 from typedmcp.cli.reloader import take_snapshot
@@ -72,7 +73,7 @@ async def _list_names(client: typedmcp.Client) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@each("revision", ["2025-11-25", "2026-07-28"])
 def test_a_client_keeps_its_connection_while_the_server_changes(tmp_path: Path, revision: str) -> None:
     async def main() -> None:
         file = tmp_path / "server.py"
@@ -150,8 +151,8 @@ def test_a_change_restarts_the_server_over_http(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("number", "status"),
+@each(
+    "number, status",
     [
         (signal.SIGTERM, 0),
         (signal.SIGHUP, 0),
@@ -192,7 +193,7 @@ def test_a_snapshot_shows_new_changed_and_deleted_python_files(tmp_path: Path) -
     assert {*take_snapshot(tmp_path)} == {str(nested)}
 
 
-@pytest.mark.parametrize("name", [".hidden", "__pycache__", "node_modules", "environment"])
+@each("name", [".hidden", "__pycache__", "node_modules", "environment"])
 def test_a_snapshot_leaves_out_hidden_and_installed_files(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     folder.mkdir()

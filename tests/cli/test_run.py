@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.cli.command import COMMAND, ENVIRONMENT, InProcess, over_http
 from tests.cli.command import typedmcp as command
 from typedmcp.cli.loader import find_server
@@ -76,14 +77,14 @@ REJECTED = {
 }
 
 
-@pytest.mark.parametrize(("text", "name", "kind"), FOUND.values(), ids=FOUND)
+@each("text, name, kind", FOUND.values(), ids=FOUND)
 @pytest.mark.usefixtures("imports")
 def test_the_server_in_a_file_is_found(text: str, name: str, kind: str, tmp_path: Path) -> None:
     _, found = find_server(_write_file(tmp_path, text) + name)
     assert type(found).__name__ == kind
 
 
-@pytest.mark.parametrize(("text", "name", "expected"), REJECTED.values(), ids=REJECTED)
+@each("text, name, expected", REJECTED.values(), ids=REJECTED)
 @pytest.mark.usefixtures("imports")
 def test_a_file_without_a_clear_server_is_rejected(text: str, name: str, expected: str, tmp_path: Path) -> None:
     file = _write_file(tmp_path, text)
@@ -142,8 +143,8 @@ if __name__ == "__main__":
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "status"),
+@each(
+    "text, expected, status",
     [
         (
             "x = 1",
@@ -164,8 +165,8 @@ def test_errors_of_a_file_are_reported(text: str, expected: str, status: int, tm
     assert "importlib" not in done.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
+@each(
+    "arguments, expected",
     [
         (["nowhere.py"], "no such file: nowhere.py"),
         (["nowhere"], "'nowhere' is neither a file nor module:object"),
@@ -265,15 +266,13 @@ def test_a_token_from_the_environment_is_required_over_http(tmp_path: Path, monk
             assert [*client.tools()] == []
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("--allowed-host", "x"), ("--allowed-origin", "https://x"), ("--token-env", "X")]
-)
+@each("option, value", [("--allowed-host", "x"), ("--allowed-origin", "https://x"), ("--token-env", "X")])
 def test_options_for_http_require_http(option: str, value: str, in_process: InProcess) -> None:
     done = in_process("run", "server.py", option, value)
     assert (done.status, done.err) == (2, f"error: {option} requires --transport http\n")
 
 
-@pytest.mark.parametrize(("level", "shown"), [("warning", False), ("info", True)])
+@each("level, shown", [("warning", False), ("info", True)])
 def test_requests_are_logged_from_the_level_info_and_rejected_ones_always(
     level: str, shown: bool, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
 from tests.cli.command import COMMAND, ENVIRONMENT, InProcess, typedmcp
 from tests.paths import ROOT
 from typedmcp.cli.status import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE
@@ -81,7 +82,7 @@ def older(folder: Path) -> list[str]:
     return [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); {code}"]
 
 
-@pytest.mark.parametrize(("status", "arguments", "expected"), CASES.values(), ids=CASES)
+@each("status, arguments, expected", CASES.values(), ids=CASES)
 def test_each_case_has_its_exit_status(
     status: int, arguments: list[str], expected: str, url: str, folder: Path, older: list[str], in_process: InProcess
 ) -> None:
@@ -98,7 +99,7 @@ def test_each_case_has_its_exit_status(
     assert not expected or lines[0].removeprefix("error: ").startswith(expected.replace("FILE", file))
 
 
-@pytest.mark.parametrize(("text", "status"), [("1 / 0", FAILED), ("import sys; sys.exit(1)", UNREACHABLE)])
+@each("text, status", [("1 / 0", FAILED), ("import sys; sys.exit(1)", UNREACHABLE)])
 def test_an_error_in_a_file_is_reported_once(text: str, status: int, tmp_path: Path) -> None:
     (tmp_path / "file.py").write_text(text)
     done = typedmcp("list", "file.py", cwd=tmp_path)

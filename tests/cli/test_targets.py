@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
 from tests.cli.command import CommandResult, InProcess, case_id, typedmcp
 from typedmcp.cli.references import parse_command, place_command
 from typedmcp.cli.status import CommandExit
@@ -40,7 +41,7 @@ def _write_config(folder: Path, url: str) -> Path:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("target", ["server.py:server", "server:server"])
+@each("target", ["server.py:server", "server:server"])
 def test_a_server_is_named_by_an_object_in_a_file_or_a_module(in_process: InProcess, target: str) -> None:
     assert in_process("list", target, "prompts") == CommandResult(0, LIST, "")
 
@@ -65,8 +66,8 @@ def test_a_typed_command_gets_the_environment_and_an_entry_only_its_own(
         assert done.out == f"{given}\n"
 
 
-@pytest.mark.parametrize(
-    ("given", "made"),
+@each(
+    "given, made",
     [
         (["call", "greet", "a=1", "--", "npx", "some server"], ["call", "\0npx 'some server'", "greet", "a=1"]),
         (["call", "--json", "greet", "--", "x", "--", "y"], ["call", "\0x -- y", "--json", "greet"]),
@@ -82,8 +83,8 @@ def test_a_command_takes_the_place_of_the_target(given: list[str], made: list[st
     assert place_command(given) == made
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
+@each(
+    "given, expected",
     [
         (["list", "--"], "no command after --"),
         (["list", "--command", "a", "--", "b"], "--command and -- both give a command; use one of them"),
@@ -103,8 +104,8 @@ def test_only_a_marked_target_is_a_command() -> None:
     assert parse_command("npx") is None
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
+@each(
+    "target, expected",
     [
         ("nowhere.py", "no such file: nowhere.py"),
         ("nowhere.py:server", "no such file: nowhere.py"),
@@ -129,13 +130,13 @@ def test_a_wrong_target_is_rejected(
     assert caught.value.status == 2
 
 
-@pytest.mark.parametrize("address", ["https://host/mcp", "HTTP://host", "unix:/tmp/socket", "tcp://host:9"])
+@each("address", ["https://host/mcp", "HTTP://host", "unix:/tmp/socket", "tcp://host:9"])
 def test_an_address_is_used_as_it_is(address: str) -> None:
     assert parse_target(address) == address
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
+@each(
+    "arguments, expected",
     [
         (["list", "pag", "--config", "mcp.json"], "mcp.json: no server 'pag'; did you mean page?"),
         (["list", "broken", "--config", "mcp.json"], "the variable NO_SUCH_VARIABLE_HERE is not set"),
@@ -180,7 +181,7 @@ def test_headers_reach_a_url(in_process: InProcess) -> None:
     assert done == CommandResult(3, "", f"{text}--header 'Authorization: Bearer …', or sign in with --oauth\n")
 
 
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
+@each("revision", ["2024-11-05", "2025-11-25"])
 def test_the_revision_can_be_chosen(url: str, in_process: InProcess, revision: str) -> None:
     done = in_process("inspect", url, "--revision", revision)
     assert f"\n  revision      {revision}\n" in done.out

@@ -12,19 +12,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 from rich.text import Text
 
-from tests.cli.command import COMMAND, ENVIRONMENT, typedmcp
+from tests.cases import each
+from tests.cli.command import ENVIRONMENT, typedmcp
+from tests.forks import start_forked
 
 BOLD, RED = "\x1b[1m", "\x1b[31m"
-
-
-_WITH_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
-"""A program that makes its terminal the controlling one, for Ctrl-C, and becomes another program."""
 
 
 def _run_at_terminal(
@@ -32,19 +27,20 @@ def _run_at_terminal(
 ) -> tuple[int, str]:
     """Run the command at a terminal; return its status and what it showed. `typed` has texts to wait for and input."""
     terminal, inside = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", _WITH_TERMINAL, *COMMAND, *arguments], stdin=inside, stdout=inside, stderr=inside,
-        cwd=cwd, env={**ENVIRONMENT, "COLUMNS": "100", **environment}, start_new_session=True,
+    wait = start_forked(
+        ["-m", "typedmcp", *arguments], [os.ttyname(inside)] * 3, cwd=cwd,
+        env={**ENVIRONMENT, "COLUMNS": "100", **environment},
     )  # fmt: skip
-    os.close(inside)
     shown, seen, left = "", 0, [*typed]
     while data := _read(terminal):
+        if not shown:
+            os.close(inside)  # the command has opened it
         shown += data.decode(errors="replace")
         if left and left[0][0] in shown[seen:]:
             seen = len(shown)
             os.write(terminal, left.pop(0)[1].encode())
     os.close(terminal)
-    return process.wait(30), shown.replace("\r\n", "\n")
+    return wait(), shown.replace("\r\n", "\n")
 
 
 def _read(terminal: int) -> bytes:
@@ -176,7 +172,7 @@ def test_a_server_at_a_terminal_says_what_it_waits_for(tmp_path: Path) -> None:
     assert "typedmcp inspect FILE" in shown
 
 
-@pytest.mark.parametrize(("tool", "text"), [("ask", "name, text: "), ("forever", "started")])
+@each("tool, text", [("ask", "name, text: "), ("forever", "started")])
 def test_ctrl_c_ends_the_command(folder: Path, tool: str, text: str) -> None:
     status, shown = _run_at_terminal("call", "server.py", tool, cwd=folder, typed=[(text, "\x03")], NO_COLOR="1")
     assert status == 130
@@ -219,7 +215,7 @@ def test_other_json_is_indented_on_a_terminal_and_the_same_in_a_pipe(folder: Pat
     assert json.loads(shown) == json.loads(typedmcp("call", url, "tree").out)
 
 
-@pytest.mark.parametrize("columns", ["25", "100"])
+@each("columns", ["25", "100"])
 def test_a_table_fits_the_terminal(folder: Path, url: str, columns: str) -> None:
     _, shown = _run_at_terminal("call", url, "stations", cwd=folder, NO_COLOR="1", COLUMNS=columns)
     assert max(len(Text.from_ansi(line).plain) for line in shown.splitlines()) <= int(columns)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcpspec import VERSIONS
+from tests.cases import each
 from tests.cli.command import typedmcp
 from typedmcp.cli.commands.validate import check_lines
 from typedmcp.cli.traffic import MalformedLineError, TrafficChecker, decode_line
@@ -141,19 +142,19 @@ INVALID: dict[str, tuple[str, list[Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "messages"), VALID.values(), ids=VALID)
+@each("version, messages", VALID.values(), ids=VALID)
 def test_valid_traffic_has_no_faults(version: str, messages: list[Any]) -> None:
     checker = TrafficChecker(version)
     assert [str(fault) for message in messages for fault in checker.check(message)] == []
 
 
-@pytest.mark.parametrize(("version", "messages", "expected"), INVALID.values(), ids=INVALID)
+@each("version, messages, expected", INVALID.values(), ids=INVALID)
 def test_invalid_traffic_has_a_fault(version: str, messages: list[Any], expected: str) -> None:
     checker = TrafficChecker(version)
     assert [str(fault) for message in messages for fault in checker.check(message)] == [expected]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each("version", VERSIONS)
 def test_every_revision_can_be_checked(version: str) -> None:
     checker = TrafficChecker(version)
     assert [*checker.check({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}})] == []
@@ -167,8 +168,8 @@ def test_requests_with_a_response_are_not_kept() -> None:
     assert checker.open_requests == 0
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
+@each(
+    "line, expected",
     [
         (b"{", "not JSON: Input data was truncated"),
         (b'{"a": \xff}', "not JSON: JSON is malformed: invalid character (byte 6)"),
@@ -219,8 +220,8 @@ def test_traffic_can_come_from_standard_input() -> None:
     assert done.json == {"file": "-", "revision": OLD, "faults": [], "messages": 0}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
+@each(
+    "arguments, expected",
     [
         (["nowhere.jsonl", "--version", OLD], "nowhere.jsonl: No such file or directory"),
         ([".", "--version", OLD], ".: Is a directory"),

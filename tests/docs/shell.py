@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from tests.forks import run_forked
 from tests.paths import ROOT
 
 __all__ = ["EXTRAS", "errors_in"]
@@ -97,16 +96,14 @@ def _typedmcp(words: list[str]) -> Iterator[str]:
 @cache
 def _options_of(name: str) -> set[str]:
     """Return the options that the help of a command of typedmcp lists. Raises `KeyError` for an unknown command."""
-    command = [sys.executable, "-m", "typedmcp", name, *([] if name.startswith("--") else ["--help"])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_forked(["-m", "typedmcp", name, *([] if name.startswith("--") else ["--help"])])
     if done.returncode:
         raise KeyError(name)
     return {"--help", *re.findall(r"--[a-z][a-z-]*", done.stdout)}
 
 
 def _codegen(words: list[str]) -> Iterator[str]:
-    command = [sys.executable, "-m", "mcpspec_codegen", words[0], "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_forked(["-m", "mcpspec_codegen", words[0], "--help"])
     if done.returncode:
         yield f"unknown command {words[0]}"
     known = re.findall(r"--[a-z][a-z-]*", done.stdout)

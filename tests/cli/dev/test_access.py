@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.cases import each
 from tests.cli.dev.serving import DevPage, dev_page
 
 OWN_FILES = ["", "style.css", "page.js", "forms.js", "text.js"]
@@ -24,7 +25,7 @@ def page(folder: Path, log: Path) -> Generator[DevPage]:
         yield found
 
 
-@pytest.mark.parametrize("name", OWN_FILES)
+@each("name", OWN_FILES)
 def test_the_address_gives_the_files_of_the_page_with_strict_headers(page: DevPage, name: str) -> None:
     response = page.request(path=name)
     assert response.status == 200
@@ -39,17 +40,15 @@ def test_the_address_gives_the_files_of_the_page_with_strict_headers(page: DevPa
     assert "set-cookie" not in response.headers
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/events", "/index.html", "/" + "x" * 43 + "/", "/" + "x" * 43 + "/events", "/%C3%A9/"]
-)
+@each("path", ["/", "/events", "/index.html", "/" + "x" * 43 + "/", "/" + "x" * 43 + "/events", "/%C3%A9/"])
 def test_without_the_token_nothing_is_served(page: DevPage, path: str) -> None:
     response = page.request(path=path)
     assert response.status == 403
     assert b"open the address that typedmcp dev printed" in response.body
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
+@each(
+    "headers, status",
     [
         ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1:1"}, 421),
@@ -60,7 +59,7 @@ def test_without_the_token_nothing_is_served(page: DevPage, path: str) -> None:
         ({"Sec_Fetch_Site": "same-site"}, 403),
     ],
 )
-@pytest.mark.parametrize("path", ["", "events"])
+@each("path", ["", "events"])
 def test_other_hosts_and_origins_are_refused(page: DevPage, headers: dict[str, str], status: int, path: str) -> None:
     assert page.request(path=path, **headers).status == status
 
@@ -70,13 +69,13 @@ def test_both_names_of_this_machine_are_accepted(page: DevPage) -> None:
     assert page.request(Origin=f"http://127.0.0.1:{page.port}", Sec_Fetch_Site="same-origin").status == 200
 
 
-@pytest.mark.parametrize("path", ["../access.py", "%2e%2e/access.py", "__init__.py", "static/page.js"])
+@each("path", ["../access.py", "%2e%2e/access.py", "__init__.py", "static/page.js"])
 def test_other_files_are_not_found(page: DevPage, path: str) -> None:
     assert page.request(path=path).status == 404
 
 
-@pytest.mark.parametrize(
-    ("body", "kind", "status"),
+@each(
+    "body, kind, status",
     [
         ('{"action":"clear"}', "application/json", 204),
         ('{"action":"clear"}', "text/plain", 415),

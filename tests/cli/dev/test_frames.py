@@ -7,9 +7,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-import pytest
-
 import typedmcp
+from tests.cases import each
 from tests.helpers import run
 from tests.spoken import SUPPORTED
 from typedmcp.cli.dev.events import EventLog
@@ -31,7 +30,7 @@ def frame(**members: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **members}).encode()
 
 
-@pytest.mark.parametrize("revisions", [SUPPORTED, *([one] for one in SUPPORTED[:3])], ids=str)
+@each("revisions", [SUPPORTED, *([one] for one in SUPPORTED[:3])], ids=str)
 def test_a_correct_connection_has_no_faults_on_any_revision(revisions: list[str]) -> None:
     async def main() -> None:
         checker, found = FrameChecker(SUPPORTED[0]), list[tuple[str, list[str]]]()
@@ -77,8 +76,8 @@ def test_a_probe_is_checked_against_the_revision_that_it_names() -> None:
     assert checker.check("client", frame(id=2, method="ping")) == ("2025-06-18", [])
 
 
-@pytest.mark.parametrize(
-    ("data", "fault"),
+@each(
+    "data, fault",
     [
         (b"{", "not JSON"),
         (b"\xff", "not"),

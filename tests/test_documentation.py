@@ -6,7 +6,6 @@ import inspect
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tomllib
@@ -14,13 +13,14 @@ from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec.structs import fields
 
 import typedmcp
+from tests.cases import each
 from tests.docs import frames, limits
 from tests.docs.markdown import PAGES, Block, anchors, blocks, links, name_of, prose, replace_block, tables
 from tests.docs.shell import EXTRAS, errors_in
+from tests.forks import run_forked
 from tests.paths import ROOT
 from typedmcp.app import options
 from typedmcp.jsonschema import validate
@@ -40,16 +40,12 @@ ALONE = {DOCS / "cli.md"}
 WITH_PYTHON = sorted({block.page for block in BLOCKS if block.language == "python" and not block.excuse})
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
+@each("page", WITH_PYTHON, ids=name_of)
 def test_the_python_of_a_page_runs_and_prints_its_comments(page: Path, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_bytes((ROOT / "examples" / "quickstart.py").read_bytes())
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.docs.run_page", str(page)],
-        cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
+    done = run_forked(["-m", "tests.docs.run_page", page], cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
 
 
@@ -83,7 +79,7 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
+@each("block", BLOCKS, ids=str)
 def test_a_block_is_valid_in_its_language(block: Block) -> None:
     assert block.language in CHECKS, "a block must name one of these languages"
     if not block.excuse:
@@ -105,9 +101,8 @@ def test_running_a_page_fails_for_a_wrong_block(tmp_path: Path) -> None:
         ("await nothing()", "NameError"),
     ):
         page.write_text(f"# A page\n\n```python\n{code}\n```\n")
-        command = [sys.executable, "-m", "tests.docs.run_page", str(page)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        done = run_forked(["-m", "tests.docs.run_page", page], cwd=tmp_path, env=environment)
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr
 
 
@@ -122,7 +117,7 @@ def test_unknown_commands_are_found() -> None:
 # Links
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     for number, target in links(page):
         if re.match(r"https?://", target):
@@ -153,7 +148,7 @@ def test_no_page_contains_a_path_of_the_author_s_machine() -> None:
 # Tables
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES, ids=name_of)
 def test_all_rows_of_a_table_have_as_many_cells_as_its_header(page: Path) -> None:
     """Within a cell, write a bar as `&#124;` in `<code>`: nothing else works both on the site and on GitHub."""
     for number, rows in tables(page):
@@ -175,8 +170,8 @@ def _parameters(function: Any) -> list[str]:
     return [*inspect.signature(function).parameters]
 
 
-@pytest.mark.parametrize(
-    ("kind", "head"),
+@each(
+    "kind, head",
     [
         (options.ToolOptions, "option of tools"),
         (options.ResourceOptions, "option of resources"),
@@ -222,15 +217,15 @@ def test_the_tables_of_limits_are_made_from_the_code() -> None:
     assert names == [field.name for field in fields(Limits)] + dataclasses
 
 
-@pytest.mark.parametrize(
-    ("store", "head"),
+@each(
+    "store, head",
     [(typedmcp.MemoryStore, "option of the memory store"), (typedmcp.RedisStore, "option of the Redis store")],
 )
 def test_every_option_of_a_store_is_in_a_table(store: type, head: str) -> None:
     assert sorted(_names_in(DOCS / "deploying.md", "option of stores", head)) == sorted(_parameters(store))
 
 
-@pytest.mark.parametrize("page", ["servers.md", "clients.md"])
+@each("page", ["servers.md", "clients.md"])
 def test_the_dialects_of_json_schema_are_named(page: str) -> None:
     known = {_dialect_name(url) for url in validate._DIALECTS}  # pyright: ignore[reportPrivateUsage]
     text = (DOCS / page).read_text(encoding="utf-8")
@@ -306,7 +301,7 @@ QUOTED = {"quickstart": README, "server": DOCS / "handlers.md", "client": DOCS /
 """The examples that pages quote whole, without their docstrings."""
 
 
-@pytest.mark.parametrize("name", QUOTED)
+@each("name", QUOTED)
 def test_the_programs_on_pages_are_the_examples(name: str) -> None:
     example = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
     assert any(block.code in example for block in blocks(QUOTED[name]) if len(block.code) > 200)
@@ -335,7 +330,7 @@ def _output(name: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", ["quickstart", "server"])
+@each("name", ["quickstart", "server"])
 def test_the_servers_on_pages_answer_a_call(name: str) -> None:
     *logged, answered = map(json.loads, _output(name))
     assert answered["result"]["content"] == [{"type": "text", "text": "Hello, Ada!"}]
@@ -343,19 +338,19 @@ def test_the_servers_on_pages_answer_a_call(name: str) -> None:
     assert said == (["greeting a client that speaks 2026-07-28"] if name == "server" else [])
 
 
-@pytest.mark.parametrize("name", ["first_decode", "handler"])
+@each("name", ["first_decode", "handler"])
 def test_the_examples_that_pages_quote_run(name: str) -> None:
     assert _output(name)
 
 
 def test_the_example_over_http_serves_and_calls() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        environment = {**os.environ, "PORT": str(probe.getsockname()[1])}
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "over_http.py")]
+    environment = {**os.environ, "PORT": "0"}
     with subprocess.Popen([*command, "serve"], env=environment, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
-            assert any("Uvicorn running" in line for line in server.stderr)
+            found = (re.search(r"Uvicorn running on http://[\d.]+:(\d+)", line) for line in server.stderr)
+            environment["PORT"] = next(port[1] for port in found if port)
             called = subprocess.run(command, check=True, env=environment, capture_output=True, text=True, timeout=60)
             assert called.stdout.splitlines() == ["progress 1", "Hello!"]
         finally:

@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field
 
 import typedmcp
 from tests import acme
+from tests.cases import each
 from tests.docs.markdown import prose, tables
 from tests.docs.peers import run
 from tests.paths import ROOT
@@ -102,7 +103,7 @@ def _defined(code: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("library", ["MCPServer", "fastmcp"])
+@each("library", ["MCPServer", "fastmcp"])
 def test_their_lines_run_too(library: str, tmp_path: Path) -> None:
     python = ROOT / ".venv-bench" / "bin" / "python"
     if not python.exists():
@@ -117,11 +118,6 @@ def test_their_lines_run_too(library: str, tmp_path: Path) -> None:
     )
     assert printed.returncode == 0, printed.stderr
     assert json.loads(printed.stdout) == {}
-
-
-@pytest.mark.parametrize("what", CHECKS)
-def test_our_line_does_what_the_row_says(what: str) -> None:
-    asyncio.run(asyncio.wait_for(cast("Any", CHECKS[what](HERE[what])), 20))
 
 
 # Names that the rows use
@@ -1086,3 +1082,8 @@ async def _(code: str) -> None:
     with pytest.raises(typedmcp.ConnectionLostError):
         async with connect("http://127.0.0.1:1/mcp", auth=option):
             pass
+
+
+@each("what", CHECKS)
+def test_our_line_does_what_the_row_says(what: str) -> None:
+    asyncio.run(asyncio.wait_for(cast("Any", CHECKS[what](HERE[what])), 60))

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.forks import run_forked
 from tests.paths import ROOT
 
 __all__ = ["EXAMPLES", "PYTHON", "output", "run", "serving"]
@@ -18,23 +19,13 @@ __all__ = ["EXAMPLES", "PYTHON", "output", "run", "serving"]
 EXAMPLES = ROOT / "examples"
 PYTHON = [sys.executable, "-W", "error"]
 
-_TIMEOUT = 60
 _URL = re.compile(r"Uvicorn running on (http://[0-9.:]+)")
 
 
 def run(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run an example until it ends with status 0."""
-    command = [*PYTHON, str(EXAMPLES / name), *arguments]
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT,
-        )
+        done = run_forked([EXAMPLES / name, *arguments], cwd=Path(folder), env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     return done
 
@@ -42,7 +33,7 @@ def run(name: str, *arguments: str, **environment: str) -> subprocess.CompletedP
 def output(name: str, *arguments: str, **environment: str) -> list[str]:
     """Return the lines that an example prints. It must print nothing on standard error."""
     done = run(name, *arguments, **environment)
-    assert not done.stderr
+    assert done.stderr == "", done.stderr
     return done.stdout.splitlines()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import each
 from typedmcp.app.catalog import paginate
 from typedmcp.errors import InvalidParamsError
 
@@ -28,7 +29,7 @@ def test_a_page_begins_earlier_if_the_item_before_it_is_gone() -> None:
     assert paginate(remaining, cursor, 2)[0] == ["A", "C"]
 
 
-@pytest.mark.parametrize("cursor", ["", "c", "-1:a", "9" * 10 + ":a"])
+@each("cursor", ["", "c", "-1:a", "9" * 10 + ":a"])
 def test_an_invalid_cursor_is_an_error_with_a_remedy(cursor: str) -> None:
     with pytest.raises(InvalidParamsError, match="invalid cursor: list again from the start"):
         paginate(ITEMS, cursor, 2)

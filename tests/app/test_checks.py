@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta
 
+from tests.cases import each
 from tests.paths import ROOT
 from typedmcp import Server
 from typedmcp.jsonschema.validate import is_available
@@ -35,8 +36,8 @@ def described(schema: Any) -> dict[str, Any]:
     return {**OBJECT, "properties": {"a": {"description": "A value.", **schema}}}
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
+@each(
+    "name, expected",
     [
         ("add", set[str]()),
         ("a" * 64, set[str]()),
@@ -52,8 +53,8 @@ def test_names_that_the_specification_or_hosts_refuse_are_found(name: str, expec
 
 
 @pytest.mark.skipif(not is_available(), reason="the extra jsonschema is not installed")
-@pytest.mark.parametrize(
-    ("kind", "default", "expected"),
+@each(
+    "kind, default, expected",
     [
         (int, 1, None),
         (int | None, None, None),
@@ -89,7 +90,7 @@ CASES: list[tuple[Any, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "expected"), CASES)
+@each("schema, expected", CASES)
 def test_schemas_that_hosts_refuse_are_found(schema: Any, expected: set[str]) -> None:
     pytest.importorskip("jsonschema_rs")
     assert check_tool(schema=schema) == expected
@@ -137,7 +138,7 @@ def test_an_illegal_header_is_found_in_a_schema_that_was_changed_later() -> None
     assert "header" in {each.rule for each in server.check()}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@each("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_have_no_errors(path: Path) -> None:
     if path.stem in ("langchain_adapter", "official_session"):
         pytest.skip("it needs packages that are not installed")

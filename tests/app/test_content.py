@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from typedmcp import Audio, Diagnostic, File, Image, Server, UsageError, UserMessage
 from typedmcp.app.content import detect_media_type, to_block
 from typedmcp.dialect import structs
@@ -43,12 +44,12 @@ SIGNATURES: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "kind"), SIGNATURES)
+@each("data, kind", SIGNATURES)
 def test_the_media_type_of_bytes_is_detected_by_the_first_ones(data: bytes, kind: str) -> None:
     assert detect_media_type(data) == kind
 
 
-@pytest.mark.parametrize("data", [data for data, kind in SIGNATURES if kind != "application/octet-stream"])
+@each("data", [data for data, kind in SIGNATURES if kind != "application/octet-stream"])
 def test_the_first_bytes_are_enough_to_detect_a_media_type(data: bytes) -> None:
     assert detect_media_type(data) == detect_media_type(data + bytes(1000))
     assert detect_media_type(data[:1]) == "application/octet-stream"
@@ -58,8 +59,8 @@ def decoded(block: Any) -> bytes:
     return base64.b64decode(block.data)
 
 
-@pytest.mark.parametrize(
-    ("media", "kind"),
+@each(
+    "media, kind",
     [
         (Image(data=PNG), "image/png"),
         (Image(data=PNG, format="webp"), "image/webp"),
@@ -83,8 +84,8 @@ def test_the_media_type_of_image_bytes_follows_format_and_contents(media: Image 
     assert decoded(block) == bytes(media.data)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "make", "kind"),
+@each(
+    "name, data, make, kind",
     [
         ("a.png", PNG, Image, "image/png"),
         ("a.PNG", UNKNOWN, Image, "image/png"),
@@ -107,8 +108,8 @@ def test_the_media_type_of_an_image_file_follows_its_contents_and_its_name(
         assert decoded(block) == data
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "kind", "is_text"),
+@each(
+    "name, data, kind, is_text",
     [
         ("a.txt", "grün".encode(), "text/plain", True),
         ("a.md", b"# A", "text/markdown", True),
@@ -135,8 +136,8 @@ def test_a_file_with_text_is_embedded_as_text(name: str, data: bytes, kind: str,
         assert got == data
 
 
-@pytest.mark.parametrize(
-    ("file", "uri", "kind"),
+@each(
+    "file, uri, kind",
     [
         (File(data=b"{}", format="json"), "file:///file", "application/json"),
         (File(data=b"a", format="txt"), "file:///file", "text/plain"),
@@ -172,14 +173,14 @@ def test_a_file_is_read_when_it_is_sent(tmp_path: Path) -> None:
     assert decoded(image.content()) == PNG
 
 
-@pytest.mark.parametrize("make", [Image, Audio, File])
-@pytest.mark.parametrize("given", [{"priority": 0.5}, structs.Annotations(priority=0.5)], ids=["dict", "type"])
+@each("make", [Image, Audio, File])
+@each("given", [{"priority": 0.5}, structs.Annotations(priority=0.5)], ids=["dict", "type"])
 def test_the_content_has_the_annotations(make: Callable[..., Any], given: Any) -> None:
     assert make(data=b"", annotations=given).content().annotations == structs.Annotations(priority=0.5)
     assert not make(data=b"").content().annotations
 
 
-@pytest.mark.parametrize("make", [Image, Audio, File])
+@each("make", [Image, Audio, File])
 def test_media_take_either_a_path_or_data(make: Callable[..., Any]) -> None:
     for given in ({}, {"path": "a", "data": b""}):
         with pytest.raises(UsageError, match=f"{make.__name__} takes either path or data"):
@@ -188,8 +189,8 @@ def test_media_take_either_a_path_or_data(make: Callable[..., Any]) -> None:
         make(PNG)
 
 
-@pytest.mark.parametrize(
-    ("data", "type", "kind"),
+@each(
+    "data, type, kind",
     [
         (PNG, "image", "image/png"),
         (WAV, "audio", "audio/wav"),
@@ -226,7 +227,7 @@ def test_a_tool_may_return_several_media(tmp_path: Path) -> None:
     assert blocks[3].resource.text == "text"
 
 
-@pytest.mark.parametrize("path", ["missing.png", "."])
+@each("path", ["missing.png", "."])
 def test_a_file_that_cannot_be_read_is_an_error_of_the_tool(path: str, tmp_path: Path) -> None:
     def tool() -> Image:
         return Image(tmp_path / path)
@@ -238,7 +239,7 @@ def test_a_file_that_cannot_be_read_is_an_error_of_the_tool(path: str, tmp_path:
     assert [isinstance(report.error, OSError) for report in reports] == [True]
 
 
-@pytest.mark.parametrize(("path", "code"), [("missing.png", -32602), (".", -32603)])
+@each("path, code", [("missing.png", -32602), (".", -32603)])
 def test_a_resource_whose_file_is_missing_is_not_found(path: str, code: int, tmp_path: Path) -> None:
     server = Server()
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, NamedTuple
 
 import attrs
 import msgspec
-import pytest
 from pydantic import BaseModel, Field
 
 import typedmcp
+from tests.cases import each
 from typedmcp.app.signatures import Signature
 
 
@@ -71,8 +71,8 @@ CHANGES: dict[str, tuple[Any, Callable[[Any], object]]] = {
 """Mutable defaults, each with a function that changes it."""
 
 
-@pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("texts", [True, False])
+@each("name", CHANGES)
+@each("texts", [True, False])
 def test_each_call_gets_a_copy_of_a_mutable_default(name: str, texts: bool) -> None:
     default, change = CHANGES[name]
 
@@ -97,7 +97,7 @@ class Missing:
     why: str = ""
 
 
-@pytest.mark.parametrize("default", [Sentinel(), object(), (1, "a"), Missing(), print, Sentinel], ids=range(6))
+@each("default", [Sentinel(), object(), (1, "a"), Missing(), print, Sentinel])
 def test_other_objects_are_not_copied(default: Any) -> None:
     def function(x: Any = default) -> Any:
         return x

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import each
 from typedmcp.app.docstrings import parse_docstring
 
 GOOGLE = """Add two numbers.
@@ -55,13 +54,13 @@ SPHINX = """Add two numbers.
 PARAMETERS = {"a": "The first one.", "b": "The second one, on two lines.", "rest": "More of them."}
 
 
-@pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
+@each("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
 def test_each_style_is_parsed_into_text_and_parameters(text: str) -> None:
     assert parse_docstring(text) == ("Add two numbers.\n\nThe sum is exact.", PARAMETERS)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "parameters"),
+@each(
+    "text, expected, parameters",
     [
         (None, "", {}),
         ("", "", {}),

@@ -15,6 +15,7 @@ import pytest
 from pydantic import BaseModel, field_serializer
 
 import typedmcp
+from tests.cases import each
 from typedmcp import Context, Diagnostic, Server, ServerConfig
 
 HERE = re.escape(__file__)
@@ -116,7 +117,7 @@ async def _reports(function: Callable[..., Any], **options: Any) -> tuple[list[D
         return reports, typedmcp.text_of(await client.call_tool("it"))
 
 
-@pytest.mark.parametrize("name", FAILURES)
+@each("name", FAILURES)
 def test_the_report_of_an_unusable_result_names_the_function_its_line_the_value_and_the_remedy(name: str) -> None:
     function, says = FAILURES[name]
     (report,), text = asyncio.run(_reports(function))
@@ -127,7 +128,7 @@ def test_the_report_of_an_unusable_result_names_the_function_its_line_the_value_
 
 
 @pytest.mark.filterwarnings("ignore:coroutine 'helper' was never awaited")
-@pytest.mark.parametrize("function", [used_a_coroutine, indexed_a_coroutine])
+@each("function", [used_a_coroutine, indexed_a_coroutine])
 def test_a_coroutine_that_is_used_as_its_result_brings_the_question_for_await(function: Callable[..., Any]) -> None:
     (report,), _ = asyncio.run(_reports(function))
     assert report.text.endswith("; did you forget `await`?")
@@ -186,8 +187,8 @@ def _files(log: str) -> list[str]:
     return re.findall(r'File "(.+?)", line', log)
 
 
-@pytest.mark.parametrize("function", [plain_tool, async_tool, generator_tool, chained_tool])
-@pytest.mark.parametrize("in_thread", [True, False])
+@each("function", [plain_tool, async_tool, generator_tool, chained_tool])
+@each("in_thread", [True, False])
 def test_the_traceback_of_a_failing_tool_begins_in_its_file(
     function: Callable[..., Any], in_thread: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

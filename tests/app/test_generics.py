@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each
 from typedmcp import Server
 from typedmcp.app.signatures import Signature
 from typedmcp.jsonschema.adapt import to_msgspec
@@ -78,8 +79,8 @@ def test_a_method_may_use_the_type_parameters_of_its_class(module: Any) -> None:
         Server().add_tool(function, name="it")
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "wrong"),
+@each(
+    "name, given, wrong",
     [
         ("Box", {"content": 1}, {"content": "a"}),
         ("Kept", {"content": 1, "folder": "a"}, {"content": "a", "folder": "a"}),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
+from tests.cases import each
 from tests.server.scripted import LEGACY, run, served
 from typedmcp import Server
 
@@ -24,7 +23,7 @@ def suggest(_ref: Any, _argument: Any) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_the_handshake_declares_what_the_server_has(kind: str) -> None:
     async def main() -> None:
         server = Server()
@@ -39,7 +38,7 @@ def test_the_handshake_declares_what_the_server_has(kind: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("kind", ITEMS)
+@each("kind", ITEMS)
 def test_a_changed_list_is_announced_to_the_session(kind: str) -> None:
     async def main() -> None:
         server = Server()

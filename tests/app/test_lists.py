@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run, served
 from typedmcp import Server
 
@@ -53,7 +54,7 @@ ITEMS: dict[str, Callable[[Server], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ITEMS)
+@each("kind", ITEMS)
 def test_a_server_declares_what_it_has(kind: str) -> None:
     async def main() -> None:
         server = Server()
@@ -65,7 +66,7 @@ def test_a_server_declares_what_it_has(kind: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("method", LISTS)
+@each("method", LISTS)
 def test_a_list_is_the_same_on_every_connection_and_after_every_request(method: str) -> None:
     async def main() -> None:
         server = library()
@@ -88,7 +89,7 @@ CHANGES: dict[str, Callable[[Server], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", CHANGES)
+@each("kind", CHANGES)
 def test_a_changed_list_is_announced(kind: str) -> None:
     async def main() -> None:
         server = library()
@@ -113,7 +114,7 @@ def test_the_case_of_names_matters() -> None:
     run(main)
 
 
-@pytest.mark.parametrize(("method", "params"), CACHED)
+@each("method, params", CACHED)
 def test_a_result_that_can_be_cached_says_for_how_long_and_for_whom(method: str, params: Json) -> None:
     async def main() -> None:
         async with served(library(ttl=1.5)) as client:
@@ -125,8 +126,8 @@ def test_a_result_that_can_be_cached_says_for_how_long_and_for_whom(method: str,
     run(main)
 
 
-@pytest.mark.parametrize("method", LISTS)
-@pytest.mark.parametrize("public", [True, False])
+@each("method", LISTS)
+@each("public", [True, False])
 def test_all_pages_of_a_list_have_the_same_scope(method: str, public: bool) -> None:
     async def main() -> None:
         async with served(library(page=1, public=public)) as client:
@@ -148,8 +149,8 @@ async def listed(server: object, revision: str, times: int = 1) -> list[Any]:
         return [await client.result("tools/list") for _ in range(times)]
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
-@pytest.mark.parametrize("id", [7, "seven"])
+@each("revision", SUPPORTED)
+@each("id", [7, "seven"])
 def test_a_later_list_is_that_of_a_new_server(revision: str, id: int | str) -> None:
     async def main() -> None:
         server = library()
@@ -166,7 +167,7 @@ def test_a_later_list_is_that_of_a_new_server(revision: str, id: int | str) -> N
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_later_list_has_the_changes_since_the_last(revision: str) -> None:
     def number(x: Any = 1) -> str:
         return str(x)
@@ -244,8 +245,8 @@ def personal() -> Server:
     return server
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
-@pytest.mark.parametrize("make", [personal, Wrapped, with_middleware])
+@each("revision", SUPPORTED)
+@each("make", [personal, Wrapped, with_middleware])
 def test_a_list_that_the_author_changes_is_not_kept(make: Callable[[], Any], revision: str) -> None:
     async def main() -> None:
         lists = await listed(make(), revision, times=3)
@@ -254,7 +255,7 @@ def test_a_list_that_the_author_changes_is_not_kept(make: Callable[[], Any], rev
     run(main)
 
 
-@pytest.mark.parametrize("is_enabled", [True, False])
+@each("is_enabled", [True, False])
 def test_garbage_is_collected_after_a_list_as_before(is_enabled: bool) -> None:
     async def main() -> None:
         server = library()

@@ -15,11 +15,12 @@ import pytest
 
 import typedmcp
 from mcpspec.v2026_07_28 import structs as exact
+from tests.cases import each
 from tests.server.scripted import SUPPORTED
 from typedmcp import Client, Context, Diagnostic, DiagnosticKind, Server
 from typedmcp.dialect import methods, models, structs
 
-each_revision = pytest.mark.parametrize("revision", SUPPORTED)
+each_revision = each("revision", SUPPORTED)
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 
@@ -58,14 +59,14 @@ SERVERS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "handler on models": (lambda: Handler(models), {"codec": "pydantic"}),
     "decorated server": (decorated, {}),
 }
-each_server = pytest.mark.parametrize(("make", "options"), SERVERS.values(), ids=SERVERS)
+each_server = each("make, options", SERVERS.values(), ids=SERVERS)
 
 
 def talk(target: Any, revision: str, work: Callable[[Client], Awaitable[None]], **options: Any) -> None:
     async def main() -> None:
         config = typedmcp.ServerConfig(target, **options)
         async with typedmcp.connect(config, revisions=[revision]) as client:
-            await asyncio.wait_for(work(client), 20)
+            await asyncio.wait_for(work(client), 60)
 
     asyncio.run(main())
 
@@ -125,7 +126,7 @@ def test_a_loop_over_pages_ends(make: Callable[[], Any], options: dict[str, Any]
 
 
 @each_revision
-@pytest.mark.parametrize("types", [structs, models], ids=["structs", "models"])
+@each("types", [structs, models], ids=["structs", "models"])
 def test_a_handler_gets_none_for_what_a_client_leaves_out(types: Any, revision: str) -> None:
     handler = Handler(types)
 
@@ -157,7 +158,7 @@ def test_the_types_are_imported_from_the_dialect() -> None:
 
 
 @each_revision
-@pytest.mark.parametrize("codec", ["msgspec", "pydantic"])
+@each("codec", ["msgspec", "pydantic"])
 def test_null_for_an_optional_parameter_is_absence_and_is_reported(codec: Any, revision: str) -> None:
     handler, reports = Handler(structs if codec == "msgspec" else models), list[Diagnostic]()
 
@@ -171,7 +172,7 @@ def test_null_for_an_optional_parameter_is_absence_and_is_reported(codec: Any, r
     assert report.params == ["params.arguments"]
 
 
-@pytest.mark.parametrize("revision", [revision for revision in SUPPORTED if revision >= "2025-06-18"])
+@each("revision", [revision for revision in SUPPORTED if revision >= "2025-06-18"])
 def test_structured_content_tells_null_from_absence(revision: str) -> None:
     server = Server()
 
@@ -258,7 +259,7 @@ class WeatherModel(pydantic.BaseModel):
     degrees: float
 
 
-@pytest.mark.parametrize("kind", [Weather, WeatherModel, msgspec.defstruct("WeatherStruct", [("degrees", float)])])
+@each("kind", [Weather, WeatherModel, msgspec.defstruct("WeatherStruct", [("degrees", float)])])
 def test_the_content_of_a_whole_result_may_be_annotated(kind: Any) -> None:
     server = Server()
 

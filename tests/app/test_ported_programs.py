@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import typedmcp
+from tests.cases import each
 from typedmcp import Context, Image, ToolError, UserMessage, connect, text_of
 from typedmcp import Server as MCPServer
 from typedmcp.dialect.structs import (
@@ -29,7 +30,7 @@ PIXEL = b"\x89PNG\r\n\x1a\n"
 
 
 def run(main: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(main, 20))
+    return asyncio.run(asyncio.wait_for(main, 60))
 
 
 # Construction of the protocol's types
@@ -42,7 +43,7 @@ def test_content_takes_its_type_and_meta_under_their_names_on_the_wire() -> None
     assert result.meta == {"n": 1}
 
 
-@pytest.mark.parametrize("members", [{"_meta": {}, "meta": {}}, {"type": "image"}, {"_metas": {}}])
+@each("members", [{"_meta": {}, "meta": {}}, {"type": "image"}, {"_metas": {}}])
 def test_a_member_that_is_given_twice_or_is_wrong_or_unknown_is_an_error(members: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=r"_meta|type is always 'text'"):
         TextContent(text="a", **members)
@@ -167,7 +168,7 @@ def _poet(params: Any) -> CreateMessageResult:
     return CreateMessageResult(role="assistant", model="m", content=content)
 
 
-@pytest.mark.parametrize("revision", ["2026-07-28", "2025-06-18"])
+@each("revision", ["2026-07-28", "2025-06-18"])
 def test_a_server_with_a_lifespan_progress_forms_sampling_and_images(revision: str) -> None:
     async def main() -> None:
         steps, messages = list[Any](), list[Any]()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 
 SERVER = """
 import asyncio
@@ -86,12 +87,12 @@ def answers(script: Path, messages: list[dict[str, Any]], end: str) -> tuple[dic
     """Return the responses of a server to the last lines, and what it wrote to standard error."""
     data = "".join(json.dumps(one, ensure_ascii=False) + end for one in messages).encode()
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    done = subprocess.run([sys.executable, script], input=data, capture_output=True, timeout=30, check=True, env=env)
+    done = subprocess.run([sys.executable, script], input=data, capture_output=True, timeout=60, check=True, env=env)
     lines = done.stdout.splitlines()
     return {found["id"]: found for found in map(json.loads, lines) if "id" in found}, done.stderr.decode()
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@each("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
 def test_output_that_tools_print_stays_out_of_the_stream(script: Path, end: str) -> None:
     text = "h\u00e9\u2028\U0001f600 \\r\\n"
     found, beside = answers(script, [*opening(), call(1, "chatty", text=text), call(2, "chatty_too", text=text)], end)
@@ -123,32 +124,26 @@ def test_a_large_binary_result_arrives_whole(script: Path) -> None:
 
 @contextmanager
 def serving(script: Path) -> Generator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, script, "http", str(port)], stderr=subprocess.PIPE)
-    try:
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert process.poll() is None
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
+    with subprocess.Popen([sys.executable, script, "http", "0"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield next(
+                found[1] for line in process.stderr if (found := re.search(r"running on (http://\S+/mcp)", line))
+            )
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
-def test_a_tool_sees_the_headers_of_its_request(script: Path, revision: str) -> None:
-    async def main(url: str) -> None:
+def test_a_tool_sees_the_headers_of_its_request(script: Path) -> None:
+    async def main(url: str, revision: str) -> None:
         async with typedmcp.connect(url, headers={"X-Own": "mine"}, revisions=[revision]) as client:
             result = await client.call_tool("who")
             assert result.structured_content == {"x-own": "mine", "host": url.removeprefix("http://")[:-4]}
 
     with serving(script) as url:
-        asyncio.run(asyncio.wait_for(main(url), 20))
+        for revision in ("2026-07-28", "2025-11-25"):
+            asyncio.run(asyncio.wait_for(main(url, revision), 60))
 
 
 SLOW = """
@@ -172,9 +167,15 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("transport", [[], ["http"]], ids=["stdio", "http"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize(("phase", "seen"), [("begin", ["opening"]), ("end", ["opening", "closing"])])
+@each(
+    "phase, seen, number, transport",
+    [
+        ("begin", ["opening"], signal.SIGTERM, []),
+        ("begin", ["opening"], signal.SIGINT, ["http"]),
+        ("end", ["opening", "closing"], signal.SIGINT, []),
+        ("end", ["opening", "closing"], signal.SIGTERM, ["http"]),
+    ],
+)
 def test_a_signal_ends_the_server_while_a_lifespan_takes_long(
     phase: str, seen: list[str], number: signal.Signals, transport: list[str], tmp_path: Path
 ) -> None:
@@ -191,22 +192,22 @@ def test_a_signal_ends_the_server_while_a_lifespan_takes_long(
                     assert process.poll() is None
             time.sleep(0.1)  # it goes on waiting
             process.send_signal(number)
-        process.communicate(timeout=10)
+        process.communicate(timeout=50)  # less than the lifespan takes
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@each("transport", ["stdio", "http"])
 def test_the_error_of_a_lifespan_is_printed_with_its_traceback(transport: str, tmp_path: Path) -> None:
     path = tmp_path / "failing.py"
     path.write_text(SLOW.replace("yield", "raise KeyError('DB')\n    yield"))
     arguments = [] if transport == "stdio" else ["http"]
-    done = subprocess.run([sys.executable, path, "now", *arguments], capture_output=True, timeout=20, check=False)
+    done = subprocess.run([sys.executable, path, "now", *arguments], capture_output=True, timeout=60, check=False)
     assert done.returncode != 0
     assert b"KeyError: 'DB'" in done.stderr
     assert b"failing.py" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("transport", "options", "text"),
+@each(
+    "transport, options, text",
     [
         ("stdio", {"port": 8000}, "port: for HTTP only"),
         ("stdio", {"host": "127.0.0.1"}, "host: for HTTP only"),

@@ -26,6 +26,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 import typedmcp
 from tests.app.argument_strategies import validator
 from tests.app.type_cases import Address, Circle, Colour, Point
+from tests.cases import each
 from typedmcp import Server
 from typedmcp.dialect import structs
 
@@ -162,7 +163,7 @@ def texts(result: structs.CallToolResult) -> list[str]:
     return [block.text for block in result.content if isinstance(block, structs.TextContent)]
 
 
-@pytest.mark.parametrize("name", ENCODED)
+@each("name", ENCODED)
 def test_results_encoded_by_pydantic_fit_its_schema(name: str) -> None:
     hint, value, encoded = ENCODED[name]
     tool, result = call_tool(hint, value)
@@ -177,8 +178,8 @@ def test_results_encoded_by_pydantic_fit_its_schema(name: str) -> None:
         assert [json.loads(text) for text in texts(result)] == ([] if value is None else [encoded])
 
 
-@pytest.mark.parametrize(
-    ("hint", "value"),
+@each(
+    "hint, value",
     [
         (Broken, {"x": "one"}),
         (Broken, {}),
@@ -216,8 +217,8 @@ class Movie(TypedDict):
     title: str
 
 
-@pytest.mark.parametrize(
-    ("hint", "value", "content", "structured"),
+@each(
+    "hint, value, content, structured",
     [
         (str, "text", ["text"], None),
         (str, {"a": 1}, ['{"a":1}'], None),
@@ -235,7 +236,7 @@ class Movie(TypedDict):
         (Circle, Circle(1), ['{"radius":1}'], {"radius": 1}),
     ],
 )
-@pytest.mark.parametrize("is_async", [False, True])
+@each("is_async", [False, True])
 def test_the_return_annotation_decides_about_the_schema(
     hint: Any, value: Any, content: list[str], structured: Any, is_async: bool
 ) -> None:
@@ -275,8 +276,8 @@ WITH_TEXT: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("is_async", [True, False])
-@pytest.mark.parametrize("name", WITH_TEXT)
+@each("is_async", [True, False])
+@each("name", WITH_TEXT)
 def test_the_option_text_makes_the_text_of_a_result(name: str, is_async: bool) -> None:
     hint, value, structured = WITH_TEXT[name]
     described: list[Any] = []

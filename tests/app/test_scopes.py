@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.http.asgi_driver import CompleteResponse, Served, in_loop, serving, verify
 from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp import Auth, UsageError
@@ -101,8 +102,8 @@ def names(reply: CompleteResponse, method: str) -> list[str]:
     return [item[key] for item in reply.json["result"][member]]
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, LEGACY[0]])
-@pytest.mark.parametrize("method", LISTS)
+@each("revision", [MODERN_REVISION, LEGACY[0]])
+@each("method", LISTS)
 @in_loop
 async def test_lists_have_what_the_scopes_of_the_token_allow(method: str, revision: str) -> None:
     async with serving(make_server(), auth=make_auth()) as served:
@@ -115,8 +116,8 @@ async def test_lists_have_what_the_scopes_of_the_token_allow(method: str, revisi
         assert names(await ask(served, revision, method), method) == OPEN[method] + SCOPED[method]
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, LEGACY[0]])
-@pytest.mark.parametrize(("method", "params"), USES)
+@each("revision", [MODERN_REVISION, LEGACY[0]])
+@each("method, params", USES)
 @in_loop
 async def test_a_request_without_the_scopes_gets_403_with_all_that_are_needed(
     method: str, params: dict[str, Any], revision: str
@@ -143,7 +144,7 @@ async def test_a_broader_scope_shows_what_needs_a_narrower_one() -> None:
         assert (await served.call("drop").reply()).json["result"]["content"][0]["text"] == "dropped"
 
 
-@pytest.mark.parametrize("method", LISTS)
+@each("method", LISTS)
 @in_loop
 async def test_a_list_that_depends_on_scopes_is_not_for_shared_caches(method: str) -> None:
     server = make_server(public=True, ttl=60)
@@ -259,11 +260,11 @@ def test_a_client_in_the_same_process_sees_and_uses_everything() -> None:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["look", "write", "drop"]
             assert await client.call_tool("drop", result_type=str) == "dropped"
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
-@pytest.mark.parametrize(
-    ("scopes", "says"),
+@each(
+    "scopes, says",
     [
         ("files:write admin", r"tool 'write': scopes must be a list, such as \['files:write', 'admin'\], not a string"),
         (["files:write admin"], "tool 'write': scopes: 'files:write admin' is not a scope"),

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import served
 from typedmcp import Context, Diagnostic, Server, UsageError
 from typedmcp.dialect import structs
@@ -26,7 +27,7 @@ def texts(result: Any) -> list[str]:
 
 
 def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 20))
+    return asyncio.run(asyncio.wait_for(coroutine, 60))
 
 
 async def call_one_tool(server: Server, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
@@ -178,7 +179,7 @@ def test_bytes_and_images_become_content_for_their_media_type() -> None:
     assert (first.text, second.mime_type, third.text) == ("look:", "image/png", '{"a":1}')
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+@each("kind", [bytes, bytearray, memoryview])
 def test_bytes_bytearray_and_memoryview_are_bytes(kind: Any) -> None:
     server = Server()
 
@@ -199,15 +200,15 @@ def test_bytes_bytearray_and_memoryview_are_bytes(kind: Any) -> None:
     run(main())
 
 
-@pytest.mark.parametrize(
-    ("hint", "embeds"),
+@each(
+    "hint, embeds",
     [
         (bytes, True), (list[bytes], True), (typedmcp.File | None, True), (list[structs.EmbeddedResource], True),
         (str, False), (typedmcp.Image, False), (dict[str, bytes], False), (Any, False),
     ],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("is_mounted", [False, True])
+@each("is_mounted", [False, True])
 def test_a_server_whose_tools_embed_resources_declares_them(hint: Any, embeds: bool, is_mounted: bool) -> None:
     server, outer = Server(), Server()
     outer.mount(server)
@@ -220,8 +221,8 @@ def test_a_server_whose_tools_embed_resources_declares_them(hint: Any, embeds: b
     later.mount(server)
 
     async def main() -> None:
-        for each in (outer, later) if is_mounted else (server,):
-            async with served(each) as client:
+        for part in (outer, later) if is_mounted else (server,):
+            async with served(part) as client:
                 capabilities = (await client.result("server/discover"))["capabilities"]
                 assert ("resources" in capabilities) is embeds
                 assert (await client.result("resources/list"))["resources"] == []
@@ -263,9 +264,7 @@ def test_long_results_and_unicode_arrive_unchanged() -> None:
     assert texts(run(call_one_tool(server, "long"))) == [text]
 
 
-@pytest.mark.parametrize(
-    "value", [float("nan"), {"a": float("inf")}, object(), {1, object()}], ids=["NaN", "infinity", "object", "set"]
-)
+@each("value", [float("nan"), {"a": float("inf")}, object(), {1, object()}], ids=["NaN", "infinity", "object", "set"])
 def test_a_result_without_a_json_form_is_a_failed_call(value: Any) -> None:
     server = Server()
 
@@ -351,8 +350,8 @@ def failing(**options: Any) -> Server:
     return server
 
 
-@pytest.mark.parametrize(
-    ("tool", "options", "content"),
+@each(
+    "tool, options, content",
     [
         ("known", {}, ["no such city: Atlantis"]),
         ("secret", {}, ["secret failed"]),
@@ -369,8 +368,8 @@ def test_a_client_sees_only_visible_exceptions(tool: str, options: dict[str, Any
     assert texts(result) == content
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "text"),
+@each(
+    "options, error, text",
     [
         ({}, Broken("the password is 1234"), "internal error in {method}"),
         ({"debug": True}, Broken("out of stock"), "{what} failed: Broken: out of stock"),
@@ -424,8 +423,8 @@ class Unspeakable(Exception):  # noqa: N818
         raise ValueError("no words")
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
+@each(
+    "error, text",
     [
         (typedmcp.ToolError(content=float("nan")), "ToolError; its content cannot be encoded: ValueError: JSON has"),
         (Unspeakable(), "tell failed"),
@@ -452,7 +451,7 @@ def test_errors_of_the_protocol_are_not_turned_into_results() -> None:
         run(call_one_tool(failing(), "nobody"))
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@each("revision", REVISIONS)
 def test_an_invalid_argument_is_a_failed_call_that_names_it(revision: str) -> None:
     server = Server()
 
@@ -506,7 +505,7 @@ def test_an_integer_may_be_written_with_a_fraction_of_zero() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("value", [1.5, 1e300, True, "1.5"])
+@each("value", [1.5, 1e300, True, "1.5"])
 def test_a_number_that_is_no_integer_is_still_refused(value: Any) -> None:
     server = Server()
 
@@ -694,8 +693,8 @@ def test_resources_are_read_by_their_uris() -> None:
     run(main())
 
 
-@pytest.mark.parametrize(
-    ("uri", "error", "text"),
+@each(
+    "uri, error, text",
     [
         ("config://other", typedmcp.ResourceNotFoundError, "resource not found"),
         ("file:///../etc/passwd", typedmcp.ResourceNotFoundError, "resource not found"),
@@ -820,7 +819,7 @@ INVALID_COMPLETIONS: list[tuple[Callable[[Any, Any], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "text"), INVALID_COMPLETIONS)
+@each("make, text", INVALID_COMPLETIONS)
 def test_a_completion_for_an_unknown_argument_is_rejected(make: Any, text: str) -> None:
     server = Server()
 
@@ -879,7 +878,7 @@ def test_completion_for_an_unknown_item_is_an_error() -> None:
 # Changes and lists
 
 
-@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
+@each("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
 def test_an_empty_cursor_is_that_of_the_first_page_unless_the_server_is_strict(method: str) -> None:
     async def main() -> None:
         async with served(eight_tools()) as client:
@@ -908,7 +907,7 @@ def test_adding_and_removing_publishes_a_change() -> None:
         async with typedmcp.connect(server, revisions=[revision]) as client, client.listen(tools=True) as changes:
 
             async def next_change() -> Any:
-                return await asyncio.wait_for(anext(aiter(changes)), 5)
+                return await asyncio.wait_for(anext(aiter(changes)), 60)
 
             server.add_tool(lambda: "", name="second")
             assert (await next_change()).kind == "tools"
@@ -957,7 +956,7 @@ def test_lists_come_in_pages() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("gone", [["t2"], ["t0"], ["t1", "t2"], ["t7"]])
+@each("gone", [["t2"], ["t0"], ["t1", "t2"], ["t7"]])
 def test_removing_a_tool_between_pages_skips_no_other(gone: list[str]) -> None:
     server = eight_tools()
 
@@ -1030,8 +1029,8 @@ def test_middleware_that_returns_nothing_is_named() -> None:
     assert "middleware 'forgetful' returned None; it must return a result" in reports[0]
 
 
-@pytest.mark.parametrize(
-    ("error", "content", "message"),
+@each(
+    "error, content, message",
     [
         (typedmcp.ToolError("not today"), "not today", "not today"),
         (Broken("the password is 1234"), None, "internal error in {}"),
@@ -1139,7 +1138,7 @@ def test_mounting_does_not_change_a_server() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("by", ["the context", "the server"])
+@each("by", ["the context", "the server"])
 def test_changes_in_a_mounted_server_are_published_under_the_outer_names(by: str) -> None:
     inner, outer = Server("inner"), Server("outer")
     inner.add_resource(lambda: "", "data://it", name="it")

@@ -35,6 +35,7 @@ from tests.app.type_cases import (
     Strict,
     Tree,
 )  # fmt: skip
+from tests.cases import each
 from tests.strategies import fuzzed
 from typedmcp import Context
 from typedmcp.app.arguments import ArgumentError
@@ -64,7 +65,7 @@ STRICT: Final = {
 }
 """Types that accept less than their schemas say."""
 
-each_case = pytest.mark.parametrize("name", CASES)
+each_case = each("name", CASES)
 
 
 def signature_of(name: str) -> Signature:
@@ -134,7 +135,7 @@ def test_arguments_generated_from_a_schema_are_accepted(name: str) -> None:
 
 
 @pytest.mark.long
-@each_case
+@pytest.mark.parametrize("name", CASES)
 def test_generated_and_mutated_arguments_are_accepted_if_the_schema_accepts_them(name: str) -> None:
     signature = signature_of(name)
     schema = signature.schema()
@@ -191,8 +192,8 @@ def schema_of(hint: Any) -> Any:
     return Signature(_taking(hint), "tool 'it'").schema()["properties"]["x"]
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
+@each(
+    "name, says",
     [
         ("bytes", {"type": "string", "contentEncoding": "base64"}),
         ("datetime", {"type": "string", "format": "date-time"}),
@@ -256,8 +257,8 @@ def test_a_schema_describes_the_type(name: str, says: Any) -> None:
     assert schema_of(TYPES[name][0]) == says
 
 
-@pytest.mark.parametrize(
-    ("name", "default"),
+@each(
+    "name, default",
     [
         ("a default", 3),
         ("a nested default", {"a": [1]}),
@@ -278,7 +279,7 @@ def test_a_schema_describes_the_argument(name: str, default: Any) -> None:
     assert schema["properties"]["x"]["default"] == default
 
 
-@pytest.mark.parametrize("name", ["a default that json has no form for", "an infinite default"])
+@each("name", ["a default that json has no form for", "an infinite default"])
 def test_a_default_without_a_json_form_is_used_but_not_in_the_schema(name: str) -> None:
     schema = signature_of(name).schema()
     assert "default" not in schema["properties"]["x"]
@@ -343,14 +344,14 @@ class Frozen(msgspec.Struct, frozen=True):
     items: list[int]
 
 
-@pytest.mark.parametrize(("given", "why"), [(5.5, "number"), (1e300, "number"), (True, "boolean"), ("5", "string")])
+@each("given, why", [(5.5, "number"), (1e300, "number"), (True, "boolean"), ("5", "string")])
 def test_an_integer_is_neither_another_number_nor_text(given: Any, why: str) -> None:
     with pytest.raises(ArgumentError, match=rf"^x: expected integer, got {why}$"):
         Signature(_taking(int), "tool 'it'").bind({"x": given})
 
 
-@pytest.mark.parametrize(
-    ("hint", "given", "says"),
+@each(
+    "hint, given, says",
     [
         (list[int], [1, "a"], "x[1]: expected integer, got string"),
         (Line, {"start": {"x": 1}, "end": {"x": "a"}}, "x.end.x: expected integer, got string"),
@@ -390,8 +391,8 @@ class Long:
     b: int = 0
 
 
-@pytest.mark.parametrize("hint", [Short | Long, Long | Short], ids=str)
-@pytest.mark.parametrize(("given", "gets"), [({"a": 1, "b": 2}, Long(1, 2)), ({"b": 2}, Long(0, 2))])
+@each("hint", [Short | Long, Long | Short], ids=str)
+@each("given, gets", [({"a": 1, "b": 2}, Long(1, 2)), ({"b": 2}, Long(0, 2))])
 def test_a_union_picks_the_class_that_knows_most_properties(hint: Any, given: Any, gets: Any) -> None:
     signature = Signature(_taking(hint), "tool 'it'")
     received.clear()
@@ -399,8 +400,8 @@ def test_a_union_picks_the_class_that_knows_most_properties(hint: Any, given: An
     assert received == [(gets,)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
+@each(
+    "arguments, says",
     [
         ({"x": 1, "a": "b"}, "a: expected integer, got string"),
         ({"x": 1, "ctx": 2}, "unknown argument 'ctx'; known: x, y"),
@@ -427,8 +428,8 @@ def test_arguments_nested_too_deeply_are_rejected() -> None:
 # Texts, as prompts and resources get them
 
 
-@pytest.mark.parametrize(
-    ("hint", "text", "gets"),
+@each(
+    "hint, text, gets",
     [
         (str, "5", "5"),
         (int, "5", 5),
@@ -457,8 +458,8 @@ def test_texts_are_converted_to_their_types(hint: Any, text: str, gets: Any) -> 
     assert repr(received) == repr([(gets,)])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
+@each(
+    "arguments, says",
     [
         ({"x": "a"}, "x: expected integer, got string"),
         ({}, "x: required, but missing"),

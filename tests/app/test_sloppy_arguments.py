@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 import typedmcp
 from mcpspec.support.objects import is_object
+from tests.cases import each
 from typedmcp import Diagnostic, DiagnosticKind
 from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.signatures import Signature
@@ -91,8 +92,8 @@ def plain(value: Any) -> dict[str, Any]:
     return value if is_object(value) else {name: getattr(value, name) for name in ("count", "tags", "at")}
 
 
-@pytest.mark.parametrize("kind", CLASSES)
-@pytest.mark.parametrize("nest", [copy.copy, json.dumps], ids=["object", "text"])
+@each("kind", CLASSES)
+@each("nest", [copy.copy, json.dumps], ids=["object", "text"])
 def test_one_rule_holds_for_all_classes(kind: Any, nest: Callable[[Any], Any]) -> None:
     given = {"count": "3", "tags": '["a"]', "at": "2026-01-01 10:00"}
     expected = {"count": 3, "tags": ["a"], "at": datetime(2026, 1, 1, 10, 0)}
@@ -102,23 +103,21 @@ def test_one_rule_holds_for_all_classes(kind: Any, nest: Callable[[Any], Any]) -
     assert plain(bind(dict[str, kind], {"k": nest(given)})["k"]) == expected
 
 
-@pytest.mark.parametrize("kind", CLASSES)
-@pytest.mark.parametrize(
-    ("member", "value"), [("count", "3"), ("count", True), ("tags", '["a"]'), ("at", "2026-01-01"), ("at", "null")]
-)
+@each("kind", CLASSES)
+@each("member, value", [("count", "3"), ("count", True), ("tags", '["a"]'), ("at", "2026-01-01"), ("at", "null")])
 def test_a_strict_function_repairs_no_class(kind: Any, member: str, value: Any) -> None:
     given = {"count": 3, "tags": ["a"], "at": None, member: value}
     assert fault_of(kind, given, is_strict=True).startswith(f"x.{member}: expected ")
 
 
-@pytest.mark.parametrize("kind", CLASSES)
+@each("kind", CLASSES)
 def test_integers_with_a_fraction_of_zero_are_integers_for_a_strict_function(kind: Any) -> None:
     made = plain(bind(kind, {"count": 3.0, "tags": [], "at": None}, is_strict=True))
     assert repr(made["count"]) == "3"
 
 
-@pytest.mark.parametrize(
-    ("hint", "given", "gets"),
+@each(
+    "hint, given, gets",
     [
         (int, "3", 3),
         (int, " 3 ", 3),
@@ -152,10 +151,8 @@ def test_a_value_in_another_form_is_repaired_if_it_has_one_meaning(hint: Any, gi
     assert repr(bind(hint, given)) == repr(gets)
 
 
-@pytest.mark.parametrize("text", ["3", "true", "null", "[1]", "{}", "2026-01-01"])
-@pytest.mark.parametrize(
-    "hint", [str, str | int, str | None, Any, list[int] | str, str | bool | dict[str, Any]], ids=str
-)
+@each("text", ["3", "true", "null", "[1]", "{}", "2026-01-01"])
+@each("hint", [str, str | int, str | None, Any, list[int] | str, str | bool | dict[str, Any]], ids=str)
 def test_a_text_stays_a_text_where_texts_are_accepted(hint: Any, text: str) -> None:
     assert bind(hint, text) == text
 
@@ -180,7 +177,7 @@ UNCLEAR: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("hint", "value", "fault"), UNCLEAR)
+@each("hint, value, fault", UNCLEAR)
 def test_what_could_be_meant_otherwise_is_an_error(hint: Any, value: Any, fault: str) -> None:
     assert fault_of(hint, value) == fault
 
@@ -279,8 +276,8 @@ def _texts(levels: int) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    ("hint", "value"),
+@each(
+    "hint, value",
     [
         (Left | Right, _nested(60)),
         (list[int], ["x"] * 200_000),
@@ -310,8 +307,8 @@ def _many_parameters(names: list[str]) -> Any:
 def _rest_of_unions(**rest: Left | Right) -> None: ...
 
 
-@pytest.mark.parametrize(
-    ("function", "value"),
+@each(
+    "function, value",
     [
         (_many_parameters([f"n{number:03}" + "abc" * 20 for number in range(200)]), "x"),
         (_rest_of_unions, _nested(20)),
@@ -320,7 +317,7 @@ def _rest_of_unions(**rest: Left | Right) -> None: ...
     ids=["unknown names", "unions", "faults"],
 )
 def test_many_arguments_take_bounded_time(function: Any, value: Any) -> None:
-    arguments = {"cab" * 20 + str(number): value for number in range(50_000)}
+    arguments = {"cab" * 20 + str(number): value for number in range(20_000)}
     signature = Signature(function, "tool 'it'")
     began = time.process_time()
     with pytest.raises(ArgumentError) as caught:
@@ -328,7 +325,7 @@ def test_many_arguments_take_bounded_time(function: Any, value: Any) -> None:
     assert len(str(caught.value)) < 25_000
     with pytest.raises(ArgumentError):
         signature.bind_texts(dict.fromkeys(arguments, "x"))
-    assert time.process_time() - began < 30  # quadratic time would be minutes
+    assert time.process_time() - began < 12  # quadratic time would be minutes
 
 
 # Servers
@@ -363,11 +360,11 @@ def server_of(*, server_strict: bool = False, **options: Any) -> typedmcp.Server
     return server
 
 
-@pytest.mark.parametrize(
-    ("on_server", "on_tool", "is_strict"),
+@each(
+    "on_server, on_tool, is_strict",
     [(False, None, False), (True, None, True), (True, False, False), (False, True, True)],
 )
-@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["signature", "schema"])
+@each("schema", [None, SCHEMA], ids=["signature", "schema"])
 def test_strict_of_a_tool_comes_before_strict_of_the_server(
     on_server: bool, on_tool: bool | None, is_strict: bool, schema: Any
 ) -> None:

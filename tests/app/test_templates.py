@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import strategies as st
 
+from tests.cases import each
 from tests.strategies import fuzzed
 from typedmcp.app.templates import UriTemplate
 from typedmcp.errors import UsageError
@@ -65,13 +66,13 @@ MATCHES: list[tuple[str, str, dict[str, str] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("template", "uri", "values"), MATCHES)
+@each("template, uri, values", MATCHES)
 def test_a_uri_matches_with_these_values(template: str, uri: str, values: dict[str, str] | None) -> None:
     assert UriTemplate(template).match(uri) == values
 
 
-@pytest.mark.parametrize(
-    ("template", "why"),
+@each(
+    "template, why",
     [
         ("x://{", "braces"),
         ("x://a}", "braces"),
@@ -90,14 +91,12 @@ def test_a_malformed_template_is_an_error_with_the_reason(template: str, why: st
         UriTemplate(template)
 
 
-@pytest.mark.parametrize(
-    "template", ["x://{a}-{b}-{c}-{d}/z", "x://{a*}-{b*}-{c*}/z", "x://{a}{b}{c}{d}/z", "x://{a,b,c}/z"]
-)
-@pytest.mark.parametrize("character", ["-", "a", ",", "/"])
+@each("template", ["x://{a}-{b}-{c}-{d}/z", "x://{a*}-{b*}-{c*}/z", "x://{a}{b}{c}{d}/z", "x://{a,b,c}/z"])
+@each("character", ["-", "a", ",", "/"])
 def test_a_uri_that_does_not_match_is_rejected_fast(template: str, character: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert UriTemplate(template).match("x://" + character * 8000) is None
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 EXPANDED = {

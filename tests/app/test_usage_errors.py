@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 
 import typedmcp
 from tests.app.type_cases import Address, Colour, Point, User
+from tests.cases import each
 from typedmcp import Context, Server, UsageError, UserMessage
 
 
@@ -107,7 +108,7 @@ TYPES: dict[str, tuple[Any, str]] = {
 """Types that no parameter can have, with the error."""
 
 
-@pytest.mark.parametrize("name", TYPES)
+@each("name", TYPES)
 def test_a_parameter_whose_type_has_no_json_form_is_rejected(name: str) -> None:
     def function(fine: int, x: Any) -> None: ...
 
@@ -194,7 +195,7 @@ FUNCTIONS: dict[str, tuple[Any, str]] = {
 """Functions that cannot be tools, with the error."""
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("name", FUNCTIONS)
 def test_a_function_that_cannot_be_called_with_json_is_rejected(name: str) -> None:
     function, why = FUNCTIONS[name]
     with pytest.raises(UsageError, match=f"^tool 'it': .*{why}"):
@@ -363,7 +364,7 @@ USES: dict[str, tuple[Callable[[Server], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", USES)
+@each("name", USES)
 def test_a_server_rejects_registrations_that_it_cannot_serve(name: str) -> None:
     use, why = USES[name]
     with pytest.raises(UsageError, match=why):
@@ -413,8 +414,8 @@ def test_a_rejected_tool_is_not_registered() -> None:
     assert server.capabilities.tools is None
 
 
-@pytest.mark.parametrize(
-    ("add", "options", "text"),
+@each(
+    "add, options, text",
     [
         ("tool", {"tags": {"a"}}, r"unknown option 'tags' of a tool; known: annotations, "),
         ("resource", {"mime": "text/plain"}, r"unknown option 'mime' of a resource; known: "),
@@ -464,7 +465,7 @@ def nothing() -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", INVALID_OPTIONS)
+@each("name", INVALID_OPTIONS)
 def test_an_invalid_option_is_an_error_at_once_that_names_it(name: str) -> None:
     make, text = INVALID_OPTIONS[name]
     with pytest.raises(UsageError) as caught:
@@ -494,13 +495,13 @@ def test_legal_headers_are_accepted() -> None:
     assert server.capabilities.tools is not None
 
 
-@pytest.mark.parametrize("name", ["with space", "a,b", "grün", "x" * 129, "a/b"])
+@each("name", ["with space", "a,b", "grün", "x" * 129, "a/b"])
 def test_a_name_that_clients_may_reject_is_a_warning(name: str) -> None:
     with pytest.warns(UserWarning, match=r"tool '.*': some clients reject a name that is not 1 to 128"):
         Server().add_tool(add, name=name)
 
 
-@pytest.mark.parametrize("name", ["a", "A-Z_a.z-9", "x" * 128])
+@each("name", ["a", "A-Z_a.z-9", "x" * 128])
 def test_other_names_are_no_warning(name: str) -> None:
     Server().add_tool(add, name=name)
 
@@ -516,8 +517,8 @@ DIALECTS = {
 }
 
 
-@pytest.mark.parametrize("option", ["input_schema", "output_schema"])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each("option", ["input_schema", "output_schema"])
+@each("dialect", DIALECTS)
 def test_a_given_schema_is_of_one_of_the_documented_dialects(dialect: str, option: str) -> None:
     options: Any = {option: {"$schema": dialect, "type": "object"}}
     if DIALECTS[dialect]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.cases import each
 from typedmcp.client.cache import MAX_TTL, CacheKey, ResponseCache, cache_key
 from typedmcp.dialect import methods, structs
 from typedmcp.revisions.results import CACHEABLE_METHODS
@@ -57,7 +57,7 @@ SAME: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@each("one, other", SAME)
 def test_equal_requests_have_the_same_key(one: Any, other: Any) -> None:
     assert cache_key("resources/read", one) == cache_key("resources/read", other)
 
@@ -66,8 +66,8 @@ def test_no_parameters_have_the_key_of_empty_ones() -> None:
     assert cache_key("tools/list") == cache_key("tools/list", {})
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@each(
+    "one, other",
     [
         (key_of("tools/list"), key_of("prompts/list")),
         (key_of("tools/list"), key_of("tools/list", {"cursor": ""})),
@@ -79,8 +79,8 @@ def test_different_requests_have_different_keys(one: CacheKey, other: CacheKey) 
     assert one != other
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
+@each(
+    "method, params",
     [
         ("tools/call", {"name": "a"}),
         ("prompts/get", {"name": "a"}),
@@ -98,7 +98,7 @@ def test_requests_that_must_not_be_cached_have_no_key(method: str, params: Any) 
 # Expiry
 
 
-@pytest.mark.parametrize(("ttl_ms", "age", "fresh"), [
+@each("ttl_ms, age, fresh", [
     (0, 0, False),
     (-1, 0, False),
     (-math.inf, 0, False),
@@ -177,8 +177,8 @@ def dropped_pages(cache: ResponseCache) -> list[str]:
     return [f"{m} {params.get('uri', '')}".strip() for m, params in PAGES if cache.get(key_of(m, params), 0) is None]
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"),
+@each(
+    "method, expected",
     [
         ("notifications/tools/list_changed", ["tools/list", "tools/list"]),
         ("notifications/prompts/list_changed", ["prompts/list"]),
@@ -194,8 +194,8 @@ def test_a_list_change_invalidates_all_pages_of_its_lists_only(method: str, expe
     assert dropped_pages(cache) == expected
 
 
-@pytest.mark.parametrize(
-    ("uri", "expected"),
+@each(
+    "uri, expected",
     [
         ("file:///a", ["file:///a", "file:///"]),
         ("file:///a/b", ["file:///a", "file:///a/b", "file:///"]),
@@ -216,7 +216,7 @@ def test_clear_drops_everything() -> None:
     assert (len(cache), cache.size, len(dropped_pages(cache))) == (0, 0, len(PAGES))
 
 
-@pytest.mark.parametrize("change", ["invalidate", "invalidate_resource", "clear"])
+@each("change", ["invalidate", "invalidate_resource", "clear"])
 def test_a_result_that_was_on_its_way_during_an_invalidation_is_not_cached(change: str) -> None:
     cache = ResponseCache()
     sent = cache.generation

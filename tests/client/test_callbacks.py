@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.test_misbehaviour import COMPLETE, Script, played, text
 from tests.server.scripted import MODERN_REVISION, Json, run
 from typedmcp.client import Client, connect
@@ -51,7 +52,7 @@ def request_of(method: str, params: Json) -> Json:
     return {"method": method, **({"params": {**params, **more}} if params else {})}
 
 
-@pytest.mark.parametrize("name", UNDECLARED)
+@each("name", UNDECLARED)
 def test_a_legacy_server_gets_an_error_for_what_the_client_has_not_declared(name: str) -> None:
     method, params, callbacks, code, reason = UNDECLARED[name]
 
@@ -79,7 +80,7 @@ async def call_with_input(client: Client, script: Script, *requests: Json) -> tu
     return call, receiving.result()["params"]["inputResponses"]
 
 
-@pytest.mark.parametrize("name", UNDECLARED)
+@each("name", UNDECLARED)
 def test_a_call_fails_if_a_modern_server_requests_what_the_client_has_not_declared(name: str) -> None:
     method, params, callbacks, _, reason = UNDECLARED[name]
 
@@ -120,8 +121,8 @@ MODES: dict[str, tuple[Json, Any]] = {
 }
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, HANDSHAKE, "2025-06-18"])
-@pytest.mark.parametrize("name", MODES)
+@each("revision", [MODERN_REVISION, HANDSHAKE, "2025-06-18"])
+@each("name", MODES)
 def test_each_callback_declares_its_own_mode(name: str, revision: str) -> None:
     callbacks, modes = MODES[name]
     expected: Any = modes
@@ -150,7 +151,7 @@ CONSENT: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CONSENT)
+@each("name", CONSENT)
 def test_a_url_is_accepted_with_consent_only(name: str) -> None:
     given, action = CONSENT[name]
 
@@ -163,7 +164,7 @@ def test_a_url_is_accepted_with_consent_only(name: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("given", [{}, {"a": 1}, "yes", 1, [True]], ids=repr)
+@each("given", [{}, {"a": 1}, "yes", 1, [True]], ids=repr)
 def test_anything_else_is_no_consent(given: Any) -> None:
     async def main() -> None:
         async with played(elicit_url=returning(given)) as (client, script):
@@ -188,7 +189,7 @@ def test_an_error_that_requires_a_url_is_raised_if_the_client_has_not_declared_u
     run(main)
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "JavaScript:alert(1)", "file:///etc/passwd", "steam://run/1"])
+@each("url", ["javascript:alert(1)", "JavaScript:alert(1)", "file:///etc/passwd", "steam://run/1"])
 def test_only_urls_for_a_browser_reach_the_callback(url: str) -> None:
     error: Json = {"code": -32042, "message": "visit it", "data": {"elicitations": [{**URL, "url": url}]}}
 
@@ -210,7 +211,7 @@ def test_only_urls_for_a_browser_reach_the_callback(url: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("number", [3, 4])
+@each("number", [3, 4])
 def test_an_error_that_requires_urls_asks_for_a_limited_number(number: int) -> None:
     error: Json = {"code": -32042, "message": "visit them", "data": {"elicitations": [URL] * number}}
     asked: list[str] = []

@@ -10,6 +10,7 @@ import pytest
 
 import typedmcp
 from tests import spoken
+from tests.cases import each
 from tests.client.test_misbehaviour import COMPLETE, played
 from tests.conformance import server
 from tests.server.scripted import MODERN_REVISION, Json, run
@@ -48,8 +49,8 @@ def test_every_request_that_needs_a_capability_is_a_case() -> None:
     assert {name for name in spoken_methods if not name.startswith("tasks/")} - exempt == {*CALLS}
 
 
-@pytest.mark.parametrize("revision", spoken.LEGACY)
-@pytest.mark.parametrize("method", CALLS)
+@each("revision", spoken.LEGACY)
+@each("method", CALLS)
 def test_a_call_without_its_capability_is_not_sent(method: str, revision: str) -> None:
     capability, call = CALLS[method]
     known = capability != "completions" or revision != "2024-11-05"
@@ -69,9 +70,7 @@ def test_a_call_without_its_capability_is_not_sent(method: str, revision: str) -
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("revision", "options"), [("2025-11-25", {"check_capabilities": False}), (MODERN_REVISION, {})], ids=str
-)
+@each("revision, options", [("2025-11-25", {"check_capabilities": False}), (MODERN_REVISION, {})], ids=str)
 def test_it_is_sent_with_the_option_and_to_modern_servers(revision: str, options: Json) -> None:
     async def main() -> None:
         async with played(revision, {"capabilities": {}}, **options) as (client, script):
@@ -103,7 +102,7 @@ ROOTS: list[tuple[Json, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "is_sent"), ROOTS, ids=str)
+@each("options, is_sent", ROOTS, ids=str)
 def test_changes_of_roots_are_sent_by_clients_that_have_declared_them(options: Json, is_sent: bool) -> None:
     async def main() -> None:
         async with played("2025-11-25", **options) as (client, script):

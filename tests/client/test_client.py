@@ -12,14 +12,15 @@ import pytest
 import typedmcp
 from mcpspec.v2025_06_18 import methods as older_methods
 from mcpspec.v2025_06_18 import structs as older
+from tests.cases import each
 from tests.conformance import server
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, run
 from typedmcp.client import ChangeEvent, Client, connect, with_defaults
 from typedmcp.dialect import methods, structs
 from typedmcp.revisions.features import DIALECT
 
-each_revision = pytest.mark.parametrize("revision", SUPPORTED)
-either_era = pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
+each_revision = each("revision", SUPPORTED)
+either_era = each("revision", [MODERN_REVISION, "2025-11-25"])
 ANSWER = structs.CreateMessageResult(role="assistant", model="m", content=structs.TextContent(text="Paris, of course."))
 REPLIES = {"What is your name?": {"name": "Ada"}, "Step 1: What is your name?": {"name": "Ada"}}
 
@@ -145,9 +146,9 @@ def test_the_server_can_request_sampling_and_roots(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25", "2025-06-18"])
-@pytest.mark.parametrize(
-    ("tool", "answer"),
+@each("revision", [MODERN_REVISION, "2025-11-25", "2025-06-18"])
+@each(
+    "tool, answer",
     [
         ("elicitation", "Hello, Ada!"),
         ("request_state", "state-ok"),
@@ -166,7 +167,7 @@ def test_the_server_can_request_elicitation_in_several_rounds(tool: str, answer:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
+@each("revision", [MODERN_REVISION, "2025-11-25"])
 def test_elicitation_fills_in_the_defaults_of_a_form(revision: str) -> None:
     async def main() -> None:
         async with connected(revision, elicit=fill_in) as client:
@@ -225,8 +226,8 @@ CALLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
+@each(
+    "options, said",
     [
         ({"timeout": "1"}, "timeout must be a number of seconds, not '1'"),
         ({"probe": "1"}, "probe must be a number of seconds, not '1'"),
@@ -256,7 +257,7 @@ def test_a_call_rejects_a_time_that_is_not_a_number_and_a_closed_client_says_so(
 
 
 @either_era
-@pytest.mark.parametrize("name", CALLS)
+@each("name", CALLS)
 def test_an_unknown_option_of_a_call_raises_type_error(name: str, revision: str) -> None:
     async def main() -> None:
         async with connected(revision) as client:
@@ -283,8 +284,8 @@ def test_a_call_that_times_out_is_cancelled_at_the_server(revision: str) -> None
 
 
 @each_revision
-@pytest.mark.parametrize(
-    ("call", "named", "error", "code"),
+@each(
+    "call, named, error, code",
     [
         ("call_tool", "no_such_tool", typedmcp.InvalidParamsError, -32602),
         ("get_prompt", "no_such_prompt", typedmcp.InvalidParamsError, -32602),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.http.scripted_http import Script, serving
 from tests.server.scripted import run
 from typedmcp.transports.process_parameters import StdioServerParameters
@@ -43,9 +44,9 @@ def test_a_url_is_read_with_its_headers() -> None:
     assert (made.target, made.headers) == ("https://host/mcp", {"X-Team": "blue"})
 
 
-@pytest.mark.parametrize("member", ["type", "transport"])
-@pytest.mark.parametrize(
-    ("kind", "members"),
+@each("member", ["type", "transport"])
+@each(
+    "kind, members",
     [
         ("stdio", {"command": "x"}),
         *((kind, {"url": "https://host"}) for kind in ("http", "streamable-http", "streamableHttp", "sse")),
@@ -61,7 +62,7 @@ def test_a_url_with_the_type_sse_is_tried_as_http_with_sse_first() -> None:
     assert not entry(url="https://host/sse").sse
 
 
-@pytest.mark.parametrize(
+@each(
     "members",
     [
         {"url": "${SECRET}"},
@@ -87,7 +88,7 @@ def test_members_that_are_null_are_absent() -> None:
     assert made.target == StdioServerParameters("x")
 
 
-@pytest.mark.parametrize("listed", ["mcpServers", "servers"])
+@each("listed", ["mcpServers", "servers"])
 def test_servers_of_a_file_keep_their_names_and_order(tmp_path: Path, listed: str) -> None:
     names = ["z", "a server", "wetter-ü", "気象"]
     file = tmp_path / "mcp.json"
@@ -116,7 +117,7 @@ def test_a_file_may_have_comments_trailing_commas_and_a_byte_order_mark(tmp_path
     assert found["b"].target == StdioServerParameters("x", ["//", "\\", '"//', ",]"])
 
 
-@pytest.mark.parametrize("text", ['{"mcpServers": {,}}', '{"mcpServers": {"a": {"command": "x", "args": ["y",,]}}}'])
+@each("text", ['{"mcpServers": {,}}', '{"mcpServers": {"a": {"command": "x", "args": ["y",,]}}}'])
 def test_a_comma_without_a_value_before_it_is_an_error(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(text)
@@ -135,8 +136,8 @@ def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
 # Variables
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@each(
+    "text, value",
     [
         ("${HOME}/x", "/home/ada/x"),
         ("${env:HOME}", "/home/ada"),
@@ -159,8 +160,8 @@ def test_variables_are_replaced_in_every_string(text: str, value: str) -> None:
     assert entry(url="https://x", headers={"A": text}).headers == {"A": value}
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@each(
+    "text, reason",
     [
         ("${NONE}", "the variable NONE is not set"),
         ("${env:NONE}", "the variable NONE is not set"),
@@ -194,8 +195,8 @@ def test_the_repr_of_an_entry_shows_no_secrets() -> None:
 # Diagnostics
 
 
-@pytest.mark.parametrize(
-    ("members", "unknown"),
+@each(
+    "members, unknown",
     [
         ({"command": "x", "autoApprove": ["a"], "timeout": 3}, ["autoApprove", "timeout"]),
         ({"command": "x", "headers": {"A": "b"}}, ["headers"]),
@@ -216,8 +217,8 @@ def test_unknown_members_are_reported(members: Any, unknown: list[str], caplog: 
 # Errors
 
 
-@pytest.mark.parametrize(
-    ("members", "fault"),
+@each(
+    "members, fault",
     [
         ("x", "expected object, got string"),
         ([], "expected object, got array"),
@@ -245,8 +246,8 @@ def test_errors_name_file_server_and_member(members: Any, fault: str, tmp_path: 
         typedmcp.load_config(file)
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
+@each(
+    "text, fault",
     [
         (b"", "Expecting value: line 1 column 1"),
         (b'{\n"mcpServers" 1}', "line 2 column 14"),

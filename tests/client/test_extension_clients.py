@@ -12,6 +12,7 @@ import pytest
 
 import typedmcp
 from tests import acme
+from tests.cases import each
 from tests.server.scripted import LEGACY, MODERN_REVISION, SUPPORTED, Json, run
 from typedmcp import ClientExtension, Context, DiagnosticKind, ServerExtension
 from typedmcp.dialect import methods
@@ -64,7 +65,7 @@ async def over_http(server: typedmcp.Server, **options: Any) -> AsyncGenerator[s
             await serving
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_client_calls_methods_and_gets_notifications_of_an_extension(revision: str) -> None:
     indexed = Indexed()
 
@@ -78,7 +79,7 @@ def test_a_client_calls_methods_and_gets_notifications_of_an_extension(revision:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, LEGACY[0]])
+@each("revision", [MODERN_REVISION, LEGACY[0]])
 def test_the_header_with_the_name_repeats_a_parameter_of_an_extension(revision: str) -> None:
     indexed = Indexed()
 
@@ -96,7 +97,7 @@ def test_the_header_with_the_name_repeats_a_parameter_of_an_extension(revision: 
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_client_does_not_call_methods_of_an_extension_that_the_server_lacks(revision: str) -> None:
     async def main() -> None:
         server = typedmcp.Server("x")
@@ -113,7 +114,7 @@ def test_a_client_does_not_call_methods_of_an_extension_that_the_server_lacks(re
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_server_refuses_a_client_that_has_not_declared_the_extension(revision: str) -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server(), revisions=[revision]) as client:

@@ -13,6 +13,7 @@ import typedmcp
 from mcpspec.ext.tasks.methods import EXTENSION_ID
 from mcpspec.ext.tasks.plain import structs as tasks
 from mcpspec.v2026_07_28 import methods as exact_methods
+from tests.cases import each
 from tests.client.test_misbehaviour import played
 from tests.server.scripted import Json, run
 from typedmcp.client import Client
@@ -49,7 +50,7 @@ SENDERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SENDERS)
+@each("name", SENDERS)
 def test_a_client_that_declares_tasks_gets_a_task(name: str) -> None:
     async def main() -> None:
         result = await call(TASK, SENDERS[name], **DECLARED)
@@ -67,7 +68,7 @@ UNKNOWN: dict[str, tuple[Json, Json]] = {
 }
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
+@each("name", UNKNOWN)
 def test_any_other_result_type_is_invalid(name: str) -> None:
     result, options = UNKNOWN[name]
 
@@ -136,8 +137,8 @@ class Complete(msgspec.Struct):
     result_type: Literal["complete"] = msgspec.field(name="resultType")
 
 
-@pytest.mark.parametrize(
-    ("kind", "fault"),
+@each(
+    "kind, fault",
     [
         (NoType, "NoType needs a member resultType with one constant"),
         (Complete, "tools/call has results of the resultType 'complete' already"),

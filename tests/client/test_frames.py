@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import SUPPORTED, run
 from typedmcp.errors import ProtocolError, UsageError
 from typedmcp.server.http.uvicorn import UvicornServer
@@ -75,7 +76,7 @@ def check(frames: Frames) -> None:
     assert frames.responses()[id]["result"]["content"] == [{"type": "text", "text": "top"}]
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("revision", SUPPORTED)
 def test_a_stream_is_observed_on_every_revision(revision: str) -> None:
     async def main() -> None:
         check(await observe_call(server, revisions=[revision]))
@@ -83,7 +84,7 @@ def test_a_stream_is_observed_on_every_revision(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", SUPPORTED[:4])
+@each("revision", SUPPORTED[:4])
 def test_http_is_observed_on_every_revision_that_has_it(revision: str) -> None:
     async def main() -> None:
         async with over_http() as url:

@@ -6,12 +6,11 @@ import asyncio
 import json
 import logging
 import os
-import socket
+import re
 import subprocess
 import sys
-import time
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.http.scripted_http import Script, serving
 from tests.server.scripted import run
 from typedmcp.client import Client
@@ -152,7 +152,7 @@ def test_names_do_not_depend_on_which_servers_are_connected() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("separator", ["__", ".", "/", ""])
+@each("separator", ["__", ".", "/", ""])
 def test_the_separator_can_be_chosen(separator: str) -> None:
     async def main() -> None:
         async with grouped({"a": clock(), "b": clock()}, separator=separator) as group:
@@ -170,7 +170,7 @@ def named(*names: str) -> typedmcp.Server:
     return server
 
 
-@pytest.mark.parametrize("is_listed", [False, True], ids=["unlisted", "listed"])
+@each("is_listed", [False, True], ids=["unlisted", "listed"])
 def test_the_longest_prefix_wins_unless_another_server_listed_the_tool(is_listed: bool) -> None:
     async def main() -> None:
         servers = {"a": named("b_c", "b_d"), "a_b": named("c"), "a_b_": named("e")}
@@ -252,8 +252,8 @@ def test_resources_and_templates_are_listed_without_prefixes() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revisions", [["2026-07-28"], ["2025-11-25"]], ids=str)
-@pytest.mark.parametrize("is_listed", [False, True], ids=["unlisted", "listed"])
+@each("revisions", [["2026-07-28"], ["2025-11-25"]], ids=str)
+@each("is_listed", [False, True], ids=["unlisted", "listed"])
 def test_a_resource_is_read_from_the_server_that_has_it(is_listed: bool, revisions: list[str]) -> None:
     async def main() -> None:
         servers = {"clock": clock(), "first": files(a="1", b="2"), "second": files(b="3", c="4"), "weather": weather()}
@@ -297,8 +297,8 @@ class ResourceServer:
         return structs.ReadResourceResult(contents=contents, ttl_ms=0, cache_scope="private", result_type="complete")
 
 
-@pytest.mark.parametrize(
-    ("uri", "first"),
+@each(
+    "uri, first",
     [
         ("a://x", "a"),
         ("a://x/now", "now"),
@@ -402,24 +402,15 @@ def script(tmp_path: Path) -> str:
 @pytest.fixture
 def url(script: str) -> Generator[str]:
     """Run a server over HTTP in a process, and give its URL."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-W", "error", script, "http", str(port)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    command = [sys.executable, "-W", "error", script, "http", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
         try:
-            deadline = time.monotonic() + 20
-            while not _listens(port):
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            yield f"http://127.0.0.1:{port}/mcp"
+            found = (re.search(r"running on (http://\S+/mcp)", line) for line in process.stderr)
+            yield next(url[1] for url in found if url)
         finally:
             process.terminate()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+            process.communicate(timeout=60)
 
 
 def test_a_group_of_a_file_connects_to_processes_and_urls_and_records_failures(
@@ -468,15 +459,20 @@ def test_a_group_of_a_file_connects_to_processes_and_urls_and_records_failures(
 # Opening and closing
 
 
-def test_servers_are_connected_concurrently() -> None:
+def test_servers_are_connected_concurrently(tmp_path: Path) -> None:
+    """Each server ends when all of them have started."""
+
     async def main() -> None:
-        start = time.monotonic()
-        hangs = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
-        servers = {"clock": clock(), **{f"hangs {number}": hangs for number in range(8)}}
-        async with grouped(servers, [], timeout=1.0, probe=0.1) as group:
+        wait = "while len(os.listdir()) < 8: time.sleep(0.01)"
+        code = f"import os, sys, time; open(sys.argv[1], 'w')\n{wait}\nsys.exit(3)"
+        servers = {
+            name: typedmcp.StdioServerParameters(sys.executable, ["-S", "-c", code, name], cwd=tmp_path)
+            for name in map(str, range(8))
+        }
+        async with grouped({"clock": clock(), **servers}, []) as group:
             assert list(group.clients) == ["clock"]
-            assert all("no answer within 1 s" in str(error) for error in group.failures.values())
-        assert time.monotonic() - start < 6  # at least 8 if they were connected one by one
+            assert len(group.failures) == 8
+            assert all("exit status 3" in str(error) for error in group.failures.values())
 
     run(main)
 

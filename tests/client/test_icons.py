@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 import typedmcp
 from mcpspec.v2025_11_25 import methods as older_methods
+from tests.cases import each
 from tests.client.test_misbehaviour import DISCOVERED, INITIALIZED, Script, played
 from tests.server.scripted import MODERN_REVISION, Json, run
 from typedmcp.client import connect
@@ -67,8 +66,8 @@ def check(holder: Any, script: Script) -> None:
     assert "the icon of" in script.reports[0].text or 'an icon of "t" is left out' in script.reports[0].text
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
-@pytest.mark.parametrize("method", HOLDERS)
+@each("revision", [MODERN_REVISION, "2025-11-25"])
+@each("method", HOLDERS)
 def test_icons_with_unsafe_addresses_are_left_out_and_reported(method: str, revision: str) -> None:
     call, result, holder_of = HOLDERS[method]
 
@@ -109,7 +108,7 @@ def test_many_unsafe_icons_are_reported_up_to_a_limit() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
+@each("revision", [MODERN_REVISION, "2025-11-25"])
 def test_the_server_itself_has_safe_icons_only(revision: str) -> None:
     info = {"name": "s", "version": "1", "icons": ICONS}
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.test_misbehaviour import COMPLETE, Script, played, text
 from tests.server.scripted import Json, run
 from typedmcp.dialect import structs
@@ -58,7 +59,7 @@ def input_required(**requests: Json) -> Json:
     return {"resultType": "input_required", "inputRequests": requests, "requestState": "s"}
 
 
-@pytest.mark.parametrize("wrong", WRONG)
+@each("wrong", WRONG)
 def test_a_wrong_input_request_fails_the_call(wrong: str) -> None:
     method, params, fault = WRONG[wrong]
 
@@ -77,7 +78,7 @@ def test_a_wrong_input_request_fails_the_call(wrong: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("wrong", WRONG)
+@each("wrong", WRONG)
 def test_a_wrong_request_of_a_legacy_server_gets_an_error(wrong: str) -> None:
     method, params, fault = WRONG[wrong]
     if method == "elicitation/create":
@@ -170,7 +171,7 @@ async def _call_with(script: Script, client: typedmcp.Client) -> Any:
     return call
 
 
-@pytest.mark.parametrize("answer", UNFIT, ids=str)
+@each("answer", UNFIT, ids=str)
 def test_an_answer_that_does_not_fit_the_form_is_an_error_before_it_is_sent(answer: Any) -> None:
     async def main() -> None:
         async with played(elicit=always(answer)) as (client, script):
@@ -184,7 +185,7 @@ def test_an_answer_that_does_not_fit_the_form_is_an_error_before_it_is_sent(answ
     run(main)  # fmt: skip
 
 
-@pytest.mark.parametrize("answer", FITTING, ids=str)
+@each("answer", FITTING, ids=str)
 def test_an_answer_that_fits_the_form_is_sent(answer: Any) -> None:
     async def main() -> None:
         async with played(elicit=always(answer)) as (client, script):
@@ -197,7 +198,7 @@ def test_an_answer_that_fits_the_form_is_sent(answer: Any) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("answer", UNFIT, ids=str)
+@each("answer", UNFIT, ids=str)
 def test_a_legacy_server_gets_an_error_in_place_of_an_answer_that_does_not_fit(answer: Any) -> None:
     async def main() -> None:
         async with played("2025-06-18", elicit=always(answer)) as (_, script):

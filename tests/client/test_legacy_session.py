@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.test_misbehaviour import INITIALIZED, Script, text
 from tests.server.scripted import LEGACY, Json, run
 from typedmcp.client import Client, connect
@@ -20,7 +21,7 @@ NEWEST = LEGACY[0]
 RESULT: Json = {"content": [{"type": "text", "text": "good"}]}
 FORM: Json = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
 
-each_legacy = pytest.mark.parametrize("revision", LEGACY)
+each_legacy = each("revision", LEGACY)
 
 
 def initialized(revision: str, capabilities: Json | None = None) -> Json:
@@ -111,7 +112,7 @@ def test_a_client_disconnects_from_a_server_of_an_unknown_version() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("by", ["the deadline", "the caller"])
+@each("by", ["the deadline", "the caller"])
 def test_initialize_is_never_cancelled(by: str) -> None:
     async def main() -> None:
         near, far = typedmcp.memory_pair()
@@ -142,7 +143,7 @@ DECLARED: dict[str, tuple[Json, Json]] = {
 }
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@each("name", DECLARED)
 def test_the_handshake_declares_what_the_client_has_callbacks_for(name: str) -> None:
     options, expected = DECLARED[name]
 
@@ -252,7 +253,7 @@ def test_a_server_request_as_a_task_is_answered_like_any_other() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("support", ["forbidden", "optional", "required"])
+@each("support", ["forbidden", "optional", "required"])
 def test_a_call_without_the_extension_is_never_made_a_task(support: str) -> None:
     async def main() -> None:
         async with opened({"tasks": {"requests": {"tools": {"call": {}}}}}) as (client, script):

@@ -14,6 +14,7 @@ import pytest
 
 import typedmcp
 from mcpspec.ext.tasks.plain import structs
+from tests.cases import each
 from tests.client.test_extension_clients import over_http
 from tests.client.test_misbehaviour import Script
 from tests.client.test_tasks import Jobs, Person, until_waiting
@@ -126,7 +127,7 @@ def test_a_question_without_a_callback_fails_the_call() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("options", [{}, {"max_time": 0.5}], ids=["by its caller", "by its time"])
+@each("options", [{}, {"max_time": 0.5}], ids=["by its caller", "by its time"])
 def test_a_cancelled_call_cancels_its_task(options: Any) -> None:
     async def main() -> None:
         jobs = Jobs()
@@ -241,7 +242,7 @@ def test_a_client_without_tasks_calls_tools_as_usual() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("ttl", ["1", [1]])
+@each("ttl", ["1", [1]])
 def test_a_time_that_is_no_number_is_rejected(ttl: Any) -> None:
     with pytest.raises(typedmcp.UsageError, match="ttl must be a number of seconds"):
         ClientTasks(ttl=ttl)
@@ -251,7 +252,7 @@ def test_a_time_that_is_no_number_is_rejected(ttl: Any) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@each("transport", ["stdio", "http"])
 def test_tasks_of_another_process(transport: str) -> None:
     async def observe(target: Any) -> None:
         person = Person()
@@ -325,7 +326,7 @@ def calling(client: Client) -> asyncio.Task[Any]:
     return asyncio.create_task(client.call_tool("x"))
 
 
-@pytest.mark.parametrize("support", [None, "forbidden", "sometimes"])
+@each("support", [None, "forbidden", "sometimes"])
 def test_a_tool_without_support_is_called_as_usual(support: str | None) -> None:
     async def main() -> None:
         async with opened() as (client, script):
@@ -337,7 +338,7 @@ def test_a_tool_without_support_is_called_as_usual(support: str | None) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("tasks", [None, {}, {"cancel": {}}, {"requests": {"tools": {}}}])
+@each("tasks", [None, {}, {"cancel": {}}, {"requests": {"tools": {}}}])
 def test_no_tool_becomes_a_task_of_a_server_without_the_capability(tasks: Json | None) -> None:
     async def main() -> None:
         async with opened(offer={"tools": {}} if tasks is None else {"tools": {}, "tasks": tasks}) as (client, script):
@@ -414,7 +415,7 @@ def test_a_question_is_answered_while_the_result_is_requested() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("related", [None, 1, [], {}, {"taskId": 1}, {"taskId": None}])
+@each("related", [None, 1, [], {}, {"taskId": 1}, {"taskId": None}])
 def test_an_answer_names_no_task_that_is_none(related: Any) -> None:
     async def main() -> None:
         async with opened(roots=["file:///a"]) as (_, script):
@@ -440,7 +441,7 @@ def test_a_lost_request_for_the_result_is_repeated_at_the_pace_of_polls() -> Non
     run(main)
 
 
-@pytest.mark.parametrize("interval", [0, -5, 2**60])
+@each("interval", [0, -5, 2**60])
 def test_intervals_that_make_no_sense_are_bounded(interval: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("typedmcp.client.tasks._MAX_POLL", 0.05)
 
@@ -459,8 +460,8 @@ def test_intervals_that_make_no_sense_are_bounded(interval: int, monkeypatch: py
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("state", "fault"),
+@each(
+    "state, fault",
     [
         (task("resting"), r"tasks/get: result\.status: "),
         (task(taskId=7), r"tasks/get: result\.taskId: "),
@@ -509,7 +510,7 @@ def test_a_completed_task_without_a_result_is_an_error() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("text", [None, "out of paper"])
+@each("text", [None, "out of paper"])
 def test_a_failed_task_without_an_error_raises_one(text: str | None) -> None:
     """The official Python server has an empty result for such a task."""
 
@@ -557,7 +558,7 @@ def test_a_server_that_cannot_cancel_is_not_asked_to() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@each("strict", [False, True])
 def test_a_task_without_a_lifetime_is_tolerated(strict: bool) -> None:
     """The official Python server leaves out members that are null."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.test_misbehaviour import Script, played
 from tests.server.scripted import Json, run
 from typedmcp.limits import Limits
@@ -29,14 +30,14 @@ async def listed(client: Any) -> list[str]:
 async def answer(script: Script, *answers: Json) -> list[Any]:
     """Answer requests in order: with a result, or an error. Return their cursors."""
     cursors: list[Any] = []
-    for each in answers:
+    for given in answers:
         request = await script.receive()
         cursors.append(request["params"].get("cursor"))
-        script.send(id=request["id"], **({"error": each} if "code" in each else {"result": each}))
+        script.send(id=request["id"], **({"error": given} if "code" in given else {"result": given}))
     return cursors
 
 
-@pytest.mark.parametrize("cursor", ["again", ""])
+@each("cursor", ["again", ""])
 def test_a_cursor_may_repeat(cursor: str) -> None:
     async def main() -> None:
         async with played() as (client, script):
@@ -48,7 +49,7 @@ def test_a_cursor_may_repeat(cursor: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("ttl", [0, 60_000])
+@each("ttl", [0, 60_000])
 def test_a_list_without_an_end_ends_at_the_limit_of_pages(ttl: int) -> None:
     async def main() -> None:
         async with played(limits=Limits(list_pages=5)) as (client, script):

@@ -14,6 +14,7 @@ import pytest
 
 import typedmcp
 from mcpspec.support.unknown import decode_keeping
+from tests.cases import each
 from tests.conformance import server
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run
 from typedmcp.client import Client, connect, output_validation
@@ -136,7 +137,7 @@ INVALID_MESSAGES: dict[str, tuple[list[bytes], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("junk", INVALID_MESSAGES)
+@each("junk", INVALID_MESSAGES)
 def test_invalid_messages_are_reported_and_calls_go_on(junk: str) -> None:
     lines, kinds = INVALID_MESSAGES[junk]
 
@@ -174,7 +175,7 @@ WRONG_RESPONSES: dict[str, tuple[Json, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("wrong", WRONG_RESPONSES)
+@each("wrong", WRONG_RESPONSES)
 def test_a_wrong_response_fails_the_call_with_the_cause(wrong: str) -> None:
     answer, error, fault = WRONG_RESPONSES[wrong]
 
@@ -277,7 +278,7 @@ def test_progress_restarts_the_timeout_up_to_max_time() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("calls", [1, 50])
+@each("calls", [1, 50])
 def test_the_end_of_the_connection_fails_every_call_at_once(calls: int) -> None:
     async def main() -> None:
         async with played() as (client, script):
@@ -305,8 +306,8 @@ def test_an_input_request_without_its_capability_fails_the_call() -> None:
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "code"),
+@each(
+    "method, params, code",
     [
         ("ping", None, None),
         ("roots/list", None, -32601),
@@ -392,7 +393,7 @@ def test_a_subscription_that_is_never_acknowledged_times_out() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("end", ["result", "error", "connection"])
+@each("end", ["result", "error", "connection"])
 def test_a_subscription_ends_when_the_server_ends_it(end: str) -> None:
     async def main() -> None:
         async with played() as (client, script):
@@ -451,8 +452,8 @@ def test_clients_open_and_close_in_any_order_from_any_task() -> None:
 # Cached results
 
 
-@pytest.mark.parametrize(
-    ("ttl", "between", "requests"),
+@each(
+    "ttl, between, requests",
     [
         (60_000, None, 1),
         (0, None, 2),
@@ -502,7 +503,7 @@ def listed(tools: list[Any], revision: str) -> Json:
     return {"tools": tools, **(modern if revision == MODERN_REVISION else {})}
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-06-18"])
+@each("revision", [MODERN_REVISION, "2025-06-18"])
 def test_an_invalid_tool_does_not_hide_the_others(revision: str) -> None:
     tools: list[Any] = [tool(f"t{number}") for number in range(312)]
     tools[17] = {"name": "t17", "inputSchema": {"type": "array"}}
@@ -522,7 +523,7 @@ def test_an_invalid_tool_does_not_hide_the_others(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-06-18"])
+@each("revision", [MODERN_REVISION, "2025-06-18"])
 def test_content_of_an_unknown_type_does_not_hide_the_rest(revision: str) -> None:
     strange = {"type": "hologram", "data": "x"}
     result = {**COMPLETE, "content": [strange, {"type": "text", "text": "good"}]}
@@ -539,8 +540,8 @@ def test_content_of_an_unknown_type_does_not_hide_the_rest(revision: str) -> Non
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
+@each(
+    "content, fault",
     [
         ({"degrees": 3}, None),
         ({"degrees": "warm"}, r'result.structuredContent.degrees: "warm" is not of type "number"'),
@@ -627,7 +628,7 @@ def test_the_output_schemas_used_least_recently_are_forgotten_and_the_first_is_r
 EXTERNAL: Json = {"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}
 
 
-@pytest.mark.parametrize("check_output", [True, False])
+@each("check_output", [True, False])
 def test_a_tool_whose_output_schema_refers_to_another_document_is_not_called(check_output: bool) -> None:
     pytest.importorskip("jsonschema_rs")
 
@@ -656,8 +657,8 @@ def test_a_tool_whose_output_schema_refers_to_another_document_is_not_called(che
 # Regressions
 
 
-@pytest.mark.parametrize("params", [b"[]", b"null", b"5", b'{"_meta":[]}', b'"\xff"', b'{"a":"\xff"}'], ids=repr)
-@pytest.mark.parametrize("method", ["tools/list_changed", "progress", "message", "resources/updated", "cancelled"])
+@each("params", [b"[]", b"null", b"5", b'{"_meta":[]}', b'"\xff"', b'{"a":"\xff"}'], ids=repr)
+@each("method", ["tools/list_changed", "progress", "message", "resources/updated", "cancelled"])
 def test_no_notification_can_end_the_connection(method: str, params: bytes) -> None:
     async def main() -> None:
         async with played(on_log=print) as (client, script):
@@ -763,7 +764,7 @@ def test_server_requests_are_limited_and_not_answered_if_the_server_does_not_rea
     run(main)
 
 
-@pytest.mark.parametrize("options", [{"roots": "file:///a"}, {"log_level": "loud"}, {"revisions": ["1999-01-01"]}])
+@each("options", [{"roots": "file:///a"}, {"log_level": "loud"}, {"revisions": ["1999-01-01"]}])
 def test_invalid_options_of_a_client_are_named(options: Json) -> None:
     with pytest.raises(typedmcp.UsageError):
         connect(server.Everything(), **options)
@@ -789,7 +790,7 @@ FLOODS = {
 }
 
 
-@pytest.mark.parametrize("name", FLOODS)
+@each("name", FLOODS)
 def test_too_many_invalid_messages_end_the_session(name: str) -> None:
     async def main() -> None:
         limits = Limits(invalid_messages=100)
@@ -918,8 +919,8 @@ def test_requests_of_a_server_are_limited_by_their_bytes() -> None:
 # What is understood although it breaks the specification
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("order", ["result first", "error first"])
+@each("strict", [False, True])
+@each("order", ["result first", "error first"])
 def test_null_beside_a_result_is_read_as_absent_unless_strict(order: str, strict: bool) -> None:
     async def main() -> None:
         async with played(strict=strict) as (client, script):
@@ -952,8 +953,8 @@ def test_null_beside_an_error_is_read_as_absent() -> None:
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("revision", "strict", "pages"),
+@each(
+    "revision, strict, pages",
     [("2025-06-18", False, 1), ("2025-06-18", True, 2), (MODERN_REVISION, False, 2)],
 )
 def test_an_empty_cursor_ends_the_list_of_a_legacy_server_unless_strict(
@@ -978,7 +979,7 @@ def test_an_empty_cursor_ends_the_list_of_a_legacy_server_unless_strict(
     run(main)
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@each("strict", [False, True])
 def test_null_in_the_result_of_initialize_is_read_as_absent_unless_strict(strict: bool) -> None:
     async def main() -> None:
         reports: list[typedmcp.Diagnostic] = []
@@ -1006,7 +1007,7 @@ def test_null_in_the_result_of_initialize_is_read_as_absent_unless_strict(strict
     run(main)
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@each("strict", [False, True])
 def test_a_strict_client_takes_no_result_that_it_would_have_to_repair(strict: bool) -> None:
     async def main() -> None:
         async with played(strict=strict) as (client, script):
@@ -1059,8 +1060,8 @@ def test_a_strict_client_takes_no_string_as_the_id_of_a_response() -> None:
 # Negotiation and requests that never left
 
 
-@pytest.mark.parametrize(
-    ("answer", "error", "text"),
+@each(
+    "answer, error, text",
     [
         ({"error": {"code": -32603, "message": "the database is down"}}, typedmcp.RemoteError, "the database is down"),
         ({"result": []}, typedmcp.ProtocolError, "server/discover: result"),

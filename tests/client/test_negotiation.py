@@ -14,6 +14,7 @@ import pytest
 
 import mcpspec
 import typedmcp
+from tests.cases import each
 from tests.client.http.scripted_http import Request, Wire, connected
 from tests.client.http.scripted_http import Script as HttpScript
 from tests.client.test_misbehaviour import COMPLETE, DISCOVERED, Script
@@ -49,7 +50,7 @@ def describe(script: Script, request: Any) -> None:
     script.send(id=request["id"], result={**DISCOVERED, "supportedVersions": [OLDER_MODERN, "2025-11-25"]})
 
 
-@pytest.mark.parametrize("answers", [[reject, describe], [describe]], ids=["an error", "a description"])
+@each("answers", [[reject, describe], [describe]], ids=["an error", "a description"])
 def test_a_server_of_an_older_modern_revision_never_gets_a_handshake(answers: list[Any]) -> None:
     async def main() -> None:
         near, far = typedmcp.memory_pair()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each
 from typedmcp.client import output_validation
 from typedmcp.client.output_validation import OutputValidator
 from typedmcp.client.result_decoder import ResultProblem
@@ -109,7 +110,7 @@ VALID: list[tuple[Any, Any]] = [
 
 
 @with_validator
-@pytest.mark.parametrize(("schema", "value"), VALID)
+@each("schema, value", VALID)
 def test_a_valid_result_has_no_fault(schema: Any, value: Any) -> None:
     assert OutputValidator().find_problem(tool(schema)) is None
     assert check(schema, value) is None
@@ -147,7 +148,7 @@ INVALID: list[tuple[Any, Any, str]] = [
 
 
 @with_validator
-@pytest.mark.parametrize(("schema", "value", "text"), INVALID)
+@each("schema, value, text", INVALID)
 def test_a_fault_names_its_place(schema: Any, value: Any, text: str) -> None:
     assert check(schema, value) == text
 
@@ -218,7 +219,7 @@ UNUSABLE: list[tuple[Any, str, str]] = [
 
 
 @with_validator
-@pytest.mark.parametrize(("schema", "path", "reason"), UNUSABLE, ids=[f"{p} {r}" for _, p, r in UNUSABLE])
+@each("schema, path, reason", UNUSABLE, ids=[f"{p} {r}" for _, p, r in UNUSABLE])
 def test_an_unusable_schema_is_a_problem_and_never_accepts_everything(schema: Any, path: str, reason: str) -> None:
     checker, start = OutputValidator(), time.process_time()
     problem = checker.find_problem(tool(schema))
@@ -283,7 +284,7 @@ HEAVY: dict[str, tuple[Any, Any]] = {
 
 
 @with_validator
-@pytest.mark.parametrize("name", HEAVY)
+@each("name", HEAVY)
 def test_validation_takes_bounded_time(name: str) -> None:
     start = time.process_time()
     text = check(*HEAVY[name])
@@ -293,8 +294,8 @@ def test_validation_takes_bounded_time(name: str) -> None:
 
 
 @with_validator
-@pytest.mark.parametrize(
-    ("number", "pattern", "is_usable"),
+@each(
+    "number, pattern, is_usable",
     [
         (31, "^.{{1,240}}{}$", True),
         (33, "^.{{1,240}}{}$", False),
@@ -302,7 +303,7 @@ def test_validation_takes_bounded_time(name: str) -> None:
         (1100, "^[a-z]+{}$", False),
     ],
 )
-@pytest.mark.parametrize("keyword", ["pattern", "default"])
+@each("keyword", ["pattern", "default"])
 def test_the_patterns_of_a_schema_are_limited_by_their_compiled_size(
     number: int, pattern: str, is_usable: bool, keyword: str
 ) -> None:
@@ -336,8 +337,8 @@ def test_a_schema_is_compiled_once_and_the_most_recently_used_are_kept(monkeypat
     monkeypatch.setattr(output_validation, "_compile", compile_it)
     checker = OutputValidator(max_schemas=2)
     one, two, three = (tool({"const": i}) for i in range(3))
-    for each in (one, one, tool({"const": 0}), two, one, three, one):
-        checker.find_problem(each)
+    for one_of_three in (one, one, tool({"const": 0}), two, one, three, one):
+        checker.find_problem(one_of_three)
     assert len(compiled) == 3
     checker.find_problem(two)  # the least recently used
     assert len(compiled) == 4

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.helpers import LEGACY, run
 from typedmcp.client import pool as pool_module
 from typedmcp.client.turns import FairLimit
@@ -185,7 +186,7 @@ def test_callers_that_wait_take_turns() -> None:
     assert order == ["greedy", "modest", "other", "greedy", "modest", "greedy", "greedy", "greedy"]
 
 
-@pytest.mark.parametrize("is_admitted", [False, True])
+@each("is_admitted", [False, True])
 def test_a_caller_that_is_cancelled_while_it_waits_takes_no_turn(is_admitted: bool) -> None:
     async def main() -> None:
         limit = FairLimit(1)
@@ -204,7 +205,7 @@ def test_a_caller_that_is_cancelled_while_it_waits_takes_no_turn(is_admitted: bo
     run(main())
 
 
-@pytest.mark.parametrize("is_leased", [False, True])
+@each("is_leased", [False, True])
 def test_a_client_whose_server_died_is_replaced(command: list[str], is_leased: bool) -> None:
     async def main() -> None:
         async with typedmcp.ClientPool(revisions=LEGACY) as pool:
@@ -331,7 +332,7 @@ def test_a_client_is_kept_for_a_time() -> None:
     async def main() -> None:
         async with typedmcp.ClientPool(idle_seconds=0.05) as pool:
             slot = await pool.acquire(pool.lease(counted.target), "a caller")
-            pool.keep(slot, 0.3)
+            pool.keep(slot, 1.5)
             pool.keep(slot, 0.1)
             pool.release(slot, None)
             await asyncio.sleep(0.15)
@@ -397,8 +398,8 @@ def test_entries_of_a_configuration_are_targets(command: list[str]) -> None:
     run(main())
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
+@each(
+    "options, text",
     [
         ({"max_clients": 0}, "max_clients must be at least 1"),
         ({"max_leases": 0}, "max_leases must be at least 1"),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.interop.peers import COMMAND
 from tests.paths import ROOT
 from tests.server.scripted import run
@@ -72,7 +73,7 @@ def test_a_server_process_ends_with_its_client() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("calls", [1, 64])
+@each("calls", [1, 64])
 def test_killing_the_server_fails_its_calls_at_once_with_the_signal(calls: int) -> None:
     async def main() -> None:
         async with connect(COMMAND, restart=False) as client:
@@ -85,7 +86,7 @@ def test_killing_the_server_fails_its_calls_at_once_with_the_signal(calls: int) 
             start = time.monotonic()
             os.kill(pid_of(client), signal.SIGKILL)
             results = await asyncio.gather(*tasks, return_exceptions=True)
-            assert time.monotonic() - start < 2
+            assert time.monotonic() - start < 20  # a call may take 60
             assert all(isinstance(result, typedmcp.ConnectionLostError) for result in results)
             assert all("SIGKILL" in str(result) for result in results)
             with pytest.raises(typedmcp.ConnectionLostError):
@@ -150,7 +151,7 @@ def test_a_server_is_restarted_with_the_option_restart() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+@each("revision", ["2026-07-28", "2025-11-25"])
 def test_a_dead_server_process_is_restarted_without_the_option_if_it_has_no_session(revision: str) -> None:
     reports: list[typedmcp.Diagnostic] = []
 
@@ -246,7 +247,7 @@ def frail(notes: Path, behaviour: str) -> list[str]:
     return [sys.executable, str(SERVERS / "frail.py"), str(notes), behaviour]
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@each("strict", [False, True])
 def test_a_server_that_dies_from_discovery_is_initialized_without_it(tmp_path: Path, strict: bool) -> None:
     async def main() -> None:
         notes, reports = tmp_path / "notes", list[typedmcp.Diagnostic]()
@@ -270,7 +271,7 @@ def test_a_server_that_dies_from_discovery_is_initialized_without_it(tmp_path: P
     run(main)
 
 
-@pytest.mark.parametrize(("behaviour", "options"), [("plan", {}), ("die", {"revisions": ["2026-07-28"]})])
+@each("behaviour, options", [("plan", {}), ("die", {"revisions": ["2026-07-28"]})])
 def test_a_server_that_ends_on_purpose_or_has_no_other_revision_is_not_started_again(
     tmp_path: Path, behaviour: str, options: Any
 ) -> None:
@@ -369,7 +370,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("make", [str, Path])
+@each("make", [str, Path])
 def test_a_python_file_is_run_with_this_python(make: Any, tmp_path: Path) -> None:
     file = tmp_path / "my server.py"
     file.write_text(SCRIPT)
@@ -406,7 +407,7 @@ WRONG_TARGETS = {
 }
 
 
-@pytest.mark.parametrize(("target", "fault"), WRONG_TARGETS.items(), ids=str)
+@each("target, fault", WRONG_TARGETS.items(), ids=str)
 def test_a_target_that_is_not_a_server_is_named_with_a_remedy(target: str, fault: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
 
@@ -438,7 +439,7 @@ def test_lines_of_a_server_that_are_not_messages_are_reported_and_named_when_no_
         with pytest.raises(
             typedmcp.RequestTimeoutError, match=r"it printed 'Listening \\x1b\[1mxx.*not a message of MCP"
         ):
-            await typedmcp.connect([sys.executable, "-c", code], timeout=1, on_diagnostic=reports.append)
+            await typedmcp.connect([sys.executable, "-S", "-c", code], timeout=2, on_diagnostic=reports.append)
         assert reports[0].kind is typedmcp.DiagnosticKind.MALFORMED
         assert reports[0].text.startswith(r"the server printed 'Listening \x1b[1mxx")
         assert reports[0].text.endswith("which is not a message of MCP; a server prints to standard error")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.test_misbehaviour import COMPLETE, INITIALIZED, Script, played, text
 from tests.server.scripted import CAPABILITIES, INFO, MODERN_REVISION, VERSION, Json, run
 from typedmcp import Client, connect
@@ -51,8 +52,8 @@ EVERY_REQUEST: dict[str, Callable[[Client], Any]] = {
 }
 
 
-@pytest.mark.parametrize("method", EVERY_REQUEST)
-@pytest.mark.parametrize("has_callbacks", [True, False])
+@each("method", EVERY_REQUEST)
+@each("has_callbacks", [True, False])
 def test_every_request_names_version_client_and_capabilities(method: str, has_callbacks: bool) -> None:
     callbacks: Any = {"sample": sample, "elicit": decline, "roots": ["file:///a"]} if has_callbacks else {}
 
@@ -189,7 +190,7 @@ def test_an_elicitation_without_a_mode_is_a_form() -> None:
 # Negotiation over one stream
 
 
-@pytest.mark.parametrize("code", [-32601, -32602, -32600, -32603, -32000, 1, None])
+@each("code", [-32601, -32602, -32600, -32603, -32000, 1, None])
 def test_any_other_error_and_silence_lead_to_the_handshake(code: int | None) -> None:
     async def main() -> None:
         near, far = typedmcp.memory_pair()
@@ -210,7 +211,7 @@ def test_any_other_error_and_silence_lead_to_the_handshake(code: int | None) -> 
     run(main)
 
 
-@pytest.mark.parametrize("code", [-32020, -32021])
+@each("code", [-32020, -32021])
 def test_an_error_of_a_modern_server_does_not_lead_to_the_handshake(code: int) -> None:
     async def main() -> None:
         near, far = typedmcp.memory_pair()

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from mcpspec.support.objects import is_array, is_object, spread_union
+from tests.cases import each
 from tests.paths import ROOT
 from tests.spoken import LEGACY, MODERN_REVISION, SUPPORTED
 from tests.strategies import fuzzed, instances
@@ -60,8 +61,8 @@ def rebuilt(result: Any) -> Any:
 # Valid results
 
 
-@pytest.mark.parametrize("revision", SUPPORTED)
-@pytest.mark.parametrize("method", methods.CLIENT_REQUESTS)
+@each("revision", SUPPORTED)
+@each("method", methods.CLIENT_REQUESTS)
 def test_every_request_of_a_revision_has_a_decoder(method: str, revision: str) -> None:
     if method not in methods_of(revision).CLIENT_REQUESTS:
         with pytest.raises(UsageError, match=f"{method}: not a method of {revision}"):
@@ -70,13 +71,13 @@ def test_every_request_of_a_revision_has_a_decoder(method: str, revision: str) -
         assert result_decoder(method, revision) is result_decoder(method, revision)
 
 
-@pytest.mark.parametrize("method", ["initialize", "ping", "nope"])
+@each("method", ["initialize", "ping", "nope"])
 def test_an_unknown_method_has_no_decoder(method: str) -> None:
     with pytest.raises(UsageError, match=f"{method}: not a method of"):
         result_decoder(method, "2025-11-25")
 
 
-@pytest.mark.parametrize("revision", LEGACY)
+@each("revision", LEGACY)
 def test_required_members_that_legacy_results_lack_are_filled_in(revision: str) -> None:
     result, problems = read("tools/list", revision, {"tools": [TOOL]})
     assert isinstance(result, structs.ListToolsResult)
@@ -112,7 +113,7 @@ def test_the_metadata_of_a_legacy_result_is_a_dict() -> None:
 INPUT_REQUIRED = {"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}, "requestState": "s"}
 
 
-@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
+@each("method", ["tools/call", "prompts/get", "resources/read"])
 def test_an_input_required_result_is_never_taken_for_a_complete_one(method: str) -> None:
     problems: list[ResultProblem] = []
     others: list[dict[str, Any]] = [{}, {"_meta": {"x": 1}}, {"content": [], "messages": [], "contents": []}]
@@ -129,7 +130,7 @@ UNKNOWN_TYPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", UNKNOWN_TYPES)
+@each("name", UNKNOWN_TYPES)
 def test_an_unknown_result_type_raises_protocol_error(name: str) -> None:
     raw = b'{"content": [], "resultType": %s}' % UNKNOWN_TYPES[name]
     with pytest.raises(ProtocolError, match=r"^result\.resultType: ") as got:
@@ -158,7 +159,7 @@ BROKEN_INPUT_REQUIRED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("path", BROKEN_INPUT_REQUIRED)
+@each("path", BROKEN_INPUT_REQUIRED)
 def test_an_invalid_input_required_result_raises_decode_error(path: str) -> None:
     with pytest.raises(DecodeError) as got:
         result_decoder("tools/call", MODERN_REVISION)(json.dumps(BROKEN_INPUT_REQUIRED[path]).encode(), [])
@@ -419,7 +420,7 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "revision"), [(name, rev) for name, case in CASES.items() for rev in case.revisions])
+@each("name, revision", [(name, rev) for name, case in CASES.items() for rev in case.revisions])
 def test_valid_parts_are_kept_and_invalid_ones_reported(name: str, revision: str) -> None:
     case = CASES[name]
     result, problems = read(case.method, revision, case.sent)
@@ -429,7 +430,7 @@ def test_valid_parts_are_kept_and_invalid_ones_reported(name: str, revision: str
         assert [problem.value for problem in problems] == case.values
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_kept_parts_have_the_types_of_the_dialect(name: str) -> None:
     case = CASES[name]
     for revision in case.revisions:
@@ -462,8 +463,8 @@ BEYOND_REPAIR = {
 }
 
 
-@pytest.mark.parametrize("name", BEYOND_REPAIR)
-@pytest.mark.parametrize("revision", SUPPORTED)
+@each("name", BEYOND_REPAIR)
+@each("revision", SUPPORTED)
 def test_bytes_that_are_not_a_result_raise_decode_error_with_a_path(name: str, revision: str) -> None:
     raw, text = BEYOND_REPAIR[name]
     with pytest.raises(DecodeError) as got:
@@ -493,8 +494,8 @@ TOLERATED: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TOLERATED)
-@pytest.mark.parametrize("revision", ["2025-06-18", MODERN_REVISION])
+@each("name", TOLERATED)
+@each("revision", ["2025-06-18", MODERN_REVISION])
 def test_what_a_server_leaves_out_is_filled_in_and_tolerated(name: str, revision: str) -> None:
     method, sent, expected, text = TOLERATED[name]
     problems: list[ResultProblem] = []
@@ -523,8 +524,8 @@ def test_invalid_utf_8_costs_its_item_only() -> None:
     assert "\ufffd" in problems[0].value
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-06-18"])
-@pytest.mark.parametrize(("digits", "path"), [(30, "result.tools[0].title"), (5000, "result.tools[0]")])
+@each("revision", [MODERN_REVISION, "2025-06-18"])
+@each("digits, path", [(30, "result.tools[0].title"), (5000, "result.tools[0]")])
 def test_numbers_of_any_size_are_handled(revision: str, digits: int, path: str) -> None:
     problems: list[ResultProblem] = []
     schema = b'{"type": "object", "maximum": %s}' % (b"1" * digits)
@@ -548,8 +549,8 @@ FLOODS: dict[str, tuple[str, dict[str, Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("flood", FLOODS)
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-03-26"])
+@each("flood", FLOODS)
+@each("revision", [MODERN_REVISION, "2025-03-26"])
 def test_only_the_first_hundred_problems_are_described_and_all_are_counted(flood: str, revision: str) -> None:
     method, members, kept = FLOODS[flood]
     start = time.process_time()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.test_misbehaviour import played
 from tests.conformance import server
 from tests.server.scripted import run
@@ -49,12 +50,12 @@ INVALID: dict[Any, str] = {
 }
 
 
-@pytest.mark.parametrize("root", VALID, ids=str)
+@each("root", VALID, ids=str)
 def test_absolute_file_uris_are_roots(root: Any) -> None:
     assert to_root(root) == (structs.Root(uri=root) if isinstance(root, str) else root)
 
 
-@pytest.mark.parametrize("root", INVALID, ids=repr)
+@each("root", INVALID, ids=repr)
 def test_other_values_are_rejected_before_the_client_connects(root: Any) -> None:
     for given in (root, structs.Root(uri=root)):
         with pytest.raises(typedmcp.UsageError, match=f"^roots: .*{INVALID[root]}"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.helpers import LEGACY, MODERN_REVISION, run
 
 
@@ -18,7 +18,7 @@ class Vendor:
         return {"resultType": "complete", "method": method, "got": params, "vendor": {"deep": None}}
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, LEGACY[0]])
+@each("revision", [MODERN_REVISION, LEGACY[0]])
 def test_encoded_parameters_and_results_pass_as_they_are(revision: str) -> None:
     async def main() -> None:
         async with typedmcp.connect(typedmcp.ServerConfig(Vendor(), revisions=[revision])) as client:

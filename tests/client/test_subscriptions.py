@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
+from tests.cases import each
 from tests.client.test_misbehaviour import Script, played
 from tests.server.scripted import Json, run
 from typedmcp.client import ChangeEvent, Client, Subscription
@@ -24,7 +23,7 @@ async def subscribe(client: Client, script: Script, granted: Json, **asked: Any)
     return subscription, id
 
 
-@pytest.mark.parametrize("named", [{}, {"_meta": {}}, {"_meta": {ID: 99}}, {"_meta": {ID: "x"}}, {"_meta": {ID: [1]}}])
+@each("named", [{}, {"_meta": {}}, {"_meta": {ID: 99}}, {"_meta": {ID: "x"}}, {"_meta": {ID: [1]}}])
 def test_a_change_without_the_id_of_a_subscription_is_reported_and_not_delivered(named: Json) -> None:
     async def main() -> None:
         async with played() as (client, script):
@@ -86,7 +85,7 @@ GRANTS: dict[str, tuple[Json, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", GRANTS)
+@each("name", GRANTS)
 def test_changes_that_the_server_does_not_grant_are_reported(name: str) -> None:
     granted, missing = GRANTS[name]
 

@@ -13,6 +13,7 @@ import pytest
 
 import typedmcp
 from mcpspec.ext.tasks.plain import methods, structs
+from tests.cases import each
 from tests.server.scripted import LEGACY, run
 from typedmcp import ClientTasks, Context, ServerTasks, TaskLimits, text_of
 from typedmcp.client.tasks import TaskCalls
@@ -84,7 +85,7 @@ async def until_waiting(tasks: TaskCalls, id: str) -> structs.GetTaskResultInput
             await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("listen", [False, True])
+@each("listen", [False, True])
 def test_a_call_waits_for_its_task_and_answers_its_questions(listen: bool) -> None:
     async def main() -> None:
         person, states = Person(), list[tuple[str, str | None]]()
@@ -138,7 +139,7 @@ def test_a_question_without_a_callback_fails_the_call() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", [each for each in LEGACY if not FEATURES[each].has_tasks])
+@each("revision", [each for each in LEGACY if not FEATURES[each].has_tasks])
 def test_a_server_of_an_older_revision_runs_the_tool_within_the_request(revision: str) -> None:
     async def main() -> None:
         async with typedmcp.connect(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from typedmcp.client import text
 from typedmcp.dialect import models, structs
 from typedmcp.revisions.features import SUPPORTED
@@ -47,15 +48,15 @@ VALUES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("types", [structs, models], ids=["structs", "models"])
-@pytest.mark.parametrize(("name", "value", "text"), VALUES, ids=[name for name, _, _ in VALUES])
+@each("types", [structs, models], ids=["structs", "models"])
+@each("name, value, text", VALUES, ids=[name for name, _, _ in VALUES])
 def test_text_of_takes_everything_that_may_have_text(name: str, value: Any, text: str, types: Any) -> None:
     made = types.from_builtins(value, getattr(types, name))
     assert typedmcp.text_of(made) == text
     assert typedmcp.text_of([made, "and more"]).removesuffix("and more").strip() == text
 
 
-@pytest.mark.parametrize("version", SUPPORTED)
+@each("version", SUPPORTED)
 def test_text_of_takes_types_of_legacy_revisions(version: str) -> None:
     types = import_module(f"mcpspec.v{version.replace('-', '_')}.structs")
     result = types.from_builtins({**DONE, "content": [TEXT, EMBEDDED]}, types.CallToolResult)
@@ -81,9 +82,7 @@ def _content_of(version: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "value", [3, None, {"type": "text", "text": "x"}, structs.Implementation(name="x", version="1")]
-)
+@each("value", [3, None, {"type": "text", "text": "x"}, structs.Implementation(name="x", version="1")])
 def test_text_of_rejects_other_values(value: Any) -> None:
     with pytest.raises(typedmcp.UsageError, match="expected a result, a message or content"):
         typedmcp.text_of(value)

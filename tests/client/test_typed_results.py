@@ -13,13 +13,14 @@ import pydantic
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, run
 from typedmcp import sync
 from typedmcp.client import Client, connect
 from typedmcp.dialect import structs
 from typedmcp.protocol.nulls import to_null
 
-each_revision = pytest.mark.parametrize("revision", SUPPORTED)
+each_revision = each("revision", SUPPORTED)
 TEXT_ONLY = ["2025-03-26", "2024-11-05"]
 """The revisions without structured content."""
 
@@ -129,7 +130,7 @@ FORECASTS: list[tuple[Any, Any]] = [
 
 
 @each_revision
-@pytest.mark.parametrize(("kind", "value"), FORECASTS, ids=[str(kind) for kind, _ in FORECASTS])
+@each("kind, value", FORECASTS, ids=[str(kind) for kind, _ in FORECASTS])
 def test_structured_content_is_returned_as_any_type_that_it_fits(kind: Any, value: Any, revision: str) -> None:
     async def main() -> None:
         async with connect(server, revisions=[revision]) as client:
@@ -168,7 +169,7 @@ OTHERS: list[tuple[str, dict[str, Any], Any, Any]] = [
 
 
 @each_revision
-@pytest.mark.parametrize(("tool", "arguments", "kind", "value"), OTHERS, ids=[f"{o[0]} {o[2]}" for o in OTHERS])
+@each("tool, arguments, kind, value", OTHERS, ids=[f"{o[0]} {o[2]}" for o in OTHERS])
 def test_values_that_are_not_objects_are_unwrapped(
     tool: str, arguments: dict[str, Any], kind: Any, value: Any, revision: str
 ) -> None:
@@ -228,8 +229,8 @@ RETURNED: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("content", "kind", "value"), RETURNED.values(), ids=RETURNED)
-@pytest.mark.parametrize("as_text", [False, True], ids=["structured", "text"])
+@each("content, kind, value", RETURNED.values(), ids=RETURNED)
+@each("as_text", [False, True], ids=["structured", "text"])
 def test_a_value_is_found_whether_it_is_wrapped_or_not(content: Any, kind: Any, value: Any, as_text: bool) -> None:
     async def main() -> None:
         text = msgspec.json.encode(content).decode()
@@ -272,12 +273,12 @@ BAD_TEXTS: dict[str, tuple[list[Any], Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("content", "kind", "fault"), MISFITS.values(), ids=MISFITS)
+@each("content, kind, fault", MISFITS.values(), ids=MISFITS)
 def test_structured_content_that_does_not_fit_names_call_and_place(content: Any, kind: Any, fault: str) -> None:
     run(lambda: check_rejected(returning(structured_content=to_null(content)), kind, f"structuredContent{fault}"))
 
 
-@pytest.mark.parametrize(("content", "kind", "fault"), BAD_TEXTS.values(), ids=BAD_TEXTS)
+@each("content, kind, fault", BAD_TEXTS.values(), ids=BAD_TEXTS)
 def test_text_content_that_does_not_fit_names_call_and_place(content: Any, kind: Any, fault: str) -> None:
     run(lambda: check_rejected(returning(*content), kind, f"content{fault}"))
 
@@ -294,7 +295,7 @@ async def check_rejected(connecting: Client, kind: Any, fault: str) -> None:
 class Alone: ...
 
 
-@pytest.mark.parametrize("kind", [Alone, 3, "Forecast", list[Alone]], ids=str)
+@each("kind", [Alone, 3, "Forecast", list[Alone]], ids=str)
 def test_a_type_without_a_json_form_raises_usage_error_before_the_call(kind: Any) -> None:
     async def main() -> None:
         called: list[str] = []
@@ -312,9 +313,7 @@ def test_a_type_without_a_json_form_raises_usage_error_before_the_call(kind: Any
 
 
 @each_revision
-@pytest.mark.parametrize(
-    "options", [{"raise_on_error": True}, {"result_type": Forecast}], ids=["raise_on_error", "typed"]
-)
+@each("options", [{"raise_on_error": True}, {"result_type": Forecast}], ids=["raise_on_error", "typed"])
 def test_a_failed_tool_raises_tool_error_on_request(options: dict[str, Any], revision: str) -> None:
     async def main() -> None:
         async with connect(server, revisions=[revision]) as client:
@@ -352,7 +351,7 @@ def test_raise_on_error_returns_the_result_of_a_tool_that_succeeds() -> None:
 # Input requests
 
 
-@pytest.mark.parametrize("revision", [MODERN_REVISION, "2025-11-25"])
+@each("revision", [MODERN_REVISION, "2025-11-25"])
 def test_input_requests_are_answered_before_the_value_is_returned(revision: str) -> None:
     async def main() -> None:
         async with connect(server, revisions=[revision], elicit=lambda _: {"n": 4}) as client:
@@ -361,7 +360,7 @@ def test_input_requests_are_answered_before_the_value_is_returned(revision: str)
     run(main)
 
 
-@pytest.mark.parametrize("options", [{"result_type": int}, {"raise_on_error": True}, {}], ids=str)
+@each("options", [{"result_type": int}, {"raise_on_error": True}, {}], ids=str)
 def test_an_input_required_result_is_returned_with_zero_rounds(options: dict[str, Any]) -> None:
     async def main() -> None:
         async with connect(server, elicit=lambda _: {"n": 4}) as client:
@@ -409,7 +408,7 @@ ARGUMENTS: dict[str, tuple[Any, Any]] = {
 
 
 @each_revision
-@pytest.mark.parametrize(("given", "got"), ARGUMENTS.values(), ids=ARGUMENTS)
+@each("given, got", ARGUMENTS.values(), ids=ARGUMENTS)
 def test_arguments_can_be_and_contain_python_objects(given: Any, got: Any, revision: str) -> None:
     async def main() -> None:
         async with connect(server, revisions=[revision]) as client:
@@ -437,7 +436,7 @@ def test_arguments_can_be_a_pydantic_model() -> None:
 NOT_OBJECTS: list[Any] = [[1], "text", 3, object(), {"x": object()}, {"x": float("nan")}]
 
 
-@pytest.mark.parametrize("given", NOT_OBJECTS, ids=lambda given: type(given).__name__)
+@each("given", NOT_OBJECTS, ids=lambda given: type(given).__name__)
 def test_arguments_that_are_not_a_json_object_raise_usage_error(given: Any) -> None:
     async def main() -> None:
         async with connect(server) as client:

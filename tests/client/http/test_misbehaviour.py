@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.http.scripted_http import (
     MODERN,
     OLDER,
@@ -124,8 +125,8 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
-@pytest.mark.parametrize("handle", BROKEN, ids=lambda handle: handle.__name__)
+@each("revision", [OLDER, MODERN])
+@each("handle", BROKEN, ids=lambda handle: handle.__name__)
 def test_a_response_that_is_not_http_fails_the_call(handle: Any, revision: str) -> None:
     async def main() -> None:
         script = Script(revision, tools__call=handle)
@@ -213,8 +214,8 @@ INVALID = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
-@pytest.mark.parametrize("handle", INVALID, ids=lambda handle: handle.__name__)
+@each("revision", [OLDER, MODERN])
+@each("handle", INVALID, ids=lambda handle: handle.__name__)
 def test_an_invalid_response_fails_the_call(handle: Any, revision: str) -> None:
     async def main() -> None:
         script = Script(revision, tools__call=handle)
@@ -283,15 +284,15 @@ ENDLESS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
-@pytest.mark.parametrize("handle", ENDLESS, ids=lambda handle: handle.__name__)
+@each("revision", [OLDER, MODERN])
+@each("handle", ENDLESS, ids=lambda handle: handle.__name__)
 def test_an_endless_response_times_out(handle: Any, revision: str) -> None:
     async def main() -> None:
         script = Script(revision, tools__call=handle)
         async with connected(script) as client:
             began = asyncio.get_running_loop().time()
-            with pytest.raises(typedmcp.RequestTimeoutError, match=r"tools/call \(id \d+\): no answer within 0\.3 s"):
-                await client.call_tool("x", timeout=0.3)
+            with pytest.raises(typedmcp.RequestTimeoutError, match=r"tools/call \(id \d+\): no answer within 0\.1 s"):
+                await client.call_tool("x", timeout=0.1)
             assert asyncio.get_running_loop().time() - began < PATIENCE / 2
             assert pool_of(client)._busy == set() or revision == OLDER
             del script.handlers["tools/call"]
@@ -300,7 +301,7 @@ def test_an_endless_response_times_out(handle: Any, revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("handle", [no_answer, head_only, endless_events], ids=lambda handle: handle.__name__)
+@each("handle", [no_answer, head_only, endless_events], ids=lambda handle: handle.__name__)
 def test_closing_the_client_fails_open_calls(handle: Any) -> None:
     async def main() -> None:
         script = Script(tools__call=handle)
@@ -314,7 +315,7 @@ def test_closing_the_client_fails_open_calls(handle: Any) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("what", ["server/discover", "initialize", "notifications/initialized", "GET", "DELETE"])
+@each("what", ["server/discover", "initialize", "notifications/initialized", "GET", "DELETE"])
 def test_a_silent_server_delays_neither_connect_nor_close(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("typedmcp.client.http.session._POST_TIMEOUT", 0.3)
     monkeypatch.setattr("typedmcp.client.http.session._DELETE_TIMEOUT", 0.3)
@@ -404,7 +405,7 @@ UNUSUAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("handle", UNUSUAL, ids=lambda handle: handle.__name__)
+@each("handle", UNUSUAL, ids=lambda handle: handle.__name__)
 def test_unusual_but_valid_http_is_understood(handle: Any) -> None:
     async def main() -> None:
         async with connected(Script(tools__call=handle)) as client:
@@ -414,7 +415,7 @@ def test_unusual_but_valid_http_is_understood(handle: Any) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("method", ["x\r\nX-Evil: 1", "x\nX-Evil: 1", "x\0"])
+@each("method", ["x\r\nX-Evil: 1", "x\nX-Evil: 1", "x\0"])
 def test_a_method_name_with_a_line_break_raises_usage_error(method: str) -> None:
     async def main() -> None:
         script = Script()
@@ -467,7 +468,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@each("name", CALLS)
 def test_a_request_that_is_sent_again_has_a_new_id(name: str) -> None:
     method = name.split()[0]
     complete: Any = {"resultType": "complete", "tools": [], "messages": [], "ttlMs": 0, "cacheScope": "private"}

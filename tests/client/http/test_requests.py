@@ -33,7 +33,7 @@ def test_everything_is_a_post_of_a_request_whose_headers_agree() -> None:
         async with connected(script, auth="the-token", roots=["file:///a"], revisions=[MODERN]) as client:
             await client.call_tool("x")
             async with client.listen(tools=True) as changes:
-                assert await asyncio.wait_for(anext(changes), 10) == ChangeEvent("tools")
+                assert await asyncio.wait_for(anext(changes), 60) == ChangeEvent("tools")
         assert len(script.of("tools/call")) == 2
         for request in script.requests:
             assert request.method == "POST"

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.http.scripted_http import (
     COMPLETE,
     MODERN,
@@ -85,7 +86,7 @@ def test_a_modern_request_repeats_method_and_name_in_headers() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", OLDER])
+@each("revision", ["2025-03-26", "2025-06-18", OLDER])
 def test_a_legacy_session_sends_its_id_in_every_request_and_is_deleted(revision: str) -> None:
     async def main() -> None:
         script = Script(revision)
@@ -182,7 +183,7 @@ REJECTIONS: dict[str, Handle] = {
 }
 
 
-@pytest.mark.parametrize("refusal", REJECTIONS)
+@each("refusal", REJECTIONS)
 def test_a_server_that_rejects_discovery_is_a_legacy_server(refusal: str) -> None:
     async def main() -> None:
         async with connected(Script(OLDER, server__discover=REJECTIONS[refusal])) as client:
@@ -191,7 +192,7 @@ def test_a_server_that_rejects_discovery_is_a_legacy_server(refusal: str) -> Non
     run(main)
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
+@each("status", [500, 502, 504])
 def test_a_server_that_fails_at_the_first_request_is_not_taken_for_a_legacy_server(status: int) -> None:
     async def main() -> None:
         script = Script(server__discover=lambda request, wire: wire.reply(status, b"oops"))
@@ -206,7 +207,7 @@ def test_a_server_that_fails_at_the_first_request_is_not_taken_for_a_legacy_serv
     run(main)
 
 
-@pytest.mark.parametrize(("seconds", "probes"), [(connection.KNOWN_SECONDS, 1), (0.0, 2)])
+@each("seconds, probes", [(connection.KNOWN_SECONDS, 1), (0.0, 2)])
 def test_a_legacy_server_is_remembered_for_a_limited_time(
     seconds: float, probes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +224,7 @@ def test_a_legacy_server_is_remembered_for_a_limited_time(
     run(main)
 
 
-@pytest.mark.parametrize("code", [-32020, -32021])
+@each("code", [-32020, -32021])
 def test_an_error_of_a_modern_server_does_not_lead_to_the_legacy_transport(code: int) -> None:
     async def main() -> None:
         script = Script(server__discover=lambda request, wire: wire.error(request, code, status=400))
@@ -290,7 +291,7 @@ def test_a_modern_only_client_names_the_cause_with_a_legacy_server() -> None:
 # Streams
 
 
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
+@each("revision", [OLDER, MODERN])
 def test_a_result_can_follow_notifications_in_a_stream(revision: str) -> None:
     async def call(request: Request, wire: Wire) -> None:
         token = request.json["params"]["_meta"]["progressToken"]
@@ -370,7 +371,7 @@ def test_a_stream_that_cannot_be_resumed_fails_the_call() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("id", ["a1", None])
+@each("id", ["a1", None])
 def test_a_stream_that_ends_without_a_result_fails_the_call(id: str | None) -> None:
     async def call(request: Request, wire: Wire) -> None:
         wire.events()
@@ -461,7 +462,7 @@ def test_an_answer_is_sent_again_if_the_server_had_closed_its_connection() -> No
     run(main)
 
 
-@pytest.mark.parametrize("in_event", [False, True])
+@each("in_event", [False, True])
 def test_a_batch_of_responses_is_understood(in_event: bool) -> None:
     async def call(request: Request, wire: Wire) -> None:
         batch = [
@@ -656,8 +657,8 @@ def test_progress_extends_the_timeout_of_a_call_up_to_its_max_time() -> None:
 # Statuses
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "body", "kind", "match"),
+@each(
+    "status, headers, body, kind, match",
     [
         (401, {"WWW-Authenticate": 'Bearer realm="x"'}, b"", typedmcp.AuthorizationRequiredError, 'Bearer realm="x"'),
         (403, {}, b"not you", typedmcp.AuthorizationRequiredError, "denies access.*not you"),
@@ -704,8 +705,8 @@ def test_retry_after_can_be_a_date() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("status", [200, 400, 404, 500])
-@pytest.mark.parametrize("id", ["own", None, "missing", "server-error"])
+@each("status", [200, 400, 404, 500])
+@each("id", ["own", None, "missing", "server-error"])
 def test_an_error_response_is_raised_whatever_its_status_and_id(status: int, id: Any) -> None:
     def call(request: Request, wire: Wire) -> None:
         named = {} if id == "missing" else {"id": request.json["id"] if id == "own" else id}
@@ -831,8 +832,8 @@ def test_auth_is_called_for_a_token_and_again_if_the_token_is_rejected() -> None
 CREDENTIALS: list[tuple[Any, dict[str, str]]] = [("new", {}), (in_headers, {}), (None, {"authorization": "Bearer new"})]
 
 
-@pytest.mark.parametrize(
-    ("auth", "headers"),
+@each(
+    "auth, headers",
     CREDENTIALS,
     ids=["token", "headers", "fixed"],
 )
@@ -844,7 +845,7 @@ def test_credentials_can_be_given_in_several_ways(auth: Any, headers: dict[str, 
     run(main)
 
 
-@pytest.mark.parametrize("auth", [None, "wrong", no_token], ids=["nothing", "wrong", "none"])
+@each("auth", [None, "wrong", no_token], ids=["nothing", "wrong", "none"])
 def test_a_rejected_request_without_auth_raises_the_challenge(auth: Any) -> None:
     async def main() -> None:
         script = GuardedServer()
@@ -1057,7 +1058,7 @@ def test_a_compressed_event_stream_of_http_with_sse_is_read() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1/post", "https://127.0.0.1/", "ftp://x", "//[", ""])
+@each("endpoint", ["http://127.0.0.1:1/post", "https://127.0.0.1/", "ftp://x", "//[", ""])
 def test_a_legacy_sse_server_cannot_name_another_origin(endpoint: str) -> None:
     async def main() -> None:
         two = LegacySseServer(endpoint)
@@ -1089,8 +1090,8 @@ def test_a_rejected_message_ends_a_legacy_sse_session_with_the_reason() -> None:
 # Options
 
 
-@pytest.mark.parametrize(
-    ("target", "options", "match"),
+@each(
+    "target, options, match",
     [
         (["server"], {"headers": {}}, "headers: only for URLs"),
         (["server"], {"auth": "x", "proxy": "http://x"}, "auth, proxy: only for URLs"),
@@ -1237,7 +1238,7 @@ SECRET_URLS = [
 ]
 
 
-@pytest.mark.parametrize("url", SECRET_URLS)
+@each("url", SECRET_URLS)
 def test_errors_do_not_show_what_may_be_secret_in_a_url(url: str) -> None:
     async def main() -> None:
         with pytest.raises(typedmcp.UsageError, match=r"invalid (URL|address)") as caught:
@@ -1279,7 +1280,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("tunnelled", [False, True])
+@each("tunnelled", [False, True])
 def test_the_tls_context_decides_which_servers_are_trusted(certificate: Path, tunnelled: bool) -> None:
     import ssl
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.http.scripted_http import MODERN, OLDER, Request, Script, Wire, connected, notification, result
 from tests.client.http.test_session import run, text
 from typedmcp import DiagnosticKind, Limits
@@ -60,8 +61,8 @@ TOLERATED: list[tuple[Callable[[Request, Wire], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
-@pytest.mark.parametrize(("handle", "found"), TOLERATED)
+@each("revision", [OLDER, MODERN])
+@each("handle, found", TOLERATED)
 def test_a_response_in_an_unusual_form_is_read_and_reported_unless_strict(
     handle: Any, found: str, revision: str
 ) -> None:
@@ -81,9 +82,7 @@ def test_a_response_in_an_unusual_form_is_read_and_reported_unless_strict(
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("cut", "reason"), [(-6, "the compressed body ended too early"), (0, "the compressed body is not valid")]
-)
+@each("cut, reason", [(-6, "the compressed body ended too early"), (0, "the compressed body is not valid")])
 def test_a_broken_compressed_body_fails_the_call(cut: int, reason: str) -> None:
     def call(request: Request, wire: Wire) -> None:
         data = gzip.compress(body(request))[:cut] if cut else b"plain"
@@ -97,7 +96,7 @@ def test_a_broken_compressed_body_fails_the_call(cut: int, reason: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
+@each("is_stream", [False, True])
 def test_nothing_may_follow_a_compressed_body(is_stream: bool) -> None:
     def call(request: Request, wire: Wire) -> None:
         kind = "text/event-stream" if is_stream else "application/json"
@@ -112,7 +111,7 @@ def test_nothing_may_follow_a_compressed_body(is_stream: bool) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("ends_first", [False, True])
+@each("ends_first", [False, True])
 def test_an_inflater_keeps_nothing_of_what_follows(ends_first: bool) -> None:
     inflater = Inflater()
     inflater.feed(gzip.compress(b"text"))
@@ -153,7 +152,7 @@ def test_a_small_compressed_stream_leaves_turns_to_other_tasks() -> None:
 # The calls that a response answers
 
 
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
+@each("revision", [OLDER, MODERN])
 def test_a_response_answers_only_the_call_of_its_own_stream(revision: str) -> None:
     async def main() -> None:
         reports: list[typedmcp.Diagnostic] = []
@@ -187,7 +186,7 @@ def test_a_response_answers_only_the_call_of_its_own_stream(revision: str) -> No
     run(main)
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@each("strict", [False, True])
 def test_a_result_on_the_stream_of_server_messages_needs_a_202(strict: bool) -> None:
     async def main() -> None:
         reports: list[typedmcp.Diagnostic] = []
@@ -258,7 +257,7 @@ def test_connecting_does_not_wait_for_the_stream_of_server_messages() -> None:
 # Event ids
 
 
-@pytest.mark.parametrize("size", [100, 101])
+@each("size", [100, 101])
 def test_a_stream_is_not_resumed_after_an_event_with_a_very_long_id(size: int) -> None:
     async def main() -> None:
         reports: list[typedmcp.Diagnostic] = []
@@ -293,7 +292,7 @@ def test_a_stream_is_not_resumed_after_an_event_with_a_very_long_id(size: int) -
 # Floods
 
 
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
+@each("revision", [OLDER, MODERN])
 def test_a_stream_of_invalid_messages_ends_its_call_and_the_session(revision: str) -> None:
     async def main() -> None:
         def call(request: Request, wire: Wire) -> None:

@@ -18,6 +18,7 @@ import pytest
 from msgspec import Meta
 
 import typedmcp
+from tests.cases import each
 from tests.client.llm.subsets import SUBSETS, find_refusals
 from tests.server.scripted import run
 from typedmcp import Image, Server, ToolError, UsageError
@@ -100,7 +101,7 @@ def test_there_are_enough_types() -> None:
     assert len(HINTS) >= 60
 
 
-@pytest.mark.parametrize("hint", HINTS, ids=str)
+@each("hint", HINTS, ids=str)
 def test_schemas_of_signatures_are_in_the_subset_of_each_api(hint: Any) -> None:
     async def main() -> None:
         async with typedmcp.connect(server_of(hint)) as client:
@@ -115,8 +116,8 @@ def test_schemas_of_signatures_are_in_the_subset_of_each_api(hint: Any) -> None:
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("api", "schema"),
+@each(
+    "api, schema",
     [
         ("openai", {"type": "object", "properties": {"a": {"type": "array"}}}),
         ("openai", {"type": "object", "anyOf": []}),
@@ -148,8 +149,8 @@ FOREIGN: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("schema", FOREIGN, ids=str)
-@pytest.mark.parametrize("api", APIS)
+@each("schema", FOREIGN, ids=str)
+@each("api", APIS)
 def test_schemas_of_other_servers_become_an_object_that_the_api_takes(api: LlmApi, schema: dict[str, Any]) -> None:
     from typedmcp.client.llm.formats import FORMATS
 
@@ -160,8 +161,8 @@ def test_schemas_of_other_servers_become_an_object_that_the_api_takes(api: LlmAp
 # Names
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
+@each(
+    "name, expected",
     [("add", "add"), ("files.read", "files_read"), ("größe", "gr__e"), ("1st", "_1st"), ("a-b", "a-b")],
 )
 def test_names_have_the_characters_of_every_api(name: str, expected: str) -> None:
@@ -246,7 +247,7 @@ RESULTS: dict[LlmApi, list[dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("api", APIS)
+@each("api", APIS)
 def test_calls_of_a_model_are_made_and_answered_in_the_format_of_its_api(api: LlmApi) -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
@@ -272,8 +273,8 @@ def test_names_that_become_equal_stay_different() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize(("name", "arguments"), [("absent", {}), ("math_add", {"a": "x"}), ("math_add", [1])])
+@each("api", APIS)
+@each("name, arguments", [("absent", {}), ("math_add", {"a": "x"}), ("math_add", [1])])
 def test_what_a_model_gets_wrong_is_a_result(api: LlmApi, name: str, arguments: Any) -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
@@ -292,8 +293,8 @@ def test_arguments_that_are_not_json_are_a_result() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("part", [{"type": "text", "text": "hello"}, {}, None, "call"])
+@each("api", APIS)
+@each("part", [{"type": "text", "text": "hello"}, {}, None, "call"])
 def test_a_part_that_asks_for_no_tool_is_an_error(api: LlmApi, part: object) -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from urllib.request import urlopen
+
+import pytest
 
 from tests.client.http.scripted_http import Request, Script, Wire, serving
 from typedmcp import auth
@@ -166,3 +169,9 @@ async def protected(**options: Any) -> AsyncGenerator[tuple[str, ProtectedScript
     async with serving(server) as issuer, serving(script) as url:
         server.url = issuer.removesuffix("/mcp")
         yield url, script, server
+
+
+def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let it be later for what compares the lifetimes of tokens."""
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + seconds)

@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 import typedmcp
 from tests.auth.scripted import AuthorizationServer, protected, sign_in, visit
 from tests.auth.test_sign_in import OPTIONS, call
+from tests.cases import each
 from tests.client.http.scripted_http import Request, Script, Wire, serving
 from tests.server.scripted import run
 from typedmcp import auth
@@ -48,7 +49,7 @@ INNER_ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize("url", INNER_ADDRESSES)
+@each("url", INNER_ADDRESSES)
 def test_a_public_server_cannot_name_an_address_within_the_network(url: str) -> None:
     with pytest.raises(typedmcp.SignInError):
         check_url(url, "the URL", "https://mcp.example.com")
@@ -154,7 +155,7 @@ def assert_harmless(error: BaseException) -> None:
         assert "owned" in text
 
 
-@pytest.mark.parametrize("member", ["error", "error_description"])
+@each("member", ["error", "error_description"])
 def test_a_refusal_in_the_redirect_controls_no_terminal(member: str) -> None:
     async def main() -> None:
         redirect = {"code": None, "error": "access_denied", member: ESCAPES}
@@ -167,7 +168,7 @@ def test_a_refusal_in_the_redirect_controls_no_terminal(member: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("path", ["/token", "/register", "/.well-known/oauth-authorization-server"])
+@each("path", ["/token", "/register", "/.well-known/oauth-authorization-server"])
 def test_an_error_of_an_endpoint_controls_no_terminal(path: str) -> None:
     def refuse(request: Request, wire: Wire) -> bool:
         if request.target != path:
@@ -187,7 +188,7 @@ def test_an_error_of_an_endpoint_controls_no_terminal(path: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("member", ["resource", "authorization_servers"])
+@each("member", ["resource", "authorization_servers"])
 def test_metadata_of_a_server_control_no_terminal(member: str) -> None:
     async def main() -> None:
         async with protected() as (url, script, _):
@@ -234,7 +235,7 @@ async def send(port: int, data: bytes) -> bytes:
         writer.write(data)
         await writer.drain()
         writer.write_eof()
-        return await asyncio.wait_for(reader.read(), 10)
+        return await asyncio.wait_for(reader.read(), 60)
     except ConnectionError:
         return b""
     finally:

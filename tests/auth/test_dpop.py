@@ -15,6 +15,7 @@ import typedmcp
 from tests.auth.bound_servers import bound
 from tests.auth.scripted import protected, sign_in
 from tests.auth.test_sign_in import OPTIONS, call
+from tests.cases import each
 from tests.client.http.scripted_http import OLDER, Request, Wire
 from tests.server.scripted import run
 from typedmcp import auth
@@ -77,7 +78,7 @@ def test_a_restarted_client_has_the_key_in_its_storage(tmp_path: Path) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("value", ["", "[]", '{"alg": "ES256"}', '{"alg": "HS256", "k": "a", "kty": "oct", "d": "a"}'])
+@each("value", ["", "[]", '{"alg": "ES256"}', '{"alg": "HS256", "k": "a", "kty": "oct", "d": "a"}'])
 def test_a_damaged_key_leads_to_another_sign_in(value: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with bound() as (url, _, server):
@@ -171,7 +172,7 @@ def test_an_authorization_server_that_always_wants_another_nonce_is_an_error() -
     run(main)
 
 
-@pytest.mark.parametrize("nonce", ['a"b', "a b", "\x7f", "x" * 1025, ""])
+@each("nonce", ['a"b', "a b", "\x7f", "x" * 1025, ""])
 def test_a_nonce_that_is_not_valid_is_ignored(nonce: str) -> None:
     nonces: dict[str, str] = {}
     key = DpopKey.generate("ES256", nonces)
@@ -183,8 +184,8 @@ def test_a_nonce_that_is_not_valid_is_ignored(nonce: str) -> None:
 # Whether tokens are bound
 
 
-@pytest.mark.parametrize(
-    ("challenge", "resource", "is_bound"),
+@each(
+    "challenge, resource, is_bound",
     [
         ("DPoP", {}, True),
         ('DPoP algs="ES256"', {}, True),
@@ -207,7 +208,7 @@ def test_tokens_are_bound_if_both_servers_support_it(challenge: str, resource: d
     run(main)
 
 
-@pytest.mark.parametrize("supported", [None, [], ["RS256", "none"]])
+@each("supported", [None, [], ["RS256", "none"]])
 def test_a_server_that_takes_bound_tokens_only_needs_an_authorization_server_that_issues_them(supported: Any) -> None:
     async def main() -> None:
         async with bound(metadata={"dpop_signing_alg_values_supported": supported}) as (url, _, server):
@@ -245,7 +246,7 @@ def test_bound_tokens_can_be_refused() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("kind", ["bearer", "mac", "\x1b[31m"])
+@each("kind", ["bearer", "mac", "\x1b[31m"])
 def test_a_token_that_is_not_bound_is_not_sent_to_a_server_that_takes_bound_ones_only(kind: str) -> None:
     async def main() -> None:
         async with bound(token={"token_type": kind}) as (url, script, _):
@@ -295,8 +296,8 @@ def test_a_rejected_proof_leads_to_no_other_sign_in() -> None:
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("supported", "algorithm"),
+@each(
+    "supported, algorithm",
     [(["ES256", "EdDSA"], "ES256"), (["PS256", "EdDSA"], "EdDSA"), (["ES384"], "ES384")],
 )
 def test_the_best_algorithm_that_the_authorization_server_supports_is_used(
@@ -317,7 +318,7 @@ OTHERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("option", OTHERS, ids=lambda option: type(option).__name__)
+@each("option", OTHERS, ids=lambda option: type(option).__name__)
 def test_tokens_of_other_flows_are_bound_too(option: Any) -> None:
     async def main() -> None:
         async with bound() as (url, script, server):
@@ -368,7 +369,7 @@ def test_the_thumbprint_is_that_of_the_example_in_rfc_7638() -> None:
     assert find_thumbprint(key) == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
 
 
-@pytest.mark.parametrize("key", [{}, {"kty": "oct", "k": "a"}, {"kty": "EC", "crv": "P-256", "x": 1, "y": "a"}])
+@each("key", [{}, {"kty": "oct", "k": "a"}, {"kty": "EC", "crv": "P-256", "x": 1, "y": "a"}])
 def test_an_incomplete_key_has_no_thumbprint(key: dict[str, Any]) -> None:
     assert find_thumbprint(key) is None
 

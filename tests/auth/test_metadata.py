@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 import typedmcp
 from tests.auth.scripted import protected
+from tests.cases import each
 from tests.server.scripted import run
 from typedmcp import auth
 from typedmcp.auth.challenge import find_challenge
@@ -33,7 +34,7 @@ CHALLENGES: dict[str, dict[str, str] | None] = {
 }
 
 
-@pytest.mark.parametrize("header", CHALLENGES, ids=range(len(CHALLENGES)))
+@each("header", CHALLENGES)
 def test_a_challenge_is_parsed_strictly(header: str) -> None:
     found = find_challenge(header)
     assert (None if found is None else found.parameters) == CHALLENGES[header]
@@ -55,8 +56,8 @@ def test_metadata_are_looked_up_in_the_order_of_the_specification() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("url", "server", "is_accepted"),
+@each(
+    "url, server, is_accepted",
     [
         ("https://a.example/x", "https://b.example", True),
         ("http://127.0.0.1:9/x", "http://localhost:8", True),

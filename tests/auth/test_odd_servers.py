@@ -13,8 +13,9 @@ import typedmcp
 import typedmcp.auth.session
 import typedmcp.client.http.authorization
 import typedmcp.client.http.endpoint
-from tests.auth.scripted import AuthorizationServer, protected, sign_in
+from tests.auth.scripted import AuthorizationServer, pass_time, protected, sign_in
 from tests.auth.test_sign_in import OPTIONS, call
+from tests.cases import each
 from tests.client.http.scripted_http import Request, Wire
 from tests.server.scripted import run
 from typedmcp import auth
@@ -30,7 +31,7 @@ def grants(server: AuthorizationServer) -> list[str]:
 LIFETIMES: list[Any] = [None, 0, -1, -3600, "0", "soon", "", "nan", "inf", 1e300, 1e-9]
 
 
-@pytest.mark.parametrize("lifetime", LIFETIMES, ids=[str(value)[:9] for value in LIFETIMES])
+@each("lifetime", LIFETIMES, ids=[str(value)[:9] for value in LIFETIMES])
 def test_a_token_of_unknown_lifetime_is_used_until_the_server_rejects_it(lifetime: Any) -> None:
     async def main() -> None:
         async with protected(token={"expires_in": lifetime}) as (url, _, server):
@@ -45,7 +46,7 @@ def test_a_token_of_unknown_lifetime_is_used_until_the_server_rejects_it(lifetim
     run(main)
 
 
-@pytest.mark.parametrize("lifetime", [True, [], {"seconds": 1}], ids=str)
+@each("lifetime", [True, [], {"seconds": 1}], ids=str)
 def test_a_lifetime_of_another_type_is_an_error(lifetime: Any) -> None:
     async def main() -> None:
         async with protected(token={"expires_in": lifetime}) as (url, _, _server):
@@ -161,7 +162,7 @@ class Clock:
         return time.time() + self.jump
 
 
-@pytest.mark.parametrize(("jump", "expected"), [(7200.0, GRANTS), (-7200.0, GRANTS[:1])], ids=["forward", "back"])
+@each("jump, expected", [(7200.0, GRANTS), (-7200.0, GRANTS[:1])], ids=["forward", "back"])
 def test_a_clock_that_jumps_costs_at_most_a_renewal(
     jump: float, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,12 +192,12 @@ def fail_at_token(request: Request, wire: Wire) -> bool:
     return True
 
 
-def test_an_early_renewal_that_fails_leaves_the_token_in_use() -> None:
+def test_an_early_renewal_that_fails_leaves_the_token_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        async with protected(token={"expires_in": 1}) as (url, _, server):
+        async with protected(token={"expires_in": 600}) as (url, _, server):
             async with typedmcp.connect(url, auth=sign_in(), **OPTIONS) as client:
                 server.handle = fail_at_token
-                await asyncio.sleep(1)
+                pass_time(monkeypatch, 600)
                 for _ in range(3):
                     await client.call_tool("echo")
                 assert grants(server) == GRANTS  # one attempt, and no others for some seconds
@@ -208,12 +209,12 @@ def test_an_early_renewal_that_fails_leaves_the_token_in_use() -> None:
     run(main)
 
 
-def test_a_client_that_signs_in_as_itself_gets_the_next_token_early() -> None:
+def test_a_client_that_signs_in_as_itself_gets_the_next_token_early(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        async with protected(token={"expires_in": 1, "refresh_token": None}) as (url, script, server):
+        async with protected(token={"expires_in": 600, "refresh_token": None}) as (url, script, server):
             async with typedmcp.connect(url, auth=auth.ClientCredentials("me", "s"), **OPTIONS) as client:
                 server.token["expires_in"] = 3600
-                await asyncio.sleep(1)
+                pass_time(monkeypatch, 600)
                 await client.call_tool("echo")
             assert grants(server) == ["client_credentials"] * 2
             assert script.seen.count("") == 1
@@ -251,7 +252,7 @@ def test_an_error_with_the_status_200_is_an_error() -> None:
 ISSUERS = ["https://bücher.example", "https://\u0430pple.example", "https://a.example\u202e", "https://a.example/\n"]
 
 
-@pytest.mark.parametrize("issuer", ISSUERS, ids=ascii)
+@each("issuer", ISSUERS, ids=ascii)
 def test_an_issuer_with_other_characters_than_a_url_has_is_rejected(issuer: str) -> None:
     async def main() -> None:
         async with protected() as (url, script, _server):
@@ -305,7 +306,7 @@ def test_several_challenges_in_several_headers_are_read_together() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("supported", [["private_key_jwt", "client_secret_post"], [], ["tls_client_auth"]], ids=str)
+@each("supported", [["private_key_jwt", "client_secret_post"], [], ["tls_client_auth"]], ids=str)
 def test_a_secret_goes_by_a_method_that_the_server_supports(supported: list[str]) -> None:
     async def main() -> None:
         async with protected(metadata={"token_endpoint_auth_methods_supported": supported}) as (url, _, server):

@@ -12,6 +12,7 @@ import pytest
 import typedmcp
 from tests.auth.scripted import PRM, AuthorizationServer, ProtectedScript, protected, sign_in, visit
 from tests.auth.test_sign_in import call
+from tests.cases import each
 from tests.client.http.scripted_http import Request, Wire
 from tests.server.scripted import run
 from typedmcp import auth
@@ -37,7 +38,7 @@ WAYS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@each("way", WAYS)
 def test_a_client_identifies_itself_in_the_order_of_the_specification(way: str) -> None:
     options, metadata = WAYS[way]
 
@@ -50,7 +51,7 @@ def test_a_client_identifies_itself_in_the_order_of_the_specification(way: str) 
     run(main)
 
 
-@pytest.mark.parametrize("url", ["http://app.example.com/client.json", "https://app.example.com", "https://a.example/"])
+@each("url", ["http://app.example.com/client.json", "https://app.example.com", "https://a.example/"])
 def test_the_url_of_a_client_needs_https_and_a_path(url: str) -> None:
     with pytest.raises(typedmcp.UsageError, match="must use https and have a path"):
         auth.OAuth(client_metadata_url=url)
@@ -145,9 +146,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("tenant", "place"), [(tenant, place) for tenant, places in PLACES.items() for place in places]
-)
+@each("tenant, place", [(tenant, place) for tenant, places in PLACES.items() for place in places])
 def test_metadata_of_an_authorization_server_are_found_at_each_well_known_url(tenant: str, place: str) -> None:
     async def main() -> None:
         async with protected() as (url, script, plain):
@@ -171,7 +170,7 @@ def answer_as(server: Tenants, request: Request, wire: Wire) -> bool:
     return True
 
 
-@pytest.mark.parametrize("place", [PRM, "/.well-known/oauth-protected-resource"])
+@each("place", [PRM, "/.well-known/oauth-protected-resource"])
 def test_metadata_of_a_resource_are_found_at_both_well_known_urls(place: str) -> None:
     async def main() -> None:
         async with protected() as (url, script, _):
@@ -215,7 +214,7 @@ def test_a_server_without_metadata_of_the_resource_is_its_own_authorization_serv
     run(main)
 
 
-@pytest.mark.parametrize("resource", ["{url}/mcp", "{url}/mcp/", "{url}", "{url}/", "{upper}/mcp"])
+@each("resource", ["{url}/mcp", "{url}/mcp/", "{url}", "{url}/", "{upper}/mcp"])
 def test_the_resource_is_the_server_or_above_it_in_either_case(resource: str) -> None:
     async def main() -> None:
         async with protected() as (url, script, server):
@@ -228,8 +227,8 @@ def test_the_resource_is_the_server_or_above_it_in_either_case(resource: str) ->
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("challenge", "supported", "expected"),
+@each(
+    "challenge, supported, expected",
     [
         ('Bearer scope="of the challenge"', ["other"], "of the challenge"),
         ("Bearer", ["a", "b"], "a b"),

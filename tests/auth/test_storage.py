@@ -17,6 +17,7 @@ import pytest
 import typedmcp
 from tests.auth.scripted import protected, sign_in
 from tests.auth.test_sign_in import call
+from tests.cases import each
 from tests.server.scripted import run
 from typedmcp import auth
 
@@ -46,7 +47,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@each("damage", DAMAGE)
 def test_damaged_files_lead_to_another_sign_in(damage: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with protected() as (url, _, server):
@@ -95,7 +96,7 @@ def test_what_is_not_a_file_is_rejected_at_once(tmp_path: Path) -> None:
         path.unlink()
         os.mkfifo(path, 0o600)
         with pytest.raises(typedmcp.UsageError, match="is not a file"):
-            await asyncio.wait_for(storage.load("key"), 10)
+            await asyncio.wait_for(storage.load("key"), 60)
 
     run(main)
 
@@ -141,7 +142,7 @@ def test_a_waiting_lock_can_be_cancelled(tmp_path: Path) -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        await asyncio.wait_for(wait(), 10)
+        await asyncio.wait_for(wait(), 60)
 
     for storage in (auth.MemoryStorage(), auth.FileStorage(tmp_path)):
         asyncio.run(main(storage))

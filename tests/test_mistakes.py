@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.paths import ROOT
 from typedmcp import Context, Server, connect
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(main, 30))
+    return asyncio.run(asyncio.wait_for(main, 60))
 
 
 @dataclass
@@ -129,7 +130,7 @@ RAISED: dict[Callable[[], None], tuple[type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("mistake", RAISED, ids=lambda mistake: mistake.__name__)
+@each("mistake", RAISED, ids=lambda mistake: mistake.__name__)
 def test_a_mistake_raises_an_error_that_says_what_to_write(mistake: Callable[[], None]) -> None:
     kind, text = RAISED[mistake]
     with pytest.raises(kind, match=text):
@@ -215,7 +216,7 @@ REPORTED = {
 }
 
 
-@pytest.mark.parametrize(("method", "name"), REPORTED)
+@each("method, name", REPORTED)
 def test_a_report_about_a_value_of_the_author_has_the_place_and_the_remedy(method: str, name: str) -> None:
     async def main() -> list[str]:
         reports = list[typedmcp.Diagnostic]()

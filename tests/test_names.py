@@ -11,10 +11,11 @@ import pytest
 
 import mcpspec
 import typedmcp
+from tests.cases import each
 from typedmcp.revisions.features import LEGACY, is_modern, methods_of
 
 
-@pytest.mark.parametrize("name", typedmcp.__all__)
+@each("name", typedmcp.__all__)
 def test_every_public_name_can_be_imported(name: str) -> None:
     assert getattr(typedmcp, name) is getattr(typedmcp, name)
     assert name in dir(typedmcp)

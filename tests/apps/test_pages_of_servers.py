@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from tests.server.scripted import run
 from tests.spoken import SUPPORTED
 from typedmcp.apps import PAGE_MIME_TYPE, AppPage, AppsClient, AppsServer, is_for_model, page_uri
@@ -53,7 +54,7 @@ LACKING = ("2024-11-05", "2025-03-26")
 """Revisions whose tools have no `_meta`."""
 
 
-@pytest.mark.parametrize("revision", [revision for revision in SUPPORTED if revision not in LACKING])
+@each("revision", [revision for revision in SUPPORTED if revision not in LACKING])
 def test_a_host_gets_the_pages_of_tools(revision: str) -> None:
     async def main() -> None:
         tools = await listed(weather(), extensions=[AppsClient()], revisions=[revision])
@@ -66,7 +67,7 @@ def test_a_host_gets_the_pages_of_tools(revision: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("revision", LACKING)
+@each("revision", LACKING)
 def test_revisions_without_metadata_of_tools_do_not_show_the_tools_of_pages(revision: str) -> None:
     async def main() -> None:
         tools = await listed(weather(), extensions=[AppsClient()], revisions=[revision])
@@ -86,7 +87,7 @@ OTHER_CLIENTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", OTHER_CLIENTS)
+@each("name", OTHER_CLIENTS)
 def test_a_client_without_pages_gets_the_tools_of_the_model_without_their_pages(name: str) -> None:
     tools: list[Any] = []
 
@@ -220,7 +221,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 def test_a_wrong_page_is_rejected_at_once(name: str) -> None:
     options, said = WRONG[name]
     with pytest.raises(typedmcp.UsageError, match=f"page '.*': .*{said}"):

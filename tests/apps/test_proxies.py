@@ -10,6 +10,7 @@ import pytest
 
 import typedmcp
 from tests.apps.test_pages_of_hosts import DEFAULT, load, text
+from tests.cases import each
 from typedmcp.apps import host_script, proxy_page
 
 HOST = "https://host.example.com"
@@ -21,7 +22,7 @@ def test_the_proxy_has_the_policy_of_the_page_and_is_shown_by_the_host_alone() -
     assert f'const HOST = "{HOST}";' in proxy.html
 
 
-@pytest.mark.parametrize("origin", ["*", "https://*.example.com", 'https://a"', "https://a.example/b", "null"])
+@each("origin", ["*", "https://*.example.com", 'https://a"', "https://a.example/b", "null"])
 def test_the_host_of_a_proxy_is_an_origin(origin: str) -> None:
     page = load(text("<p>"))
     with pytest.raises(typedmcp.UsageError, match="host_origin: expected an origin, such as"):

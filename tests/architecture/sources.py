@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 
 from tests.paths import ROOT
@@ -19,9 +18,9 @@ def modules() -> dict[str, ast.Module]:
     return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_bytes()) for path in paths}
 
 
-def classes() -> Iterator[tuple[str, ast.ClassDef]]:
-    """Yield path and definition of every class, private and nested ones too."""
-    for path, tree in modules().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                yield path, node
+@cache
+def classes() -> list[tuple[str, ast.ClassDef]]:
+    """Return path and definition of every class, private and nested ones too."""
+    return [
+        (path, node) for path, tree in modules().items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]

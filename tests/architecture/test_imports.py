@@ -9,12 +9,12 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 import grimp
-import pytest
 
+from tests.cases import each
 from tests.paths import ROOT
 
 
-@pytest.mark.parametrize("package", ["mcpspec_codegen", "typedmcp"])
+@each("package", ["mcpspec_codegen", "typedmcp"])
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     """Imports inside functions and for type checkers count."""
     graph = grimp.build_graph(package, exclude_type_checking_imports=False, cache_dir=None)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+from tests.cases import each
 from typedmcp.client import CallOptions, ConnectOptions
 from typedmcp.server.http.asgi import AsgiOptions
 
@@ -49,14 +50,14 @@ def _functions(value: Any) -> Iterator[Callable[..., Any]]:
         yield value
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each("module", MODULES)
 def test_help_of_every_public_name_works(module: str) -> None:
     for _, value in _public(module):
         if callable(value) or inspect.ismodule(value):
             assert pydoc.render_doc(value)
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each("module", MODULES)
 def test_the_signature_of_every_public_function_can_be_evaluated(module: str) -> None:
     failed: list[str] = []
     for name, value in _public(module):
@@ -68,8 +69,8 @@ def test_the_signature_of_every_public_function_can_be_evaluated(module: str) ->
     assert failed == []
 
 
-@pytest.mark.parametrize(
-    ("function", "options"),
+@each(
+    "function, options",
     [
         (typedmcp.serve, AsgiOptions),
         (typedmcp.serve_async, AsgiOptions),

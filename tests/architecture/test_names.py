@@ -6,9 +6,8 @@ import ast
 import builtins
 from collections import defaultdict
 
-import pytest
-
 from tests.architecture.sources import classes, modules
+from tests.cases import each
 from tests.paths import ROOT
 from tools.code_figures import begins_with_relative_clause, docstrings
 
@@ -70,8 +69,8 @@ def test_no_docstring_begins_with_a_relative_clause() -> None:
     """A docstring begins with a verb, a noun or an article: its first words say what the thing does or is."""
     clauses = [
         f"{path}:{line}: {text.splitlines()[0]}"
-        for path in modules()
-        for line, text in docstrings(ROOT / path)
+        for path, module in modules().items()
+        for line, text in docstrings(module)
         if begins_with_relative_clause(text)
     ]
     assert clauses == []
@@ -84,9 +83,7 @@ def test_only_few_modules_stand_at_the_root_of_the_runtime() -> None:
     assert {path.stem for path in (ROOT / "runtime" / "typedmcp").glob("*.py")} == ROOT_MODULES
 
 
-@pytest.mark.parametrize(
-    "room", ["app", "cli", "client", "jsonschema", "protocol", "revisions", "server", "transports"]
-)
+@each("room", ["app", "cli", "client", "jsonschema", "protocol", "revisions", "server", "transports"])
 def test_a_room_says_in_its_docstring_what_it_holds(room: str) -> None:
     tree = ast.parse((ROOT / "runtime" / "typedmcp" / room / "__init__.py").read_bytes())
     assert ast.get_docstring(tree)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mcpspec.support.objects import is_object
+from tests.cases import each
 from tests.interop.install import python
 from tests.ported.programs import CHANGES, MARKS, NAMES, PAGE, name_of, ported, programs, tables
 from typedmcp import Client, Server, connect
@@ -198,7 +199,7 @@ def same_result(ours: Result, theirs: Result) -> bool:
     return bool(ours[1] == theirs[1] if ours[1] is not None else ours[2] == theirs[2])
 
 
-@pytest.mark.parametrize("file", programs(), ids=name_of)
+@each("file", programs(), ids=name_of)
 def test_a_program_runs_here_after_a_change_of_imports(file: Path) -> None:
     server = load(file)["mcp"]
     assert isinstance(server, Server)

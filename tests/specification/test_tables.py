@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
 from tests.specification import pages, upstream
 from tests.specification.tables import PageTable, Requirement, find_faults, load
 
@@ -15,13 +16,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("revision", "table"), CASES)
+@each("revision, table", CASES)
 def test_every_row_has_a_test_that_exists_or_a_reason(revision: str, table: PageTable) -> None:
     faults = [f"{row.section}: {row.text}: {fault}" for row in table.requirement for fault in find_faults(row)]
     assert faults == []
 
 
-@pytest.mark.parametrize(("revision", "table"), CASES)
+@each("revision, table", CASES)
 def test_no_requirement_stands_twice_in_a_section(revision: str, table: PageTable) -> None:
     rows = [(row.section, row.side, row.text) for row in table.requirement]
     assert sorted({*rows}) == sorted(rows)
@@ -35,8 +36,8 @@ def test_a_row_with_a_test_or_a_reason_is_right() -> None:
     assert [*find_faults(ROW), *find_faults(REASON)] == []
 
 
-@pytest.mark.parametrize(
-    ("row", "fault"),
+@each(
+    "row, fault",
     [
         (Requirement("a", "MUST", "server", "It is right."), "has either tests or a responsible"),
         (Requirement("a", "MUST", "server", "Yes.", ROW.tests, "application", "It decides."), "has either"),
@@ -55,8 +56,8 @@ def test_a_wrong_row_is_found(row: Requirement, fault: str) -> None:
     assert any(fault in found for found in find_faults(row))
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
+@each(
+    "text, error",
     [
         ('page = "a"\n[[requirement]]\nsecton = "b"', "secton"),
         ('page = "a"\nrevision = "b"\nrequirement = []', "revision"),
@@ -72,7 +73,7 @@ def test_a_malformed_table_is_an_error_that_names_its_file(tmp_path: Path, text:
     assert "a.toml" in str(caught.value)
 
 
-@pytest.mark.parametrize("path", sorted(pages.render(TABLES)), ids=lambda path: path.name)
+@each("path", sorted(pages.render(TABLES)), ids=lambda path: path.name)
 def test_the_pages_are_made_from_the_tables(path: Path) -> None:
     rendered = pages.render(TABLES)[path]
     assert path.is_file(), "run: python -m tests.specification.pages"
@@ -82,7 +83,7 @@ def test_the_pages_are_made_from_the_tables(path: Path) -> None:
 # Upstream's pages
 
 
-@pytest.mark.parametrize("revision", TABLES)
+@each("revision", TABLES)
 def test_every_page_and_section_that_binds_has_rows(revision: str) -> None:
     rows = {(table.page, row.section) for table in TABLES[revision] for row in table.requirement}
     texts = upstream.pages(revision)
@@ -90,7 +91,7 @@ def test_every_page_and_section_that_binds_has_rows(revision: str) -> None:
     assert sorted(bound - rows) == []
 
 
-@pytest.mark.parametrize("revision", TABLES)
+@each("revision", TABLES)
 def test_the_section_of_every_row_exists(revision: str) -> None:
     texts = upstream.pages(revision)
     unknown = [
@@ -102,7 +103,7 @@ def test_the_section_of_every_row_exists(revision: str) -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize("revision", TABLES)
+@each("revision", TABLES)
 def test_the_words_are_our_own(revision: str) -> None:
     texts = {page: upstream.plain(text) for page, text in upstream.pages(revision).items()}
     copied = [

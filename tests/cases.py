@@ -35,7 +35,9 @@ def each(
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         function, inner = getattr(test, "_each", (test, [_Case("", {})]))
-        return _as_one(function, [_joined(*pair) for pair in itertools.product(inner, cases)])
+        made = _as_one(function, [_joined(*pair) for pair in itertools.product(inner, cases)])
+        vars(made).update({name: value for name, value in vars(test).items() if name == "pytestmark"})
+        return made
 
     return decorate
 

@@ -19,6 +19,11 @@ class _Case(NamedTuple):
     arguments: dict[str, Any]
 
 
+class _Table(NamedTuple):
+    names: list[str]
+    read: Callable[[], list[_Case]]
+
+
 def each(
     names: str | Sequence[str], values: Iterable[Any], *, ids: Iterable[str] | Callable[[Any], object] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -28,14 +33,15 @@ def each(
     then costs what its rows cost, not thousands of items. Each failing case has a report of its own with its name, and
     `--case TEXT` runs those whose names contain a text. Cases share the fixtures of their test, except that `tmp_path`
     is a folder of its own, and that what `monkeypatch`, `capsys` and `caplog` hold is undone or forgotten. A fixture
-    with a method `begin_case` is told.
+    with a method `begin_case` is told. The values are read when the test runs: what is costly to list can be a
+    generator, and costs nothing when tests are collected.
     """
     listed = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
-    cases = list(_cases(listed, values, ids))
+    read = functools.cache(lambda: list(_cases(listed, values, ids)))
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        function, inner = getattr(test, "_each", (test, [_Case("", {})]))
-        made = _as_one(function, [_joined(*pair) for pair in itertools.product(inner, cases)])
+        function, *inner = getattr(test, "_each", (test,))
+        made = _as_one(function, [*inner, _Table(listed, read)])
         vars(made).update({name: value for name, value in vars(test).items() if name == "pytestmark"})
         return made
 
@@ -66,18 +72,20 @@ def _word(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _joined(first: _Case, second: _Case) -> _Case:
-    return _Case("-".join(filter(None, (first.name, second.name))), {**first.arguments, **second.arguments})
+def _joined(cases: tuple[_Case, ...]) -> _Case:
+    arguments = {name: value for case in cases for name, value in case.arguments.items()}
+    return _Case("-".join(case.name for case in cases), arguments)
 
 
-def _as_one(function: Callable[..., None], cases: list[_Case]) -> Callable[..., None]:
+def _as_one(function: Callable[..., None], tables: list[_Table]) -> Callable[..., None]:
     signature = inspect.signature(function)
-    filled = {name for case in cases for name in case.arguments}
+    filled = {name for table in tables for name in table.names}
     fixtures = [parameter for parameter in signature.parameters.values() if parameter.name not in filled]
 
     @functools.wraps(function)
     def test(*, request: pytest.FixtureRequest, subtests: pytest.Subtests, **shared: Any) -> None:
         wanted = str(request.config.getoption("--case"))
+        cases = [*map(_joined, itertools.product(*(table.read() for table in tables)))]
         chosen = [(index, case) for index, case in enumerate(cases) if wanted in case.name]
         assert cases, "the table is empty"
         if not chosen:
@@ -87,7 +95,7 @@ def _as_one(function: Callable[..., None], cases: list[_Case]) -> Callable[..., 
 
     added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("request", "subtests")]
     test.__signature__ = signature.replace(parameters=[*fixtures, *added])  # type: ignore[attr-defined]
-    test._each = (function, cases)  # type: ignore[attr-defined]
+    test._each = (function, *tables)  # type: ignore[attr-defined]
     return test
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from tests.cases import each
 from tests.paths import ROOT
 
 TABLE = """
@@ -48,3 +51,17 @@ def test_every_case_that_fails_has_a_report_with_its_name_and_its_values(tmp_pat
 def test_a_case_can_be_run_by_its_name(tmp_path: Path) -> None:
     assert "1 passed" in report_of(tmp_path, "--case", "x-1-2")
     assert "no case is called nothing" in report_of(tmp_path, "--case", "nothing")
+
+
+def test_the_values_of_a_generator_are_read_when_the_test_runs() -> None:
+    read: list[int] = []
+
+    def values() -> Iterator[int]:
+        read.append(1)
+        yield 1
+
+    @each("value", values())
+    def table(value: int) -> None: ...
+
+    assert inspect.signature(table).parameters.keys() == {"request", "subtests"}
+    assert read == []

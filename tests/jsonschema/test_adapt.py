@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from tests.app.argument_strategies import validator
 from tests.app.type_cases import TYPES, Circle, Square
+from tests.cases import each
 from typedmcp.dialect import structs
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
 from typedmcp.jsonschema.explain import explain
@@ -35,7 +36,7 @@ CHANGED_BY_DECODING: Final = {"AfterValidator": "every time it is read it is dou
 """Types whose values change when they are decoded."""
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if name not in ONE_WAY])
+@each("name", [name for name in TYPES if name not in ONE_WAY])
 def test_a_value_round_trips_through_json_that_fits_its_schema(name: str) -> None:
     hint, _, value = TYPES[name]
     made = to_msgspec(hint)
@@ -45,20 +46,20 @@ def test_a_value_round_trips_through_json_that_fits_its_schema(name: str) -> Non
         assert (repr(back) == repr(value)) is (name not in CHANGED_BY_DECODING)
 
 
-@pytest.mark.parametrize("name", ONE_WAY)
+@each("name", ONE_WAY)
 def test_a_value_without_a_json_form_is_an_error(name: str) -> None:
     with pytest.raises(TypeError, match="has no JSON form"):
         to_builtins(TYPES[name][2])
 
 
-@pytest.mark.parametrize("name", TYPES)
+@each("name", TYPES)
 def test_adapting_twice_changes_nothing(name: str) -> None:
     once = to_msgspec(TYPES[name][0])
     assert to_msgspec(once) == once
     assert schema_of(to_msgspec(once)) == schema_of(once)
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "int", "list[int]", "datetime", "a text as a description", "enum of texts", "Literal of both", "dataclass",
@@ -72,9 +73,7 @@ def test_types_that_msgspec_accepts_stay_unchanged(name: str) -> None:
     assert not has_custom_types(to_msgspec(hint))
 
 
-@pytest.mark.parametrize(
-    "name", ["Path", "dataclass with a union", "model", "list of models", "enum of all kinds", "dict[int, str]"]
-)
+@each("name", ["Path", "dataclass with a union", "model", "list of models", "enum of all kinds", "dict[int, str]"])
 def test_types_that_msgspec_rejects_become_custom_types(name: str) -> None:
     assert has_custom_types(to_msgspec(TYPES[name][0]))
 
@@ -103,7 +102,7 @@ class B:
     shape: Circle | Square
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("nan")], object(), lambda: 1])
+@each("value", [float("nan"), float("inf"), [float("nan")], object(), lambda: 1])
 def test_a_default_without_a_json_form_is_unset(value: Any) -> None:
     assert encode_default(value) is msgspec.UNSET
 
@@ -126,8 +125,8 @@ class Keeper(msgspec.Struct):
     more: dict[str, Lonely] = {}
 
 
-@pytest.mark.parametrize(
-    ("hint", "given", "gets", "without"),
+@each(
+    "hint, given, gets, without",
     [
         (Lonely, {"type": "lonely", "x": 1}, Lonely(1), {"x": 1}),
         (list[Lonely | None], [{"type": "lonely"}, None], [Lonely(), None], [{"x": 1}]),
@@ -157,8 +156,8 @@ class Half(enum.Enum):
     NONE = None
 
 
-@pytest.mark.parametrize(
-    ("hint", "names", "given", "gets", "wrong"),
+@each(
+    "hint, names, given, gets, wrong",
     [
         (dict[Half, int], {"enum": ["1", "two"]}, {"1": 5, "two": 6}, {Half.ONE: 5, Half.TWO: 6}, "zz"),
         (dict[Literal[1, "a"], int], {"enum": ["1", "a"]}, {"1": 5}, {1: 5}, "2"),
@@ -184,8 +183,8 @@ def test_constraints_of_keys_are_enforced() -> None:
     assert explain(caught.value) == 'key "4": expected integer >= 5'
 
 
-@pytest.mark.parametrize("key", [None, True, (1, 2), frozenset({1}), Frozen(1)], ids=repr)
-@pytest.mark.parametrize("write", [to_builtins, msgspec.json.Encoder(enc_hook=enc_hook).encode])
+@each("key", [None, True, (1, 2), frozenset({1}), Frozen(1)], ids=repr)
+@each("write", [to_builtins, msgspec.json.Encoder(enc_hook=enc_hook).encode])
 def test_a_key_without_a_text_has_no_json_form(key: Any, write: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match=r"has no JSON form|str-like or number-like keys"):
         write({key: 1})
@@ -200,7 +199,7 @@ class Access(enum.Flag):
     EXECUTE = 4
 
 
-@pytest.mark.parametrize("given", [*range(-2, 10), True, 1.5, "1"])
+@each("given", [*range(-2, 10), True, 1.5, "1"])
 def test_flags_accept_all_combinations(given: Any) -> None:
     made = to_msgspec(Access)
     assert schema_of(made) == {"type": "integer", "minimum": 0, "maximum": 7}

@@ -38,6 +38,7 @@ from tests.app.type_cases import (
     Tree,
     User,
 )  # fmt: skip
+from tests.cases import each
 from typedmcp import Context, Elicited, Server, UsageError
 from typedmcp.dialect import structs
 from typedmcp.jsonschema.forms import form_of
@@ -136,7 +137,7 @@ UNSUPPORTED: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@each("name", SINGLE)
 def test_a_type_that_is_not_an_object_becomes_a_form_with_one_field(name: str) -> None:
     hint, says = SINGLE[name]
     assert form_of(hint).schema == {"type": "object", "properties": {"value": says}, "required": ["value"]}
@@ -146,8 +147,8 @@ def test_a_form_describes_its_fields() -> None:
     assert form_of(Booking).schema == {"type": "object", "properties": FIELDS, "required": ["name"]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "names", "required"),
+@each(
+    "kind, names, required",
     [
         (Point, ["x", "y"], ["x"]),
         (Guest, ["name", "age", "tags"], ["name"]),
@@ -168,14 +169,14 @@ def test_a_class_without_fields_becomes_a_form_to_confirm() -> None:
     assert form_of(Sure).schema == {"type": "object", "properties": {}}
 
 
-@pytest.mark.parametrize("name", UNSUPPORTED)
+@each("name", UNSUPPORTED)
 def test_types_with_fields_that_no_form_has_are_rejected(name: str) -> None:
     hint, where = UNSUPPORTED[name]
     with pytest.raises(UsageError, match=rf"^elicit: .*{where}: forms have fields for text, numbers, booleans and ch"):
         form_of(hint)
 
 
-@pytest.mark.parametrize(("hint", "why"), [(complex, "complex has no JSON form"), (set[list[int]], "not hashable")])
+@each("hint, why", [(complex, "complex has no JSON form"), (set[list[int]], "not hashable")])
 def test_types_without_a_json_form_are_rejected(hint: Any, why: str) -> None:
     with pytest.raises(UsageError, match=f"^elicit: .*{why}"):
         form_of(hint)
@@ -252,8 +253,8 @@ ANSWERS: list[tuple[Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize(("kind", "content", "data"), ANSWERS)
+@each("revision", REVISIONS)
+@each("kind, content, data", ANSWERS)
 def test_an_answer_is_converted_to_the_type(kind: Any, content: Any, data: Any, revision: str) -> None:
     elicited, schema = ask(kind, revision, lambda _: structs.ElicitResult(action="accept", content=content))
     assert elicited == Elicited("accept", data)
@@ -261,28 +262,28 @@ def test_an_answer_is_converted_to_the_type(kind: Any, content: Any, data: Any, 
     assert schema == form_of(kind).schema
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("kind", [Booking, str, Address])
-@pytest.mark.parametrize("action", ["decline", "cancel"])
+@each("revision", REVISIONS)
+@each("kind", [Booking, str, Address])
+@each("action", ["decline", "cancel"])
 def test_a_user_may_decline_or_cancel(kind: Any, action: Any, revision: str) -> None:
     elicited, _ = ask(kind, revision, lambda _: structs.ElicitResult(action=action))
     assert elicited == Elicited(action, None)
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@each("revision", REVISIONS)
 def test_a_field_left_out_gets_the_default_of_the_form(revision: str) -> None:
     elicited, _ = ask(Booking, revision, lambda params: typedmcp.with_defaults(params, {"name": "a"}))
     assert elicited == Elicited("accept", Booking("a"))
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@each("revision", REVISIONS)
 def test_a_callback_that_returns_none_declines(revision: str) -> None:
     assert ask(str, revision, lambda _: None)[0] == Elicited("decline")
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize(
-    ("kind", "content", "says"),
+@each("revision", REVISIONS)
+@each(
+    "kind, content, says",
     [
         (Annotated[str, Meta(pattern="^a")], {"value": "b"}, "value: expected string matching regex '^a'"),
         (Annotated[float, Meta(gt=0)], {"value": 0}, "value: expected number > 0"),
@@ -298,7 +299,7 @@ def test_an_answer_that_fits_the_form_but_not_the_type_is_an_error(
     assert f"the answer does not fit the form: {says}" in str(caught.value)
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@each("revision", REVISIONS)
 def test_several_forms_may_be_sent_one_after_the_other(revision: str) -> None:
     answers: Mapping[str, Any] = {"Who?": {"value": "Ada"}, "When?": {"value": "2026-01-02"}}
 

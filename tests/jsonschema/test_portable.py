@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from mcpspec.support.objects import is_array, is_object
+from tests.cases import each
 from typedmcp.jsonschema.adapt import schema_of, to_msgspec
 from typedmcp.jsonschema.portable import portable_schema_of, to_portable
 
@@ -68,7 +69,7 @@ CASES: list[tuple[Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("schema", "expected"), CASES)
+@each("schema, expected", CASES)
 def test_a_schema_is_written_in_the_form_that_hosts_accept(schema: Any, expected: Any) -> None:
     assert to_portable(schema) == expected
 

@@ -17,14 +17,15 @@ from bench import corpus
 from bench.contenders.codecs import CodecContender
 from bench.contenders.codecs.worker import contains, measure, prepare, time_statement
 from bench.suites.codecs import COLUMNS, CONTENDERS
+from tests.cases import each
 
 SMALL = [name for name in corpus.MESSAGES if name not in ("blob-10m", "tools-list-1000")]
 HERE = {codec.module for codec in CONTENDERS.values() if codec.module != "orjson_untyped"}
 """Contenders whose libraries are installed for the tests."""
 
 
-@pytest.mark.parametrize("name", corpus.MESSAGES)
-@pytest.mark.parametrize("module", sorted(HERE))
+@each("name", corpus.MESSAGES)
+@each("module", sorted(HERE))
 def test_each_codec_keeps_the_data_and_rejects_wrong_messages(module: str, name: str) -> None:
     found = prepare(module, name)
     assert (found is None) == (module.startswith("official") and name == corpus.BATCH)
@@ -44,8 +45,8 @@ def test_the_corpus_is_the_same_in_each_process() -> None:
     assert once == twice
 
 
-@pytest.mark.parametrize(
-    ("name", "least", "most"),
+@each(
+    "name, least, most",
     [
         ("tools-call", 350, 500),
         ("text-100k", 100_000, 100_200),
@@ -58,12 +59,12 @@ def test_messages_have_the_size_of_their_names(name: str, least: int, most: int)
     assert least <= len(corpus.make_message(name).data) <= most
 
 
-@pytest.mark.parametrize("count", [1, 10, 50])
+@each("count", [1, 10, 50])
 def test_lists_have_the_number_of_tools_of_their_names(count: int) -> None:
     assert corpus.make_message(f"tools-list-{count}").data.count(b'"inputSchema"') == count
 
 
-@pytest.mark.parametrize("name", SMALL)
+@each("name", SMALL)
 def test_the_wrong_message_differs_in_one_value(name: str) -> None:
     given = corpus.make_message(name)
     assert len(list(find_differences(json.loads(given.data), json.loads(given.wrong)))) == 1
@@ -81,8 +82,8 @@ def find_differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
         yield one, other
 
 
-@pytest.mark.parametrize(
-    ("found", "given", "does"),
+@each(
+    "found, given, does",
     [
         ({"a": 1, "added": 2}, {"a": 1}, True),
         ({}, {"a": 1}, False),
@@ -97,12 +98,12 @@ def test_lost_data_is_noticed(found: object, given: object, does: bool) -> None:
     assert contains(found, given) is does
 
 
-@pytest.mark.parametrize(("value", "does"), [(True, True), (False, False), (None, False)])
+@each("value, does", [(True, True), (False, False), (None, False)])
 def test_only_the_default_of_a_member_may_be_omitted(value: object, does: bool) -> None:
     assert contains([{}], [{"openWorldHint": value}], {"openWorldHint": True}) is does
 
 
-@pytest.mark.parametrize(("module", "columns"), [("typedmcp_structs", COLUMNS), ("msgspec_untyped", COLUMNS[:-1])])
+@each("module, columns", [("typedmcp_structs", COLUMNS), ("msgspec_untyped", COLUMNS[:-1])])
 def test_the_measured_operations_are_the_columns_of_the_table(module: str, columns: list[str]) -> None:
     found = measure(module, "error", 0.001)
     assert found is not None
@@ -137,5 +138,5 @@ def replace_codec(monkeypatch: pytest.MonkeyPatch, codec: CodecContender) -> Non
 
 def test_a_slow_first_call_does_not_count() -> None:
     calls: list[None] = []
-    time_statement("calls or sleep(1); calls.append(None)", {"calls": calls, "sleep": sleep}, 0.5)
+    time_statement("calls or sleep(0.1); calls.append(None)", {"calls": calls, "sleep": sleep}, 0.05)
     assert len(calls) > 100

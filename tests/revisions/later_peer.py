@@ -125,7 +125,7 @@ async def use(transport: str, revision: str) -> dict[str, Any]:
 def main(role: str, transport: str, *arguments: str) -> None:
     config = typedmcp.ServerConfig(Handler(), name="later", version="1")
     if role == "client":
-        print(json.dumps(asyncio.run(asyncio.wait_for(use(transport, *arguments), 20))))
+        print(json.dumps(asyncio.run(asyncio.wait_for(use(transport, *arguments), 120))))
     elif transport == "stdio":
         typedmcp.serve(config)
     else:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
-import pytest
 from msgspec import UNSET, UnsetType
 
 from mcpspec.support.converters import ConverterCompiler
+from tests.cases import each
 from typedmcp.revisions.check import GapFinder, check_rules, find_gaps
 from typedmcp.revisions.features import CHECKED_DIALECT, DIALECT
 from typedmcp.revisions.rules import DECIDED
@@ -67,7 +67,7 @@ KINDS: dict[str, tuple[Any, Any, dict[str, str]]] = {
 """Types of the dialect and of an older revision, with the gaps of the conversion to the older one."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_a_difference_that_needs_a_rule_is_a_gap(kind: str) -> None:
     newer, older, expected = KINDS[kind]
     found: dict[str, str] = {}
@@ -86,9 +86,7 @@ def _finder(report: Callable[[str, str], None], *, to_dialect: bool, **options: 
 OLD, NEW = _thing(("old", str)), _thing(("new", str))
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "is_up"), [(NEW, OLD, False), (OLD, NEW, True)], ids=["downgrade", "upgrade"]
-)
+@each("source, target, is_up", [(NEW, OLD, False), (OLD, NEW, True)], ids=["downgrade", "upgrade"])
 def test_a_rule_or_a_renamed_member_closes_a_gap(source: Any, target: Any, is_up: bool) -> None:
     mine, theirs = ("old", "new") if is_up else ("new", "old")
     found: dict[str, str] = {}

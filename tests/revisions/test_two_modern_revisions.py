@@ -28,7 +28,7 @@ def _call(environment: dict[str, str], transport: str, codec: str, served: list[
     command = [sys.executable, str(HERE / "two_modern_peer.py"), "client", transport]
     done = subprocess.run(
         [*command, ",".join(served), codec, ",".join(spoken)],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -195,7 +195,7 @@ async def call(transport: str, served: str, codec: str, spoken: str) -> dict[str
         return {"city": "Oslo"}
 
     async with connected(transport, command, messages, revisions=spoken.split(","), elicit=elicit) as client:
-        seen = await asyncio.wait_for(scenario(client), 20)
+        seen = await asyncio.wait_for(scenario(client), 120)
     return {**seen, "messages": messages}
 
 

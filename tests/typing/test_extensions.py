@@ -21,7 +21,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("acme").resolve()
     first, *others = blocks(ROOT / "docs" / "extensions.md")
     (folder / "compile.py").write_text(first.code, encoding="utf-8")
-    subprocess.run([sys.executable, "compile.py"], cwd=folder, check=True, timeout=120)
+    subprocess.run([sys.executable, "compile.py"], cwd=folder, check=True, timeout=300)
     (folder / "compile.py").unlink()
     titled = [block for block in others if block.title]
     assert [block.title for block in titled] == ["acme_extension.py", "acme_server.py", "acme_client.py"]

@@ -150,7 +150,7 @@ def python(package: Path, code: str, *arguments: str) -> str:
     """Run code in a fresh interpreter that can import a compiled package, and return its output."""
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-W", "error", "-c", code, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

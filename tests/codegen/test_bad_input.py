@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each
 from tests.codegen.helpers import (
     NEWEST,
     Change,
@@ -68,8 +69,8 @@ def _message(method: Any, *unions: str, name: str = "NovelRequest") -> Change:
 
 def _both(*changes: Change) -> Change:
     def change(defs: Schema) -> None:
-        for each in changes:
-            each(defs)
+        for part in changes:
+            part(defs)
 
     return change
 
@@ -369,7 +370,7 @@ _ONE_OF_EACH_KIND = {
 """The cases for `bump`, which compiles like `generate`, from another place."""
 
 
-@pytest.mark.parametrize("bad", _CASES, ids=lambda bad: bad.name)
+@each("bad", _CASES, ids=lambda bad: bad.name)
 def test_generate_rejects_an_invalid_schema_and_writes_nothing(
     bad: Bad, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -387,7 +388,7 @@ def test_the_cases_for_bump_are_among_the_others() -> None:
     assert {bad.name for bad in _CASES} >= _ONE_OF_EACH_KIND
 
 
-@pytest.mark.parametrize("bad", [bad for bad in _CASES if bad.name in _ONE_OF_EACH_KIND], ids=lambda bad: bad.name)
+@each("bad", [bad for bad in _CASES if bad.name in _ONE_OF_EACH_KIND], ids=lambda bad: bad.name)
 def test_bump_rejects_an_invalid_schema_and_writes_nothing(
     bad: Bad, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -418,8 +419,8 @@ def test_generated_files_stay_if_a_later_schema_cannot_be_compiled(
     assert snapshot(output) == before
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "cause"),
+@each(
+    "name, content, cause",
     [
         pytest.param("PINNED.json", "{", "Input data was truncated", id="cut off"),
         pytest.param("PINNED.json", "[]", "Expected `object`, got `array`", id="a list of pins"),

@@ -15,6 +15,7 @@ from mcpspec_codegen import errata
 from mcpspec_codegen.errata import Erratum
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.source import parse
+from tests.cases import each
 from tests.codegen.helpers import (
     NEWEST,
     SCHEMA,
@@ -59,14 +60,14 @@ _HOLDERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("holder", _HOLDERS.values(), ids=_HOLDERS)
+@each("holder", _HOLDERS.values(), ids=_HOLDERS)
 def test_a_defect_is_corrected_wherever_in_its_definition_it_is(holder: Callable[[Any], Any]) -> None:
     other = holder({"type": _WRONG})
     patched = _apply(_schema(Answer=holder({"type": _WRONG}), Other=other), _entry(_VERSION))
     assert patched == _schema(Answer=holder({"type": _RIGHT}), Other=other)
 
 
-@pytest.mark.parametrize("key", ["$defs", "definitions"])
+@each("key", ["$defs", "definitions"])
 def test_the_definitions_of_all_drafts_are_found(key: str) -> None:
     assert _apply({key: {"Answer": {"type": _WRONG}}}, _entry(_VERSION)) == {key: {"Answer": {"type": _RIGHT}}}
 
@@ -136,7 +137,7 @@ _CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 """What may have become of a defect."""
 
 
-@pytest.mark.parametrize(("definitions", "reason"), _CHANGES.values(), ids=_CHANGES)
+@each("definitions, reason", _CHANGES.values(), ids=_CHANGES)
 def test_generation_stops_if_a_listed_version_does_not_have_the_defect(definitions: Any, reason: str) -> None:
     with pytest.raises(SchemaError) as caught:
         _apply(_schema(**definitions), _entry(_OLDER, _VERSION))
@@ -166,7 +167,7 @@ def _update(entry: Erratum, definitions: Any, older: str | None = _OLDER) -> tup
 _DEFECT = {"Answer": _object(moved={"items": {"type": _WRONG}})}
 
 
-@pytest.mark.parametrize("older", [_OLDER, None, "2027-01-01"])
+@each("older", [_OLDER, None, "2027-01-01"])
 def test_a_defect_that_a_new_schema_has_is_carried_over(older: str | None) -> None:
     assert _update(_entry(_OLDER), _DEFECT, older) == (
         [_entry(_OLDER, carried_over=[_VERSION])],
@@ -193,7 +194,7 @@ def test_an_erratum_that_no_version_has_any_more_is_deleted() -> None:
 _UNCLEAR = {name: change for name, change in _CHANGES.items() if name != "mended"}
 
 
-@pytest.mark.parametrize(("definitions", "reason"), _UNCLEAR.values(), ids=_UNCLEAR)
+@each("definitions, reason", _UNCLEAR.values(), ids=_UNCLEAR)
 def test_a_defect_that_is_neither_there_nor_mended_is_unclear(definitions: Any, reason: str) -> None:
     for entry in (_entry(_OLDER), _entry(_OLDER, _VERSION), _entry(_OLDER, unclear=[_VERSION])):
         updated, (line,) = _update(entry, definitions)
@@ -202,15 +203,13 @@ def test_a_defect_that_is_neither_there_nor_mended_is_unclear(definitions: Any, 
         assert reason in line
 
 
-@pytest.mark.parametrize(
-    ("case", "place"), [("moved to another definition", "Value"), ("the definition is gone", "Reply")]
-)
+@each("case, place", [("moved to another definition", "Value"), ("the definition is gone", "Reply")])
 def test_the_report_names_the_definition_to_which_a_defect_may_have_moved(case: str, place: str) -> None:
     _, report = _update(_entry(_OLDER), _CHANGES[case][0])
     assert report[0].endswith(f"; the wrong value is in {place}")
 
 
-@pytest.mark.parametrize("definitions", [value for value, _ in _CHANGES.values()], ids=_CHANGES)
+@each("definitions", [value for value, _ in _CHANGES.values()], ids=_CHANGES)
 def test_an_erratum_that_the_revision_before_did_not_have_is_mentioned_only_if_the_defect_is_there(
     definitions: Any,
 ) -> None:
@@ -258,7 +257,7 @@ def test_what_a_person_has_to_look_at_is_listed() -> None:
 _ENTRIES = errata.load(SCHEMA)
 
 
-@pytest.mark.parametrize("entry", _ENTRIES, ids=lambda entry: entry.name)
+@each("entry", _ENTRIES, ids=lambda entry: entry.name)
 def test_a_committed_erratum_has_a_reason_and_applies(entry: Erratum) -> None:
     assert entry.reason.endswith(".")
     assert entry.upstream.startswith("schema/")
@@ -279,8 +278,8 @@ def test_the_file_is_in_the_form_in_which_bump_writes_it(tmp_path: Path) -> None
     assert (tmp_path / "errata.json").read_bytes() == (SCHEMA / "errata.json").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("tool", "cause"),
+@each(
+    "tool, cause",
     [
         pytest.param({"type": "object"}, "upstream has mended it; remove", id="mended"),
         pytest.param(
@@ -303,8 +302,8 @@ def test_the_command_fails_if_an_erratum_no_longer_matches(
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("lists", "cause"),
+@each(
+    "lists, cause",
     [
         ({"versions": ["2024-13-99"]}, "no schema is pinned for '2024-13-99'; remove it"),
         ({"versions": [NEWEST], "unclear": ["2024-13-99"]}, "no schema is pinned for '2024-13-99'; remove it"),

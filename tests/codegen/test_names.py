@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import keyword
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from mcpspec_codegen.names import name_attribute, name_constant, to_pascal, to_snake
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
+@each(
+    "text, name",
     [
         ("text", "text"),
         ("callTool", "call_tool"),
@@ -37,8 +37,8 @@ def test_snake_splits_words_where_case_or_punctuation_does(text: str, name: str)
     assert to_snake(text) == name
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
+@each(
+    "text, name",
     [
         ("inputSchema", "InputSchema"),
         ("Tool", "Tool"),
@@ -56,8 +56,8 @@ def test_pascal_joins_words_and_leaves_capitals_within_them_alone(text: str, nam
     assert to_pascal(text) == name
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
+@each(
+    "text, name",
     [
         ("ping", "PING"),
         ("tools/call", "TOOLS_CALL"),
@@ -71,8 +71,8 @@ def test_constant_name_is_the_snake_name_in_capitals(text: str, name: str) -> No
     assert name_constant(text) == name
 
 
-@pytest.mark.parametrize(
-    ("wire", "attribute"),
+@each(
+    "wire, attribute",
     [
         ("name", "name"),
         ("mimeType", "mime_type"),
@@ -97,7 +97,7 @@ def test_attribute_name_drops_the_namespace_and_avoids_keywords_and_methods(wire
     assert name_attribute(wire) == attribute
 
 
-@pytest.mark.parametrize("method", ["clear", "copy", "get", "items", "keys", "pop", "update", "values"])
+@each("method", ["clear", "copy", "get", "items", "keys", "pop", "update", "values"])
 def test_a_member_of_an_open_object_does_not_shadow_a_method_of_dict(method: str) -> None:
     assert name_attribute(method, in_dict=True) == method + "_"
 

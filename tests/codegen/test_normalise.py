@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable
 from typing import TypeAlias
 
-import pytest
-
 from mcpspec_codegen import errata
 from mcpspec_codegen.defaults import add_defaults
 from mcpspec_codegen.inline import hoist_objects
@@ -16,6 +14,7 @@ from mcpspec_codegen.normalise import mark_kinds, mark_members, merge_definition
 from mcpspec_codegen.order import order_members
 from mcpspec_codegen.source import load
 from mcpspec_codegen.unions import mark_unions
+from tests.cases import each
 from tests.codegen.helpers import SCHEMA, Schema, pinned_versions, read_json
 
 _Step: TypeAlias = Callable[[dict[str, Schema]], dict[str, Schema]]
@@ -36,7 +35,7 @@ _GENERATED = read_json(SCHEMA / "supplement.json")["generated"]
 """Schemas that other steps restore first, see `test_restore.py`."""
 
 
-@pytest.mark.parametrize("version", [version for version in pinned_versions() if version not in _GENERATED])
+@each("version", [version for version in pinned_versions() if version not in _GENERATED])
 def test_no_step_changes_its_input(version: str) -> None:
     source = next(source for source in load(SCHEMA) if source.version == version)
     defs = merge_definitions(errata.apply(source.schema, errata.load(SCHEMA), version, source.file), source.file)

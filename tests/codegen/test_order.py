@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,23 @@ from mcpspec_codegen.normalise import merge_definitions, normalise
 from mcpspec_codegen.order import find_order, keep_known, list_members, load_orders
 from mcpspec_codegen.source import load
 from mcpspec_codegen.typescript import read_order
-from tests.codegen.helpers import NEWEST, PREVIOUS, SCHEMA, codegen, newest_schema, schema_folder
+from tests.cases import each
+from tests.codegen.helpers import (
+    NEWEST,
+    PREVIOUS,
+    SCHEMA,
+    codegen,
+    newest_schema,
+    schema_folder,
+    small_folder,
+    small_schema,
+)
 
 # TypeScript
 
 
-@pytest.mark.parametrize(
-    ("source", "order"),
+@each(
+    "source, order",
     [
         ("export interface Song { title: string; bars?: number; }", {"Song": ["title", "bars"]}),
         ("interface Song { title: string, bars: number }", {"Song": ["title", "bars"]}),
@@ -40,8 +49,8 @@ def test_members_are_in_the_order_of_their_declaration(source: str, order: dict[
     assert read_order(source) == order
 
 
-@pytest.mark.parametrize(
-    ("declaration", "order"),
+@each(
+    "declaration, order",
     [
         ("interface Song extends Base { title: string; }", ["id", "meta", "title"]),
         ("interface Song extends Base { title: string; id: 1; }", ["meta", "title", "id"]),
@@ -60,7 +69,7 @@ def test_inherited_members_come_first(declaration: str, order: list[str]) -> Non
     assert read_order(f"{base}\n{declaration}")["Song"] == order
 
 
-@pytest.mark.parametrize(
+@each(
     "type",
     [
         "{ b: 1; a: 2 }",
@@ -77,9 +86,7 @@ def test_inline_types_have_an_order_at_their_place(type: str) -> None:
     assert "Song.title" not in order
 
 
-@pytest.mark.parametrize(
-    "source", ["", "{", "}", "interface", "interface X", "interface X {", "type", "type X =", "<", "'"]
-)
+@each("source", ["", "{", "}", "interface", "interface X", "interface X {", "type", "type X =", "<", "'"])
 def test_text_that_is_no_typescript_has_no_order(source: str) -> None:
     assert read_order(source) == {}
 
@@ -116,7 +123,7 @@ def test_order_json_names_only_what_the_schemas_have() -> None:
             assert keep_known(orders[source.version], members) == (orders[source.version], [])
 
 
-@pytest.mark.parametrize("version", mcpspec.VERSIONS)
+@each("version", mcpspec.VERSIONS)
 def test_both_backends_have_the_members_in_the_order_of_the_typescript(version: str) -> None:
     order = find_order(load_orders(SCHEMA), version)
     module = mcpspec.revision(version)
@@ -171,20 +178,22 @@ def test_bump_without_typescript_changes_no_order(tmp_path: Path) -> None:
 def test_a_new_file_of_a_version_drops_the_places_that_it_lacks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    schema = schema_folder(tmp_path / "schema")
+    schema = small_folder(tmp_path / "schema", small_schema())
 
     def change(defs: dict[str, Any]) -> None:
-        del defs["Root"]["properties"]["name"]
+        del defs["Tool"]["properties"]["title"]
 
     origin = tmp_path / "upstream.json"
-    origin.write_text(json.dumps(newest_schema(change)), encoding="utf-8")
+    origin.write_text(json.dumps(small_schema(change)), encoding="utf-8")
     assert codegen(schema, tmp_path / "output", "bump", NEWEST, str(origin), "--repin") == 0
-    assert "order.json: Root.name is not in the schema, so its place is dropped" in capsys.readouterr().out
-    assert "name" not in chain(*[load_orders(schema)[NEWEST].get("Root", [])])
+    assert "order.json: Tool.title is not in the schema, so its place is dropped" in capsys.readouterr().out
+    order = load_orders(schema)[NEWEST]["Tool"]
+    assert "title" not in order
+    assert "name" in order
 
 
-@pytest.mark.parametrize(
-    ("content", "cause"),
+@each(
+    "content, cause",
     [(b"type A = " + b"(" * 10_000, "nested too deeply"), (b"\xff", "not UTF-8: invalid start byte at byte 0")],
 )
 def test_typescript_that_cannot_be_read_is_named_and_nothing_is_written(

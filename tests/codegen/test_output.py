@@ -13,6 +13,7 @@ import pytest
 
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.output import compare, write
+from tests.cases import each
 from tests.codegen.helpers import (
     GENERATED,
     NEWEST,
@@ -40,7 +41,7 @@ def test_the_output_does_not_depend_on_the_order_of_hashes(tmp_path: Path) -> No
         )
         for seed in ("1", "2")
     ]
-    assert [run.wait(timeout=60) for run in runs] == [0, 0]
+    assert [run.wait(timeout=300) for run in runs] == [0, 0]
     first, second = (
         {path.relative_to(tmp_path / seed): data for path, data in snapshot(tmp_path / seed).items()}
         for seed in ("1", "2")
@@ -92,8 +93,8 @@ def _add_bytecode(output: Path) -> None:
     (output / _PACKAGE / "__pycache__" / "structs.cpython-311.pyc").touch()
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
+@each(
+    "change, expected",
     [
         pytest.param(_edit, f"differs: {_PACKAGE}/structs.py", id="edited"),
         pytest.param(_edit_line_endings, f"differs: {_PACKAGE}/methods.py", id="other line endings"),
@@ -166,7 +167,7 @@ def test_write_changes_nothing_beside_the_package(tmp_path: Path) -> None:
     assert compare({"mcpspec/__init__.py": ""}, tmp_path) == []
 
 
-@pytest.mark.parametrize("command", [("generate",), ("bump", NEWEST, str(SCHEMA / f"{NEWEST}.json"), "--repin")])
+@each("command", [("generate",), ("bump", NEWEST, str(SCHEMA / f"{NEWEST}.json"), "--repin")])
 def test_an_output_that_is_a_file_is_an_error_and_nothing_is_written(
     command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mcpspec_codegen import render
+from mcpspec_codegen import packages, render
 from mcpspec_codegen.__main__ import main
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.output import format_files
@@ -20,6 +22,7 @@ from mcpspec_codegen.own import read_own
 from mcpspec_codegen.packages import BACKENDS, PackageOptions, compile_package, load_own, write_package
 from mcpspec_codegen.pipeline import load_base, plain_definitions
 from mcpspec_codegen.prose import docstring
+from tests.cases import each
 from tests.codegen.helpers import (
     NEWEST,
     SCHEMA,
@@ -96,6 +99,14 @@ def _is_valid(schema: Schema, name: str, value: Any) -> bool:
     return bool(validator.is_valid(value))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _load_each_revision_once() -> Iterator[None]:
+    """Load the revisions that schemas extend once: it takes most of the time, and nobody changes them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packages, "load_base", cache(load_base))
+        yield
+
+
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("acme")
@@ -142,7 +153,7 @@ _VALUES: list[tuple[str, Any, bool]] = [
 ]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@each("backend", BACKENDS)
 def test_types_accept_what_the_bundled_schema_accepts(acme: Path, backend: str, tmp_path: Path) -> None:
     python(acme, _DECODE, backend, json.dumps(_VALUES))
     schemas = [str(_write(tmp_path, ACME)), "--extends", NEWEST]
@@ -190,7 +201,7 @@ def test_a_link_is_that_of_the_schema(tmp_path: Path) -> None:
     assert "Specification: https://acme.example/schema\n" in text
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@each("version", REVISIONS)
 def test_a_definition_of_its_own_changes_nothing_else(version: str, tmp_path: Path) -> None:
     interface = load_own(
         SCHEMA, [_write(tmp_path, {"AcmeThing": _object({"id": _ref("RequestId")})})], version
@@ -199,7 +210,7 @@ def test_a_definition_of_its_own_changes_nothing_else(version: str, tmp_path: Pa
     assert interface.inherited.methods == {method.name for method in interface.methods}
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@each("version", REVISIONS)
 def test_a_copy_of_the_protocols_schema_adds_nothing(version: str, tmp_path: Path) -> None:
     assert main(["--schema", str(SCHEMA), "bundle", "--only", version, "--out", str(tmp_path)]) == 0
     own = load_own(SCHEMA, [tmp_path / f"{version}.json"], version)
@@ -216,7 +227,7 @@ def test_a_result_that_a_schema_does_not_state_is_told(tmp_path: Path, capsys: p
     assert "EmptyResult" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("version", pinned_versions())
+@each("version", pinned_versions())
 def test_a_bundle_is_a_valid_schema_with_the_errata_applied(version: str, tmp_path: Path) -> None:
     assert main(["--schema", str(SCHEMA), "bundle", "--only", version, "--out", str(tmp_path)]) == 0
     bundled = read_json(tmp_path / f"{version}.json")
@@ -298,14 +309,14 @@ _OVERLAPPING: dict[str, list[Schema]] = {
 }
 
 
-@pytest.mark.parametrize("members", _EXCLUSIVE.values(), ids=_EXCLUSIVE)
+@each("members", _EXCLUSIVE.values(), ids=_EXCLUSIVE)
 def test_one_of_exclusive_members_is_their_union(members: list[Schema], tmp_path: Path) -> None:
     one = load_own(SCHEMA, [_write(tmp_path, {"A": {"oneOf": members}})], None).interface
     either = load_own(SCHEMA, [_write(tmp_path, {"A": {"anyOf": members}})], None).interface
     assert one.document == either.document
 
 
-@pytest.mark.parametrize("members", _OVERLAPPING.values(), ids=_OVERLAPPING)
+@each("members", _OVERLAPPING.values(), ids=_OVERLAPPING)
 def test_one_of_members_that_overlap_is_rejected(members: list[Schema], tmp_path: Path) -> None:
     error = _error(tmp_path, {"A": _object({"b": {"oneOf": members}})}, None)
     assert error.pointer == "/$defs/A/properties/b/oneOf"
@@ -370,7 +381,7 @@ _REJECTED: list[tuple[Schema, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("definitions", "pointer", "reason"), _REJECTED)
+@each("definitions, pointer, reason", _REJECTED)
 def test_an_ambiguous_or_unknown_definition_is_rejected_by_name(
     definitions: Schema, pointer: str, reason: str, tmp_path: Path
 ) -> None:
@@ -393,7 +404,7 @@ _BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason"), _BAD_FILES.items(), ids=range(len(_BAD_FILES)))
+@each("text, reason", _BAD_FILES.items())
 def test_a_bad_file_is_reported_and_nothing_is_written(
     text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -407,8 +418,8 @@ def test_a_bad_file_is_reported_and_nothing_is_written(
         read_own([path], ())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
+@each(
+    "arguments, reason",
     [
         (["--package", "1x"], "'1x' is no Python name"),
         (["--package", "acme.class"], "'class' is no Python name"),
@@ -461,8 +472,8 @@ def test_an_empty_file_of_others_is_not_replaced(tmp_path: Path, capsys: pytest.
     assert snapshot(tmp_path / "out") == {mine: b""}
 
 
-@pytest.mark.parametrize("link", ["acme_mcp", "acme_mcp/structs.py", "acme_mcp/py.typed"])
-@pytest.mark.parametrize("exists", [True, False])
+@each("link", ["acme_mcp", "acme_mcp/structs.py", "acme_mcp/py.typed"])
+@each("exists", [True, False])
 def test_a_package_is_not_written_through_a_link_out_of_its_folder(
     link: str, exists: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -525,17 +536,15 @@ def test_a_subset_of_revisions_can_be_compiled(tmp_path: Path) -> None:
 # Any document
 
 
-@pytest.mark.parametrize(
-    "text", ['ends with "', '"""', '"' * 7, "\\", "\\N{DASH}", "\0", "\u2028", "a\r\n\n  b", "{{ x }}"]
-)
+@each("text", ['ends with "', '"""', '"' * 7, "\\", "\\N{DASH}", "\0", "\u2028", "a\r\n\n  b", "{{ x }}"])
 def test_no_text_breaks_a_docstring(text: str) -> None:
     namespace: dict[str, Any] = {}
     exec(f'class A:\n    """{docstring(text)}"""\n', namespace)  # noqa: S102  # the text under test
     assert namespace["A"].__doc__.split() == text.split() or namespace["A"].__doc__ == text
 
 
-@pytest.mark.parametrize("extends", [None, NEWEST])
-@pytest.mark.parametrize("seed", range(40))
+@each("extends", [None, NEWEST])
+@each("seed", range(40))
 def test_any_definitions_compile_or_are_rejected(seed: int, extends: str | None, tmp_path: Path) -> None:
     """Raise nothing but `SchemaError`, whose file is that of the schema."""
     definitions = random_definitions(Random(seed))

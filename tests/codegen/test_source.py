@@ -15,6 +15,7 @@ import pytest
 
 from mcpspec_codegen.bump import find_differences
 from mcpspec_codegen.source import format_interface, strip
+from tests.cases import each
 from tests.codegen.helpers import (
     NEWEST,
     SCHEMA,
@@ -33,8 +34,8 @@ _PROSE: Schema = {"description": "A thing.", "title": "Thing", "examples": [{"de
 _NAMES: Schema = {name: {"type": "string"} for name in _PROSE}
 
 
-@pytest.mark.parametrize(
-    ("node", "left"),
+@each(
+    "node, left",
     [
         pytest.param({**_PROSE, "type": "string"}, {"type": "string"}, id="annotations of a scalar"),
         pytest.param(
@@ -105,13 +106,13 @@ def test_stripping_keeps_the_order_of_keys() -> None:
     assert list(left["properties"]["b"]) == ["type", "format"]
 
 
-@pytest.mark.parametrize("version", pinned_versions())
+@each("version", pinned_versions())
 def test_a_committed_schema_is_in_the_form_that_the_compiler_writes(version: str) -> None:
     text = (SCHEMA / f"{version}.json").read_text(encoding="utf-8")
     assert format_interface(json.loads(text)) == text
 
 
-@pytest.mark.parametrize("command", ["generate", "check"])
+@each("command", ["generate", "check"])
 def test_a_schema_whose_hash_is_not_the_pinned_one_is_an_error_that_names_the_file(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,7 +178,7 @@ def _in_order(node: Json) -> object:
     return [_in_order(item) for item in node] if isinstance(node, list) else node
 
 
-@pytest.mark.parametrize("version", pinned_versions())
+@each("version", pinned_versions())
 def test_our_schema_is_upstreams_without_prose(version: str, official: Path) -> None:
     if version not in _available(official):
         pytest.skip("the folder does not have this version")

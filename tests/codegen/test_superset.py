@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 import mcpspec
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.pipeline import load_base
 from mcpspec_codegen.superset import CompatFacts, merge_revisions
+from tests.cases import each
 from tests.paths import SCHEMA
 
 FACTS: CompatFacts = json.loads((SCHEMA / "compat.json").read_text(encoding="utf-8"))
@@ -53,7 +52,7 @@ MERGED: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("case", MERGED)
+@each("case", MERGED)
 def test_a_member_has_all_types_that_it_has_in_any_revision(case: str) -> None:
     types, expected = MERGED[case]
     assert merged_member(*types) == expected

@@ -91,7 +91,7 @@ def test_a_revision_without_an_entry_has_the_features_and_codes_of_the_one_befor
 # Defaults of constructors
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize(  # each compiles a whole revision
     ("entry", "cause"),
     [
         ({"Result": {"kind": "x"}}, "Result/kind: `Result` requires no member `kind`, in any version"),

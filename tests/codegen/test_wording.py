@@ -15,6 +15,7 @@ from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.pipeline import find_gaps
 from mcpspec_codegen.source import DescriptionFile, load_descriptions
 from mcpspec_codegen.wording import find_contradictions, list_terms
+from tests.cases import each
 from tests.codegen.helpers import GENERATED, NEWEST, PREVIOUS, SCHEMA, codegen, pinned_versions, schema_folder
 
 _DOCUMENT = normalise(
@@ -41,8 +42,8 @@ def _contradictions(definition: str = "", **members: str) -> list[str]:
     return find_contradictions(_DOCUMENT, descriptions, list_terms(_DOCUMENT) | descriptions.examples)
 
 
-@pytest.mark.parametrize(
-    ("members", "found"),
+@each(
+    "members, found",
     [
         ({"title": "Name of the `Tune`."}, "Song.title (the present one names `Tune`, which the schema does not have)"),
         ({"title": "Name; empty when absent."}, "Song.title (the present one says what absence means, but"),
@@ -82,8 +83,8 @@ def test_words_that_are_wrong_for_a_revision_are_gaps_of_that_revision(tmp_path:
     assert find_gaps(folder) == [(NEWEST, wrong)]
 
 
-@pytest.mark.parametrize(
-    ("version", "text"),
+@each(
+    "version, text",
     [
         ("2024-11-05", None),
         ("2025-06-18", "first"),

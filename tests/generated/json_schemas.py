@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from jsonschema import Draft202012Validator
@@ -15,19 +15,37 @@ __all__ = ["Schema", "check_schema", "schema_accepts"]
 Schema: TypeAlias = dict[str, Any]
 
 
+_checked: set[str] = set()
+"""Valid schemas, of which most types have many in common: a check takes a while."""
+
+
 def check_schema(schema: Schema) -> None:
     """Raise an error if a schema is invalid, or refers to a definition that it does not have."""
-    parts: dict[str, Schema] = schema.get("$defs", {})
-    own = {key: value for key, value in schema.items() if key != "$defs"}
-    for text in {json.dumps(part, sort_keys=True) for part in (own, *parts.values())} - _checked:
+    for text in {json.dumps(part, sort_keys=True) for part in _parts(schema)} - _checked:
         Draft202012Validator.check_schema(json.loads(text))
         _checked.add(text)
-    missing = _references(schema) - {f"#/$defs/{name}" for name in parts}
+    missing = _references(schema) - {f"#/$defs/{name}" for name in schema.get("$defs", {})}
     assert not missing, missing
 
 
-_checked: set[str] = set()
-"""Valid definitions, which many schemas have in common: a check takes a while."""
+def _parts(schema: Any) -> Iterator[Any]:
+    """Yield a schema and all schemas within it, each with empty ones in place of those within it."""
+    if not is_object(schema):
+        yield schema
+        return
+    own = {**schema, "description": ""} if isinstance(schema.get("description"), str) else {**schema}
+    for key, value in schema.items():
+        if key in ("$defs", "properties") and is_object(value):
+            own[key], within = {name: {} for name in value}, [*value.values()]
+        elif key in ("anyOf", "oneOf", "allOf", "prefixItems") and is_list(value):
+            own[key], within = [{} for _ in value], value
+        elif key in ("items", "additionalProperties", "propertyNames"):
+            own[key], within = {}, [value]
+        else:
+            continue
+        for part in within:
+            yield from _parts(part)
+    yield own
 
 
 def schema_accepts(schema: Schema) -> Callable[[Any], bool]:

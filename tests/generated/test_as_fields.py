@@ -17,6 +17,7 @@ from mcpspec.support.structs import OpenObject, Struct, member
 from mcpspec.v2026_07_28 import models, structs
 from mcpspec.v2026_07_28.plain import models as plain_models
 from mcpspec.v2026_07_28.plain import structs as plain_structs
+from tests.cases import each
 from tests.generated.backends import PACKAGES, backend, definitions, same_json
 from tests.generated.json_schemas import check_schema, schema_accepts
 from tests.generated.vectors import REVISIONS, invalid_values, valid_values
@@ -24,11 +25,11 @@ from tests.generated.vectors import REVISIONS, invalid_values, valid_values
 Json: TypeAlias = dict[str, Any]
 
 STRUCTS = ("structs", "plain.structs")
-each_face = pytest.mark.parametrize("face", STRUCTS)
-each_package = pytest.mark.parametrize("version", PACKAGES)
-each_revision = pytest.mark.parametrize("version", REVISIONS)
-each_structs = pytest.mark.parametrize("types", [structs, plain_structs], ids=STRUCTS)
-each_models = pytest.mark.parametrize("types", [models, plain_models], ids=["models", "plain.models"])
+each_face = each("face", STRUCTS)
+each_package = each("version", PACKAGES)
+each_revision = each("version", REVISIONS)
+each_structs = each("types", [structs, plain_structs], ids=STRUCTS)
+each_models = each("types", [models, plain_models], ids=["models", "plain.models"])
 
 TOOL: Json = {"name": "weather", "inputSchema": {"type": "object", "x": None}}
 TEXT = {"type": "text", "text": "rain"}
@@ -68,8 +69,8 @@ def test_an_instance_is_not_copied(types: Any) -> None:
 
 
 @each_structs
-@pytest.mark.parametrize(
-    ("value", "place", "message", "found"),
+@each(
+    "value, place, message, found",
     [
         ({"tool": {**TOOL, "name": 3}}, ("tool", "name"), "expected string, got 3", 3),
         ({"tool": {"name": "a"}}, ("tool", "inputSchema"), "required, but missing", {"name": "a"}),
@@ -93,7 +94,7 @@ def test_an_error_names_the_place(types: Any, value: Any, place: Any, message: s
 
 
 @each_structs
-@pytest.mark.parametrize("name", ["a", "a.b/c d", 'quoted "]', "[0]", "\\", "line\nbreak", "é", "long" * 30])
+@each("name", ["a", "a.b/c d", 'quoted "]', "[0]", "\\", "line\nbreak", "é", "long" * 30])
 def test_an_error_names_members_of_any_name(types: Any, name: str) -> None:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(types.ClientCapabilities).validate_python({"experimental": {name: 3}})
@@ -113,10 +114,12 @@ def test_plain_types_read_null_as_absence() -> None:
 @each_package
 @each_face
 def test_every_struct_has_a_schema_in_a_model(version: str, face: str) -> None:
-    for kind in definitions(version, face).values():
-        made: TypeAdapter[Any] = TypeAdapter(kind)
-        check_schema(made.json_schema(mode="validation"))
-        check_schema(made.json_schema(mode="serialization"))
+    fields: dict[str, Any] = {f"its_{name}": kind for name, kind in definitions(version, face).items()}
+    made = create_model("Everything", **fields)
+    for mode in ("validation", "serialization"):
+        schema = made.model_json_schema(mode=mode)
+        check_schema(schema)
+        assert schema["properties"].keys() == fields.keys()
 
 
 @cache
@@ -181,7 +184,7 @@ TREE: Json = {"trees": [{"trees": []}]}
 BRANCH: Json = {"branches": [{}]}
 
 
-@pytest.mark.parametrize(("kind", "value"), [(Tree, TREE), (Branch, BRANCH)])
+@each("kind, value", [(Tree, TREE), (Branch, BRANCH)])
 def test_a_type_that_contains_itself_is_described_by_itself(kind: Any, value: Any) -> None:
     made: TypeAdapter[Any] = TypeAdapter(kind)
     check_schema(made.json_schema())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from pydantic import BaseModel
 
 from tests import official
+from tests.cases import each
 from tests.generated.backends import PACKAGES, definitions, open_members
 
 Members = dict[str, tuple[str, bool]]
@@ -35,12 +35,12 @@ def _of_model(kind: Any) -> Members | None:
     return {field.alias or name: (name, field.is_required()) for name, field in kind.model_fields.items()}
 
 
-@pytest.mark.parametrize("version", PACKAGES)
+@each("version", PACKAGES)
 def test_both_backends_have_the_same_types(version: str) -> None:
     assert definitions(version, "structs").keys() == definitions(version, "models").keys()
 
 
-@pytest.mark.parametrize("version", PACKAGES)
+@each("version", PACKAGES)
 def test_both_backends_have_the_same_members(version: str) -> None:
     models = definitions(version, "models")
     compared = 0
@@ -51,7 +51,7 @@ def test_both_backends_have_the_same_members(version: str) -> None:
     assert compared > 50
 
 
-@pytest.mark.parametrize("version", PACKAGES)
+@each("version", PACKAGES)
 def test_members_are_those_of_the_schema(version: str) -> None:
     """The expectation is read off upstream's file, not off the compiler's output."""
     schema, key = official.patched_schema(version)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import cycle, islice
 from typing import Any
 
 import msgspec
@@ -19,9 +20,11 @@ from mcpspec.support.differences import find_differences
 from mcpspec.support.errors import ConversionError
 from mcpspec.support.objects import is_object
 from tests import official
+from tests.cases import each
 from tests.generated.vectors import valid_values
 from tests.strategies import fuzzed, instances
 
+OTHER_FACES = ("models", "plain.structs", "plain.models")
 OLDEST, NEWEST = mcpspec.VERSIONS[0], mcpspec.VERSIONS[-1]
 PREFIX = "io.modelcontextprotocol/"
 META: dict[str, Any] = {f"{PREFIX}clientCapabilities": {}}
@@ -115,18 +118,19 @@ def unnamed_losses(made: Converted[Any], exact: Any, plain: dict[str, Any], sour
     return [path for path in lacking if not is_named(path.removeprefix("."), named)]
 
 
-@pytest.mark.parametrize("face", ["models", "plain.structs", "plain.models"])
 @pytest.mark.parametrize("source", mcpspec.VERSIONS)
-def test_every_face_converts_as_structs_do(source: str, face: str) -> None:
-    types, older = types_of(source, face), structs_of(source)
-    for vector in valid_values(source):
+def test_every_face_converts_as_structs_do(source: str) -> None:
+    """Each value is converted to each revision, and in each face. The faces take turns at the revisions."""
+    older = structs_of(source)
+    targets = [version for version in mcpspec.VERSIONS if version != source]
+    for turn, vector in enumerate(valid_values(source)):
         value: Any = older.decode(vector.text, getattr(older, vector.definition))
         if not isinstance(value, msgspec.Struct):
             continue
-        for target in (version for version in mcpspec.VERSIONS if version != source):
-            expected = convert(value, older.to_builtins(value), target)
-            plain = types.from_builtins(older.to_builtins(value), getattr(types, vector.definition))
-            made = convert(plain, older.to_builtins(value), target)
+        for target, face in zip(targets, islice(cycle(OTHER_FACES), turn % len(OTHER_FACES), None), strict=False):
+            types, builtins = types_of(source, face), older.to_builtins(value)
+            expected = convert(value, builtins, target)
+            made = convert(types.from_builtins(builtins, getattr(types, vector.definition)), builtins, target)
             if isinstance(expected, ConversionError):
                 assert str(made) == str(expected), vector
                 continue
@@ -194,7 +198,7 @@ LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("case", LOSSES)
+@each("case", LOSSES)
 def test_what_is_lost_is_named_with_its_path(case: str) -> None:
     value, target, lost, sent = LOSSES[case]
     made = mcpspec.convert(value, target)
@@ -236,7 +240,7 @@ ERRORS: dict[str, tuple[Any, str, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", ERRORS)
+@each("case", ERRORS)
 def test_what_cannot_be_converted_is_an_error(case: str) -> None:
     value, target, kind, words = ERRORS[case]
     with pytest.raises(kind, match=words):
@@ -248,8 +252,8 @@ def test_a_value_of_the_revision_itself_is_returned_as_it_is() -> None:
     assert mcpspec.convert(content, NEWEST).value is content
 
 
-@pytest.mark.parametrize("source", mcpspec.VERSIONS)
-@pytest.mark.parametrize("target", mcpspec.VERSIONS)
+@each("source", mcpspec.VERSIONS)
+@each("target", mcpspec.VERSIONS)
 def test_the_schemas_of_a_tool_keep_all_their_members_and_are_of_the_target(source: str, target: str) -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "x-mine": 1}
     plain = {"name": "weather", "inputSchema": schema, "outputSchema": schema}

@@ -21,6 +21,7 @@ from mcpspec.support.envelope import (
     split_batch,
 )
 from mcpspec.support.errors import DecodeError
+from tests.cases import each
 
 VALID: list[tuple[str, Frame]] = [
     ('{"jsonrpc":"2.0","id":1,"method":"ping"}', RequestFrame(id=1, method="ping")),
@@ -59,7 +60,7 @@ INVALID: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "frame"), VALID)
+@each("text, frame", VALID)
 def test_a_message_is_parsed_to_its_frame_and_encoded_again(text: str, frame: Frame) -> None:
     assert parse_frame(text) == frame
     for buf in (text.encode(), bytearray(text.encode()), memoryview(text.encode())):
@@ -67,15 +68,15 @@ def test_a_message_is_parsed_to_its_frame_and_encoded_again(text: str, frame: Fr
     assert parse_frame(encode_frame(frame)) == frame
 
 
-@pytest.mark.parametrize(("text", "message"), INVALID)
+@each("text, message", INVALID)
 def test_anything_else_is_rejected_with_place_and_cause(text: str, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         parse_frame(text)
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("version", mcpspec.VERSIONS)
-@pytest.mark.parametrize("face", ["structs", "models"])
+@each("version", mcpspec.VERSIONS)
+@each("face", ["structs", "models"])
 def test_a_gateway_decodes_the_result_when_it_knows_the_revision(version: str, face: str) -> None:
     types = getattr(mcpspec.revision(version), face)
     result = types.CallToolResult(content=[types.TextContent(text="hi")])
@@ -116,7 +117,7 @@ def test_a_single_message_is_a_batch_of_one() -> None:
     assert split_batch('{"jsonrpc":"2.0","method":"m"}') == [b'{"jsonrpc":"2.0","method":"m"}']
 
 
-@pytest.mark.parametrize("text", ["[]", "[1", " [ ] "])
+@each("text", ["[]", "[1", " [ ] "])
 def test_an_empty_or_broken_batch_is_rejected(text: str) -> None:
     with pytest.raises(DecodeError):
         split_batch(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import official
+from tests.cases import each
 from tests.generated.backends import BACKENDS, backend, same_json
 
 _COUNT = 129
@@ -34,8 +35,8 @@ def test_every_known_loss_names_an_example() -> None:
     assert {name for _, name in _LOSSY} <= names
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("path", official.examples(), ids=lambda path: f"{path.parent.name}/{path.stem}")
+@each("name", BACKENDS)
+@each("path", official.examples(), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_an_example_is_decoded_and_encoded_unchanged(path: Path, name: str) -> None:
     types = backend(official.EXAMPLES_VERSION, name)
     raw = path.read_bytes()

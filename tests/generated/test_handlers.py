@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin
 import pytest
 
 import mcpspec
+from tests.cases import each
 
 TASKS = "ext/tasks"
 SIDES = ("Server", "Client")
@@ -49,17 +50,11 @@ class Target:
 
 TARGETS = [Target(version, backend) for version in (*mcpspec.VERSIONS, TASKS) for backend in ("structs", "models")]
 
-each_side = pytest.mark.parametrize(
-    ("target", "side"), [pytest.param(target, side, id=f"{target}-{side}") for target in TARGETS for side in SIDES]
-)
-each_received = pytest.mark.parametrize(
-    ("target", "side", "method"),
-    [
-        pytest.param(target, side, record.name, id=f"{target}-{side}-{record.name}")
-        for target in TARGETS
-        for side in SIDES
-        for record in target.received(side)
-    ],
+each_side = each("target, side", [(target, side) for target in TARGETS for side in SIDES], ids=str)
+each_received = each(
+    "target, side, method",
+    ((target, side, record.name) for target in TARGETS for side in SIDES for record in target.received(side)),
+    ids=str,
 )
 
 
@@ -170,7 +165,7 @@ def test_a_method_takes_the_parameters_of_its_record_and_a_context_by_position(
 
 
 @each_received
-@pytest.mark.parametrize("kind", ["Handler", "Stub"])
+@each("kind", ["Handler", "Stub"])
 def test_the_docstring_of_a_method_names_and_describes_its_message(
     target: Target, side: str, method: str, kind: str
 ) -> None:
@@ -184,8 +179,8 @@ def test_the_docstring_of_a_method_names_and_describes_its_message(
 # Names
 
 
-@pytest.mark.parametrize(
-    ("version", "message", "name"),
+@each(
+    "version, message, name",
     [
         ("2026-07-28", "CallToolRequest", "call_tool"),
         ("2026-07-28", "ListToolsRequest", "list_tools"),
@@ -202,7 +197,7 @@ def test_the_docstring_of_a_method_names_and_describes_its_message(
         (TASKS, "UpdateTaskRequest", "update_task"),
     ],
 )
-@pytest.mark.parametrize("backend", ["structs", "models"])
+@each("backend", ["structs", "models"])
 def test_a_handler_is_named_after_its_message(version: str, backend: str, message: str, name: str) -> None:
     records = Target(version, backend).module("methods").METHODS.values()
     types = import_module(records_module(version, backend))
@@ -213,8 +208,8 @@ def records_module(version: str, backend: str) -> str:
     return f"mcpspec.{'ext.tasks' if version == TASKS else 'v' + version.replace('-', '_')}.{backend}"
 
 
-@pytest.mark.parametrize(
-    ("version", "side", "capabilities"),
+@each(
+    "version, side, capabilities",
     [
         ("2024-11-05", "Server", {"Completion", "Core", "Logging", "Prompts", "Resources", "Roots", "Tools"}),
         ("2024-11-05", "Client", {"Core", "Prompts", "Resources", "Roots", "Sampling", "Tools"}),
@@ -222,7 +217,7 @@ def records_module(version: str, backend: str) -> str:
         (TASKS, "Server", {"Tasks"}),
     ],
 )
-@pytest.mark.parametrize("backend", ["structs", "models"])
+@each("backend", ["structs", "models"])
 def test_capabilities_are_the_first_parts_of_method_names(
     version: str, side: str, capabilities: set[str], backend: str
 ) -> None:
@@ -242,7 +237,7 @@ def test_a_method_belongs_to_the_capability_that_its_name_begins_with(target: Ta
 # Use
 
 
-@pytest.mark.parametrize("backend", ["structs", "models"])
+@each("backend", ["structs", "models"])
 def test_a_handler_overrides_its_methods_and_rejects_the_others(backend: str) -> None:
     target = Target("2026-07-28", backend)
     types = import_module(f"mcpspec.v2026_07_28.{backend}")

@@ -14,6 +14,7 @@ from pydantic import VERSION, BaseModel
 from mcpspec.v2026_07_28 import models, structs
 from mcpspec.v2026_07_28.plain import models as plain_models
 from mcpspec.v2026_07_28.plain import structs as plain_structs
+from tests.cases import each
 from tests.generated.json_schemas import check_schema
 
 MODULES = {"models": models, "plain.models": plain_models, "structs": structs, "plain.structs": plain_structs}
@@ -81,8 +82,8 @@ def request_json(app: FastAPI, method: str, path: str, body: Any = None) -> tupl
     return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "expected"),
+@each(
+    "path, body, expected",
     [
         ("/call", TOOL, {"resultType": "complete", "content": [{"type": "text", "text": "weather"}]}),
         ("/tool", TOOL, TOOL),
@@ -94,8 +95,8 @@ def test_bodies_are_as_on_the_wire(app: FastAPI, path: str, body: Any, expected:
     assert request_json(app, "POST", path, body) == (200, expected)
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "place"),
+@each(
+    "path, body, place",
     [
         ("/tool", {**TOOL, "name": 3}, ["body", "name"]),
         ("/tool", {**TOOL, "inputSchema": []}, ["body", "inputSchema"]),
@@ -106,7 +107,7 @@ def test_an_invalid_body_is_rejected_at_its_place(app: FastAPI, path: str, body:
     assert (status, found["detail"][0]["loc"]) == (422, place)
 
 
-@pytest.mark.parametrize("types", [models, plain_models])
+@each("types", [models, plain_models])
 def test_an_invalid_block_is_rejected_at_its_place(types: Any) -> None:
     status, found = request_json(application(types), "POST", "/block", {"type": "text"})
     assert (status, [error["loc"] for error in found["detail"]]) == (422, [["body", "text", "text"]])

@@ -18,10 +18,11 @@ import pytest
 from pydantic import BaseModel
 
 from mcpspec.v2026_07_28 import models
+from tests.cases import each
 from tests.generated.backends import PACKAGES
 
 MODULES = [f"{package}.models" for package in PACKAGES.values()]
-each_module = pytest.mark.parametrize("module", MODULES)
+each_module = each("module", MODULES)
 
 
 @cache
@@ -115,7 +116,7 @@ def test_a_module_lists_its_definitions_before_they_are_made(module: str) -> Non
     assert made_in(copy) == set()
 
 
-@pytest.mark.parametrize("name", ["Tol", "tool", "__wrapped__", "__path__"])
+@each("name", ["Tol", "tool", "__wrapped__", "__path__"])
 def test_an_unknown_name_is_an_error_as_in_any_module(name: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{models.__name__}' has no attribute '{name}'"):
         getattr(models, name)
@@ -136,7 +137,7 @@ def test_a_definition_that_was_deleted_is_found_again() -> None:
     assert copy.Tool is tool
 
 
-@pytest.mark.parametrize("was_used", [True, False])
+@each("was_used", [True, False])
 def test_a_definition_that_was_replaced_stays_replaced_when_others_are_made(was_used: bool) -> None:
     copy = import_again(models.__name__)
     if was_used:

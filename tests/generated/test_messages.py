@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 import pytest
 
 from mcpspec.support.methods import Method
+from tests.cases import each
 from tests.generated.backends import PACKAGES
 from tests.generated.vectors import REVISIONS, minimal_value
 
@@ -25,15 +28,16 @@ def methods_of(version: str, face: str) -> Any:
     return import_module(".".join(filter(None, (PACKAGES[version], package, FACE_METHODS[library]))))
 
 
-def messages(kind: str) -> list[Any]:
-    """List the messages of a kind in all revisions and faces."""
-    return [
-        pytest.param(version, face, record, id=f"{version}-{face}-{record.name}")
-        for version in REVISIONS
-        for face in FACES
-        for record in methods_of(version, face).METHODS.values()
-        if record.kind == kind
-    ]
+def messages(*kinds: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield the messages of some kinds in all revisions and faces."""
+    for version, face in product(REVISIONS, FACES):
+        for record in methods_of(version, face).METHODS.values():
+            if record.kind in kinds:
+                yield version, face, record
+
+
+def named(part: Any) -> str:
+    return str(getattr(part, "name", part))
 
 
 def union_of(types: Any, record: Method[Any, Any]) -> Any:
@@ -46,7 +50,7 @@ def value_of(version: str, record: Method[Any, Any]) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.parametrize(("version", "face", "record"), messages("request"))
+@each("version, face, record", messages("request"), ids=named)
 def test_a_request_without_an_id_can_neither_be_made_nor_decoded(version: str, face: str, record: Any) -> None:
     types, value = types_of(version, face), value_of(version, record)
     whole = types.decode(json.dumps(value).encode(), record.message)
@@ -61,7 +65,7 @@ def test_a_request_without_an_id_can_neither_be_made_nor_decoded(version: str, f
             types.decode(json.dumps(value).encode(), kind)
 
 
-@pytest.mark.parametrize(("version", "face", "record"), [*messages("request"), *messages("notification")])
+@each("version, face, record", messages("request", "notification"), ids=named)
 def test_constructors_fill_in_jsonrpc_and_decoding_requires_it(version: str, face: str, record: Any) -> None:
     types, value = types_of(version, face), value_of(version, record)
     made = types.decode(json.dumps(value).encode(), record.message)
@@ -73,8 +77,8 @@ def test_constructors_fill_in_jsonrpc_and_decoding_requires_it(version: str, fac
             types.decode(json.dumps(value).encode(), kind)
 
 
-@pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.parametrize("face", FACES)
+@each("version", REVISIONS)
+@each("face", FACES)
 def test_a_table_lists_either_messages_or_input_requests(version: str, face: str) -> None:
     """What stands only inside an input request has no envelope, and is in no table of messages."""
     methods = methods_of(version, face)

@@ -20,6 +20,7 @@ import pytest
 
 from mcpspec.features import DRAFT, FEATURES
 from mcpspec.support.methods import Method
+from tests.cases import each
 from tests.generated.vectors import REVISIONS, has_vectors, minimal_value
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +65,9 @@ class Expected:
     params_required: bool
     results: frozenset[str]
     """Names of the possible definitions of the result."""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def package(version: str) -> str:
@@ -154,25 +158,16 @@ TASK_METHODS = {
 TARGETS = [Target(version, backend) for version in REVISIONS for backend in ("structs", "models")]
 ALL_TARGETS = [*TARGETS, Target(TASKS, "structs"), Target(TASKS, "models")]
 
-each_revision = pytest.mark.parametrize("target", TARGETS, ids=str)
-each_version = pytest.mark.parametrize("target", ALL_TARGETS, ids=str)
-each_method = pytest.mark.parametrize(
-    ("target", "method"),
-    [
-        pytest.param(target, method, id=f"{target}-{name}")
-        for target in TARGETS
-        for name, method in expected(target.version).items()
-    ],
-)
-each_request = pytest.mark.parametrize(
-    ("target", "method"),
-    [
-        pytest.param(target, method, id=f"{target}-{name}")
-        for target in TARGETS
-        for name, method in expected(target.version).items()
-        if method.kind != "notification"
-    ],
-)
+each_revision = each("target", TARGETS, ids=str)
+each_version = each("target", ALL_TARGETS, ids=str)
+
+
+def pairs() -> Iterator[tuple[Target, Expected]]:
+    return ((target, method) for target in TARGETS for method in expected(target.version).values())
+
+
+each_method = each("target, method", pairs(), ids=str)
+each_request = each("target, method", ((at, it) for at, it in pairs() if it.kind != "notification"), ids=str)
 
 
 @each_revision
@@ -230,22 +225,22 @@ def test_a_server_either_sends_requests_or_puts_them_into_results(target: Target
     assert bool(target.methods.SERVER_REQUESTS) == (not inputs)
 
 
-@pytest.mark.parametrize("backend", ["structs", "models"])
+@each("backend", ["structs", "models"])
 def test_three_requests_of_2026_07_28_come_in_results(backend: str) -> None:
     records = Target("2026-07-28", backend).records
     inputs = {name for name, record in records.items() if record.kind == "input"}
     assert inputs == {"elicitation/create", "roots/list", "sampling/createMessage"}
 
 
-@pytest.mark.parametrize("backend", ["structs", "models"])
-@pytest.mark.parametrize("name", ["tools/call", "sampling/createMessage", "elicitation/create"])
+@each("backend", ["structs", "models"])
+@each("name", ["tools/call", "sampling/createMessage", "elicitation/create"])
 def test_three_requests_of_2025_11_25_may_result_in_a_task(backend: str, name: str) -> None:
     target = Target("2025-11-25", backend)
     value = target.types.decode(minimal_value(target.version, "CreateTaskResult"), target.records[name].result)
     assert isinstance(value, target.types.CreateTaskResult)
 
 
-@pytest.mark.parametrize("backend", ["structs", "models"])
+@each("backend", ["structs", "models"])
 def test_the_tasks_extension_has_the_methods_of_its_specification(backend: str) -> None:
     target = Target(TASKS, backend)
     assert target.records.keys() == TASK_METHODS.keys()
@@ -257,14 +252,10 @@ def test_the_tasks_extension_has_the_methods_of_its_specification(backend: str) 
         assert record.result is (getattr(target.types, result) if result else NoneType)
 
 
-@pytest.mark.parametrize(
-    ("target", "method"),
-    [
-        pytest.param(target, method, id=f"{target}-{name}")
-        for target in TARGETS
-        for name, method in expected(target.version).items()
-        if has_vectors(target.version, method.message)
-    ],
+@each(
+    "target, method",
+    ((target, method) for target, method in pairs() if has_vectors(target.version, method.message)),
+    ids=str,
 )
 def test_a_message_decodes_to_the_types_of_its_record(target: Target, method: Expected) -> None:
     record = target.records[method.name]
@@ -319,21 +310,21 @@ def named_types(target: Target, annotation: str) -> list[Any]:
 # Lookup tables
 
 
+TABLES = {
+    "METHODS": ({"client", "server", "both"}, {"request", "notification", "input"}),
+    "CLIENT_REQUESTS": ({"client", "both"}, {"request"}),
+    "SERVER_REQUESTS": ({"server", "both"}, {"request"}),
+    "INPUT_REQUESTS": ({"server"}, {"input"}),
+    "CLIENT_NOTIFICATIONS": ({"client", "both"}, {"notification"}),
+    "SERVER_NOTIFICATIONS": ({"server", "both"}, {"notification"}),
+}
+"""Tables of a module, each with the senders and the kinds of its records."""
+
+
 @each_version
-@pytest.mark.parametrize(
-    ("table", "senders", "kinds"),
-    [
-        ("METHODS", {"client", "server", "both"}, {"request", "notification", "input"}),
-        ("CLIENT_REQUESTS", {"client", "both"}, {"request"}),
-        ("SERVER_REQUESTS", {"server", "both"}, {"request"}),
-        ("INPUT_REQUESTS", {"server"}, {"input"}),
-        ("CLIENT_NOTIFICATIONS", {"client", "both"}, {"notification"}),
-        ("SERVER_NOTIFICATIONS", {"server", "both"}, {"notification"}),
-    ],
-)
-def test_a_table_has_the_records_of_its_sender_and_kind(
-    target: Target, table: str, senders: set[str], kinds: set[str]
-) -> None:
+@each("table", TABLES)
+def test_a_table_has_the_records_of_its_sender_and_kind(target: Target, table: str) -> None:
+    senders, kinds = TABLES[table]
     methods = target.records.values()
     fitting = {record.name: record for record in methods if record.sender in senders and record.kind in kinds}
     found = getattr(target.methods, table)
@@ -342,17 +333,7 @@ def test_a_table_has_the_records_of_its_sender_and_kind(
 
 
 @each_version
-@pytest.mark.parametrize(
-    "table",
-    [
-        "METHODS",
-        "CLIENT_REQUESTS",
-        "SERVER_REQUESTS",
-        "INPUT_REQUESTS",
-        "CLIENT_NOTIFICATIONS",
-        "SERVER_NOTIFICATIONS",
-    ],
-)
+@each("table", TABLES)
 def test_tables_are_read_only(target: Target, table: str) -> None:
     found = getattr(target.methods, table)
     with pytest.raises(TypeError):
@@ -376,7 +357,7 @@ def test_records_may_be_keys_and_copies_of_them_are_equal(target: Target) -> Non
         assert pickle.loads(pickle.dumps(record)) == record  # noqa: S301
 
 
-@pytest.mark.parametrize("version", [*REVISIONS, TASKS])
+@each("version", [*REVISIONS, TASKS])
 def test_both_backends_have_the_same_methods(version: str) -> None:
     def facts(target: Target) -> list[tuple[object, ...]]:
         return [
@@ -402,8 +383,8 @@ def test_every_record_is_a_constant_named_after_its_method(target: Target) -> No
     assert constants.keys() <= set(target.methods.__all__)
 
 
-@pytest.mark.parametrize(
-    ("version", "constant", "method"),
+@each(
+    "version, constant, method",
     [
         ("2026-07-28", "TOOLS_CALL", "tools/call"),
         ("2026-07-28", "NOTIFICATIONS_PROGRESS", "notifications/progress"),
@@ -416,7 +397,7 @@ def test_every_record_is_a_constant_named_after_its_method(target: Target) -> No
         (TASKS, "TASKS_UPDATE", "tasks/update"),
     ],
 )
-@pytest.mark.parametrize("backend", ["structs", "models"])
+@each("backend", ["structs", "models"])
 def test_constants_are_named_as_documented(version: str, backend: str, constant: str, method: str) -> None:
     assert getattr(Target(version, backend).methods, constant).name == method
 
@@ -452,8 +433,8 @@ def test_the_protocol_version_is_that_of_the_schema(target: Target) -> None:
     assert target.version == target.methods.PROTOCOL_VERSION
 
 
-@pytest.mark.parametrize("backend", ["structs", "models"])
-@pytest.mark.parametrize("version", CODES)
+@each("backend", ["structs", "models"])
+@each("version", CODES)
 def test_error_codes_are_those_of_the_revision(version: str, backend: str) -> None:
     assert code_constants(Target(version, backend)) == JSON_RPC | CODES[version]
 

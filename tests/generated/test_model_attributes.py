@@ -8,6 +8,7 @@ import pytest
 
 import mcpspec
 from mcpspec.v2025_11_25 import models
+from tests.cases import each
 
 
 def tool(**members: Any) -> Any:
@@ -15,7 +16,7 @@ def tool(**members: Any) -> Any:
     return models.from_builtins({"name": "a", "inputSchema": schema, **members}, models.Tool)
 
 
-@pytest.mark.parametrize("version", mcpspec.VERSIONS)
+@each("version", mcpspec.VERSIONS)
 def test_a_misspelt_attribute_is_rejected_and_not_encoded(version: str) -> None:
     root = mcpspec.revision(version).models.Root(uri="file:///a")
     with pytest.raises(AttributeError, match="Root declares no member 'nmae'; set it in model_extra"):

@@ -12,6 +12,7 @@ from mcpspec.support.objects import Member, Shape, UnionOptions
 from mcpspec.v2024_11_05 import structs
 from mcpspec.v2026_07_28 import models as models_of_newest
 from mcpspec.v2026_07_28 import structs as structs_of_newest
+from tests.cases import each
 
 SHAPES = {
     "text": Shape((Member("type", Literal["text"], True), Member("text", str, True))),
@@ -37,8 +38,8 @@ def options() -> UnionOptions[str]:
     return UnionOptions(list(SHAPES), SHAPES.get)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@each(
+    "value, expected",
     [
         ({"type": "text", "text": ""}, ["text", "any"]),
         ({"type": "image", "data": ""}, ["image", "any"]),
@@ -73,8 +74,8 @@ def test_cached_orders_of_other_values_change_nothing() -> None:
         assert shared.rank(value) == options().rank(value)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@each(
+    "value, expected",
     [
         ({"of": {"name": ""}}, ["by name", "by anything"]),
         ({"of": {"number": 1, "more": 2}}, ["by number", "by anything"]),
@@ -98,7 +99,7 @@ def test_a_cached_order_for_one_member_is_not_used_for_another() -> None:
     assert found.rank({"of": "", "and": {"number": 1}}) == ["by number"]
 
 
-@pytest.mark.parametrize(("name", "members"), [("x{}", 1), ("x{}" + "y" * 10_000, 1), ("{}", 200)])
+@each("name, members", [("x{}", 1), ("x{}" + "y" * 10_000, 1), ("{}", 200)])
 def test_data_that_always_differs_does_not_fill_the_memory(name: str, members: int) -> None:
     found = options()
     for number in range(2000):
@@ -109,7 +110,7 @@ def test_data_that_always_differs_does_not_fill_the_memory(name: str, members: i
     assert sum(len(str(look)) for look in kept) < 1 << 20
 
 
-@pytest.mark.parametrize("backend", [structs_of_newest, models_of_newest], ids=["structs", "models"])
+@each("backend", [structs_of_newest, models_of_newest], ids=["structs", "models"])
 def test_nested_unions_are_not_tried_repeatedly(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault is beside the form, which has a union for each field, below three others."""
     fields = {f"field{number}": {"type": "string", "oneOf": [{"const": "a", "title": "A"}]} for number in range(50)}
@@ -131,8 +132,8 @@ def test_nested_unions_are_not_tried_repeatedly(backend: Any, monkeypatch: pytes
     assert tried < 3.5 * len(fields)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@each(
+    "changes, message",
     [
         ({}, None),
         ({"jsonrpc": "1.0", "id": {}}, 'jsonrpc: expected "2.0", got "1.0"'),

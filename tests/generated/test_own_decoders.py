@@ -8,12 +8,13 @@ import pytest
 from mcpspec.support.structs import dec_hook
 from mcpspec.v2026_07_28 import structs
 from mcpspec.v2026_07_28.plain import structs as plain
+from tests.cases import each
 from tests.generated.backends import backend
 from tests.generated.vectors import REVISIONS, valid_values
 
 
-@pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.parametrize("face", ["structs", "plain.structs"])
+@each("version", REVISIONS)
+@each("face", ["structs", "plain.structs"])
 def test_with_the_hook_msgspec_decodes_as_our_functions_do(version: str, face: str) -> None:
     types = backend(version, face)
     compared = 0

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +14,7 @@ import pytest
 
 import mcpspec
 from mcpspec import features
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {
@@ -24,16 +26,33 @@ PACKAGES = {
 STRUCT_MODULES = ("structs", "methods", "handlers")
 MODEL_MODULES = ("models", "models_methods", "models_handlers")
 
-each_package = pytest.mark.parametrize("package", PACKAGES.values())
+RUN_EACH = """
+import os, sys
+before, *codes = sys.argv[1:]
+exec(before)
+for code in codes:
+    if os.fork() == 0:
+        exec(code, {"sys": sys})
+        print(*sys.modules, flush=True)
+        os._exit(0)
+    if os.wait()[1]:
+        sys.exit(f"the code that failed: {code}")
+"""
+
+
+def loaded_after_each(*codes: str, before: str = "") -> list[set[str]]:
+    """Return the modules that a fresh interpreter has loaded after running some code, for each code apart."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_EACH, f"sys.path[:0] = [{str(ROOT / 'generated')!r}]\n{before}", *codes],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [set(line.split()) for line in done.stdout.splitlines()]
 
 
 def loaded_after(code: str) -> set[str]:
-    """Return the modules that a fresh interpreter has loaded after running some code."""
-    script = f"{code}\nimport sys\nprint(*sys.modules)"
-    folders = f"import sys; sys.path[:0] = [{str(ROOT / 'generated')!r}]\n"
-    done = subprocess.run([sys.executable, "-c", folders + script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
+    (loaded,) = loaded_after_each(code)
+    return loaded
 
 
 def of_package(loaded: set[str], *names: str) -> set[str]:
@@ -47,25 +66,21 @@ def last_parts(loaded: set[str], package: str) -> set[str]:
 # Loaded modules
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_the_package_itself_loads_no_library_and_no_revision() -> None:
+    for loaded in loaded_after_each(
         "import mcpspec",
         "import mcpspec; mcpspec.VERSIONS; mcpspec.LATEST",
         "import mcpspec\ntry: mcpspec.revision('2023-01-01')\nexcept LookupError: pass",
-    ],
-)
-def test_the_package_itself_loads_no_library_and_no_revision(code: str) -> None:
-    loaded = loaded_after(code)
-    assert of_package(loaded, "msgspec", "pydantic", "pydantic_core") == set()
-    assert of_package(loaded, "mcpspec.ext", *PACKAGES.values()) == set()
+    ):
+        assert of_package(loaded, "msgspec", "pydantic", "pydantic_core") == set()
+        assert of_package(loaded, "mcpspec.ext", *PACKAGES.values()) == set()
 
 
-@each_package
-def test_a_revision_itself_loads_no_library_and_no_types(package: str) -> None:
-    loaded = loaded_after(f"import {package}")
-    assert of_package(loaded, "msgspec", "pydantic", "pydantic_core") == set()
-    assert last_parts(loaded, package) == set()
+def test_a_revision_itself_loads_no_library_and_no_types() -> None:
+    found = loaded_after_each(*(f"import {package}" for package in PACKAGES.values()))
+    for package, loaded in zip(PACKAGES.values(), found, strict=True):
+        assert of_package(loaded, "msgspec", "pydantic", "pydantic_core") == set()
+        assert last_parts(loaded, package) == set()
 
 
 def test_a_chain_of_attributes_loads_only_the_modules_that_it_names() -> None:
@@ -78,20 +93,24 @@ def test_an_attribute_of_a_revision_is_its_module() -> None:
     assert last_parts(loaded, "mcpspec.v2025_11_25") == {"models", "methods", "structs"}
 
 
-@each_package
-@pytest.mark.parametrize("module", MODEL_MODULES)
-def test_modules_on_models_load_no_structs(package: str, module: str) -> None:
-    loaded = loaded_after(f"import {package}.{module}")
-    assert last_parts(loaded, package) == {module, "models"}
-    assert "mcpspec.support.structs" not in loaded
+def test_modules_on_models_load_no_structs() -> None:
+    modules = [*product(PACKAGES.values(), MODEL_MODULES)]
+    found = loaded_after_each(
+        *(f"import {package}.{module}" for package, module in modules), before="import mcpspec.support.models"
+    )
+    for (package, module), loaded in zip(modules, found, strict=True):
+        assert last_parts(loaded, package) == {module, "models"}
+        assert "mcpspec.support.structs" not in loaded
 
 
-@each_package
-@pytest.mark.parametrize("module", STRUCT_MODULES)
-def test_modules_on_structs_do_not_load_pydantic(package: str, module: str) -> None:
-    loaded = loaded_after(f"import {package}.{module}")
-    assert last_parts(loaded, package) == {module, "structs"}
-    assert of_package(loaded, "pydantic", "pydantic_core", "mcpspec.support.models") == set()
+def test_modules_on_structs_do_not_load_pydantic() -> None:
+    modules = [*product(PACKAGES.values(), STRUCT_MODULES)]
+    found = loaded_after_each(
+        *(f"import {package}.{module}" for package, module in modules), before="import mcpspec.support.structs"
+    )
+    for (package, module), loaded in zip(modules, found, strict=True):
+        assert last_parts(loaded, package) == {module, "structs"}
+        assert of_package(loaded, "pydantic", "pydantic_core", "mcpspec.support.models") == set()
 
 
 def test_structs_decode_and_report_errors_without_pydantic() -> None:
@@ -122,7 +141,7 @@ def test_versions_are_all_revisions_oldest_first() -> None:
     assert tuple(features.FEATURES) == mcpspec.VERSIONS
 
 
-@pytest.mark.parametrize("version", mcpspec.VERSIONS)
+@each("version", mcpspec.VERSIONS)
 def test_a_revision_is_found_by_its_version(version: str) -> None:
     found = mcpspec.revision(version)
     assert isinstance(found, ModuleType)
@@ -131,7 +150,7 @@ def test_a_revision_is_found_by_its_version(version: str) -> None:
     assert version == found.methods.PROTOCOL_VERSION
 
 
-@pytest.mark.parametrize("version", ["2023-01-01", "", "v2024_11_05", "2024_11_05", "ext/tasks", "support"])
+@each("version", ["2023-01-01", "", "v2024_11_05", "2024_11_05", "ext/tasks", "support"])
 def test_an_unknown_version_is_an_error_that_lists_the_known_ones(version: str) -> None:
     with pytest.raises(LookupError) as caught:
         mcpspec.revision(version)
@@ -139,24 +158,22 @@ def test_an_unknown_version_is_an_error_that_lists_the_known_ones(version: str) 
     assert all(known in str(caught.value) for known in mcpspec.VERSIONS)
 
 
-@pytest.mark.parametrize("package", ["mcpspec", *PACKAGES.values()])
-@pytest.mark.parametrize("name", ["v2023_01_01", "Tool", "__wrapped__"])
+@each("package", ["mcpspec", *PACKAGES.values()])
+@each("name", ["v2023_01_01", "Tool", "__wrapped__"])
 def test_an_unknown_attribute_is_an_error_that_names_it(package: str, name: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute '{name}'"):
         getattr(import_module(package), name)
 
 
-@pytest.mark.parametrize(
-    ("package", "modules"),
-    [
-        ("mcpspec", {"v2024_11_05", "v2026_07_28", "ext"}),
-        ("mcpspec.ext", {"apps", "tasks"}),
-        ("mcpspec.v2026_07_28", {"structs", "models", "methods", "handlers"}),
-    ],
-)
-def test_a_package_lists_its_modules_before_they_are_loaded(package: str, modules: set[str]) -> None:
-    code = f"import {package} as package; assert {modules!r} <= set(dir(package)), dir(package)"
-    assert not of_package(loaded_after(code), *(f"{package}.{module}" for module in modules))
+def test_a_package_lists_its_modules_before_they_are_loaded() -> None:
+    packages = {
+        "mcpspec": {"v2024_11_05", "v2026_07_28", "ext"},
+        "mcpspec.ext": {"apps", "tasks"},
+        "mcpspec.v2026_07_28": {"structs", "models", "methods", "handlers"},
+    }
+    codes = [f"import {name} as package; assert {listed} <= set(dir(package))" for name, listed in packages.items()]
+    for (package, modules), loaded in zip(packages.items(), loaded_after_each(*codes), strict=True):
+        assert not of_package(loaded, *(f"{package}.{module}" for module in modules))
 
 
 def test_an_extension_is_reached_by_attributes() -> None:
@@ -178,30 +195,30 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each("module", MODULES)
 def test_every_public_name_exists_once(module: str) -> None:
     found = import_module(module)
     assert len(set(found.__all__)) == len(found.__all__)
     assert [name for name in found.__all__ if not hasattr(found, name)] == []
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each("module", MODULES)
 def test_every_public_name_can_be_imported_with_a_star(module: str) -> None:
     namespace: dict[str, object] = {}
     exec(f"from {module} import *", namespace)  # noqa: S102
     assert set(import_module(module).__all__) <= namespace.keys()
 
 
-@pytest.mark.parametrize("version", PACKAGES)
-@pytest.mark.parametrize(("face", "more"), [("", ["plain"]), (".plain", [])], ids=["exact", "plain"])
+@each("version", PACKAGES)
+@each("face, more", [("", ["plain"]), (".plain", [])], ids=["exact", "plain"])
 def test_a_package_offers_its_six_modules(version: str, face: str, more: list[str]) -> None:
     package = import_module(PACKAGES[version] + face)
     assert sorted(package.__all__) == sorted((*STRUCT_MODULES, *MODEL_MODULES, *more))
     assert all(isinstance(getattr(package, name), ModuleType) for name in package.__all__)
 
 
-@pytest.mark.parametrize("version", PACKAGES)
-@pytest.mark.parametrize("backend", ["structs", "models", "plain.structs", "plain.models"])
+@each("version", PACKAGES)
+@each("backend", ["structs", "models", "plain.structs", "plain.models"])
 def test_every_definition_of_the_schema_is_a_public_type(version: str, backend: str) -> None:
     schema = json.loads((ROOT / "schema" / f"{version}.json").read_text(encoding="utf-8"))
     definitions = schema.get("$defs") or schema["definitions"]
@@ -209,9 +226,9 @@ def test_every_definition_of_the_schema_is_a_public_type(version: str, backend: 
     assert [name for name in definitions if name not in types.__all__ or not hasattr(types, name)] == []
 
 
-@pytest.mark.parametrize("version", PACKAGES)
-@pytest.mark.parametrize(
-    ("backend", "absent"),
+@each("version", PACKAGES)
+@each(
+    "backend, absent",
     [
         ("structs", ("UNSET", "UnsetType")),
         ("models", ("MISSING",)),
@@ -228,7 +245,7 @@ def test_a_module_of_types_has_its_functions_and_its_marker_of_absence(
     assert functions | set(absent) <= set(types.__all__)
 
 
-@pytest.mark.parametrize("version", PACKAGES)
+@each("version", PACKAGES)
 def test_both_backends_have_types_of_the_same_names(version: str) -> None:
     structs = set(import_module(f"{PACKAGES[version]}.structs").__all__)
     models = set(import_module(f"{PACKAGES[version]}.models").__all__)

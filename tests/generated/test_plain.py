@@ -18,14 +18,15 @@ from mcpspec.support.objects import is_array, is_object, spread_union
 from mcpspec.support.plain_structs import find_null_members
 from mcpspec.support.structs import shape_of
 from mcpspec.v2026_07_28.plain import models, structs
+from tests.cases import each
 from tests.generated.backends import PACKAGES
 from tests.generated.vectors import REVISIONS, valid_values
 from tests.paths import ROOT
 
 LIBRARIES = (structs, models)
-each_library = pytest.mark.parametrize("types", LIBRARIES, ids=["structs", "models"])
-each_revision = pytest.mark.parametrize("version", REVISIONS)
-each_face = pytest.mark.parametrize("library", ["structs", "models"])
+each_library = each("types", LIBRARIES, ids=["structs", "models"])
+each_revision = each("version", REVISIONS)
+each_face = each("library", ["structs", "models"])
 
 
 def both(version: str, library: str) -> tuple[ModuleType, ModuleType]:
@@ -107,7 +108,7 @@ def test_constants_can_be_given(types: Any) -> None:
     assert types.TextContent(text="a").type == "text"
 
 
-@pytest.mark.parametrize(("types", "error"), [(structs, TypeError), (models, ValueError)], ids=["structs", "models"])
+@each("types, error", [(structs, TypeError), (models, ValueError)], ids=["structs", "models"])
 def test_another_constant_is_rejected(types: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="'text'"):
         types.TextContent(type="image", text="a")

@@ -17,27 +17,34 @@ from mcpspec.support.plain_structs import schema_hook as plain_schema_hook
 from mcpspec.support.structs import OpenObject, Struct, member, schema_hook, untagged
 from mcpspec.v2026_07_28 import models, structs
 from mcpspec.v2026_07_28.plain import models as plain
+from tests.cases import each
 from tests.generated.backends import FACES, PACKAGES, backend, definitions
 from tests.generated.json_schemas import Schema, check_schema, schema_accepts
 from tests.generated.vectors import REVISIONS, RejectedValue, invalid_values, valid_values
 
-each_package = pytest.mark.parametrize("version", PACKAGES)
-each_revision = pytest.mark.parametrize("version", REVISIONS)
-each_face = pytest.mark.parametrize("face", FACES)
-each_model_face = pytest.mark.parametrize("face", ["models", "plain.models"])
-
-
-def schema_of(kind: Any, face: str, mode: JsonSchemaMode = "validation") -> Schema:
-    """Return the JSON Schema that the library of a face makes of a type."""
-    if face.endswith("structs"):
-        return msgspec.json.schema(kind, schema_hook=schema_hook)
-    return TypeAdapter(kind).json_schema(mode=mode)
+each_package = each("version", PACKAGES)
+each_revision = each("version", REVISIONS)
+each_face = each("face", FACES)
+each_model_face = each("face", ["models", "plain.models"])
 
 
 @cache
-def accepts(version: str, face: str, definition: str) -> Callable[[Any], bool]:
+def schemas_of(version: str, face: str, mode: JsonSchemaMode = "validation") -> dict[str, Schema]:
+    """Return the JSON Schemas that the library of a face makes of all types of a module, by their names."""
+    kinds = definitions(version, face)
+    if face.endswith("structs"):
+        schemas, parts = msgspec.json.schema_components(
+            kinds.values(), schema_hook=schema_hook, ref_template="#/$defs/{name}"
+        )
+        return {name: {**schema, "$defs": parts} for name, schema in zip(kinds, schemas, strict=True)}
+    made, shared = TypeAdapter.json_schemas([(name, mode, TypeAdapter(kind)) for name, kind in kinds.items()])
+    return {name: {**schema, "$defs": shared["$defs"]} for (name, _), schema in made.items()}
+
+
+@cache
+def accepts(version: str, face: str, definition: str, mode: JsonSchemaMode = "validation") -> Callable[[Any], bool]:
     """Return the function that tells whether the schema of a type accepts a value."""
-    return schema_accepts(schema_of(backend(version, face).type(definition), face))
+    return schema_accepts(schemas_of(version, face, mode)[definition])
 
 
 def fits(vector: RejectedValue, face: str) -> bool:
@@ -50,11 +57,13 @@ def fits(vector: RejectedValue, face: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("face", FACES)
 @each_package
-@each_face
 def test_every_type_has_a_valid_schema(version: str, face: str) -> None:
-    for kind in definitions(version, face).values():
-        check_schema(schema_of(kind, face))
+    schemas = schemas_of(version, face)
+    assert schemas.keys() == definitions(version, face).keys()
+    parts = next(iter(schemas.values()))["$defs"]
+    check_schema({"anyOf": [{**schema, "$defs": {}} for schema in schemas.values()], "$defs": parts})
 
 
 @each_revision
@@ -75,32 +84,35 @@ def test_the_schema_of_a_type_rejects_its_invalid_values(version: str, face: str
     assert rejected > 50
 
 
+@each_model_face
+def test_a_class_and_its_adapter_have_one_schema(face: str) -> None:
+    for kind in definitions(REVISIONS[-1], face).values():
+        if isinstance(kind, type) and not isinstance(kind, UnionMeta):
+            assert issubclass(kind, BaseModel)
+            assert kind.model_json_schema() == TypeAdapter(kind).json_schema()
+
+
 @each_revision
 @each_model_face
 def test_a_model_is_described_as_it_is_encoded(version: str, face: str) -> None:
     types = backend(version, face)
-    for kind in definitions(version, face).values():
-        if isinstance(kind, type) and not isinstance(kind, UnionMeta):
-            assert issubclass(kind, BaseModel)
-            assert kind.model_json_schema() == schema_of(kind, face)
-    schemas = {name: schema_of(kind, face, "serialization") for name, kind in definitions(version, face).items()}
     for vector in valid_values(version):
         encoded = types.encode(types.decode(vector.text, types.type(vector.definition)))
-        assert schema_accepts(schemas[vector.definition])(json.loads(encoded)), vector
+        assert accepts(version, face, vector.definition, "serialization")(json.loads(encoded)), vector
 
 
 @each_package
 @each_model_face
 def test_every_member_of_a_model_is_described(version: str, face: str) -> None:
     described = 0
-    for kind in definitions(version, face).values():
-        properties: Schema = schema_of(kind, face).get("properties", {})
-        assert [name for name, member in properties.items() if not member.get("description")] == [], kind
+    for name, schema in next(iter(schemas_of(version, face).values()))["$defs"].items():
+        properties: Schema = schema.get("properties", {})
+        assert [name for name, member in properties.items() if not member.get("description")] == [], name
         described += len(properties)
     assert described > 100
 
 
-@pytest.mark.parametrize("types", [models, plain], ids=["models", "plain"])
+@each("types", [models, plain], ids=["models", "plain"])
 def test_a_model_has_the_docstrings_and_the_bounds_of_its_members(types: Any) -> None:
     by_alias = types.Annotations.model_json_schema()["properties"]
     assert by_alias["lastModified"]["description"] == "Time of the last change of the object, in ISO 8601."
@@ -171,9 +183,7 @@ LEAF: Schema = {"tree": {"leaf": {"leaf": {}}}}
 BRANCH: Schema = {"leaf": LEAF, "branches": [{"leaf": {}, "branches": []}]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"), [(Branch, BRANCH), (Leaf, LEAF), (Tree, LEAF), (Tree, BRANCH), (list[Tree], [LEAF, BRANCH])]
-)
+@each("kind, value", [(Branch, BRANCH), (Leaf, LEAF), (Tree, LEAF), (Tree, BRANCH), (list[Tree], [LEAF, BRANCH])])
 def test_a_type_that_contains_itself_is_any_object_there(kind: Any, value: Any) -> None:
     schema = msgspec.json.schema(kind, schema_hook=schema_hook)
     check_schema(schema)

@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import Any, get_args
 
 import msgspec
-import pytest
 from pydantic import create_model
 
 from mcpspec.support.objects import spread_union
+from tests.cases import each
 from tests.generated.backends import PACKAGES
 
 FACES = ("structs", "models", "plain.structs", "plain.models")
@@ -23,8 +23,8 @@ UNIONS: dict[str, tuple[str, dict[str, Any], str]] = {
     "without a tag": ("JSONRPCMessage", {"jsonrpc": "2.0", "id": 1, "method": "x"}, "JSONRPCRequest"),
     "of results": ("ServerResult", {"content": [], "resultType": "complete"}, "CallToolResult"),
 }
-each_face = pytest.mark.parametrize("face", FACES)
-each_union = pytest.mark.parametrize("case", UNIONS)
+each_face = each("face", FACES)
+each_union = each("case", UNIONS)
 
 
 def types_of(face: str) -> Any:
@@ -45,7 +45,7 @@ def test_a_value_is_an_instance_of_its_union_and_other_values_are_not(case: str,
         assert not isinstance(other, union)
 
 
-@pytest.mark.parametrize("face", ["models", "plain.models"])
+@each("face", ["models", "plain.models"])
 @each_union
 def test_schemas_refer_to_a_union_of_models_by_its_name(case: str, face: str) -> None:
     name = UNIONS[case][0]
@@ -61,7 +61,7 @@ def test_the_members_of_every_union_are_listed(face: str) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("face", ["structs", "plain.structs"])
+@each("face", ["structs", "plain.structs"])
 def test_a_union_without_a_tag_is_widened_by_a_type_of_ones_own(face: str) -> None:
     types = types_of(face)
 
@@ -78,7 +78,7 @@ def test_a_union_without_a_tag_is_widened_by_a_type_of_ones_own(face: str) -> No
     assert (types.ServerResult | Purchase) is (types.ServerResult | Purchase)
 
 
-@pytest.mark.parametrize("absent", [None, msgspec.UnsetType])
+@each("absent", [None, msgspec.UnsetType])
 def test_a_union_that_may_be_absent_is_a_union_of_msgspec(absent: Any) -> None:
     union = types_of("structs").ServerResult
     assert get_args(union | absent) == (union, absent or type(None))

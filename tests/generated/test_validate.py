@@ -10,13 +10,14 @@ import pytest
 from mcpspec.v2026_07_28 import models, structs
 from mcpspec.v2026_07_28.plain import models as plain_models
 from mcpspec.v2026_07_28.plain import structs as plain_structs
+from tests.cases import each
 from tests.generated.backends import FACES, backend
 from tests.generated.vectors import REVISIONS, valid_values
 
 STRUCTS = [structs, plain_structs]
 ALL = [*STRUCTS, models, plain_models]
-each_structs = pytest.mark.parametrize("types", STRUCTS, ids=["structs", "plain.structs"])
-each_models = pytest.mark.parametrize("types", [models, plain_models], ids=["models", "plain.models"])
+each_structs = each("types", STRUCTS, ids=["structs", "plain.structs"])
+each_models = each("types", [models, plain_models], ids=["models", "plain.models"])
 
 
 def tool(types: Any, **members: Any) -> Any:
@@ -59,14 +60,14 @@ OWN: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
 
 
 @each_structs
-@pytest.mark.parametrize(("make", "message"), CASES.values(), ids=CASES)
+@each("make, message", CASES.values(), ids=CASES)
 def test_an_invalid_struct_is_rejected_at_its_place(types: Any, make: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(types.DecodeError) as caught:
         types.validate(make(types))
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(("types", "make", "message"), OWN.values(), ids=OWN)
+@each("types, make, message", OWN.values(), ids=OWN)
 def test_what_only_one_face_has_is_checked(types: Any, make: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(types.DecodeError) as caught:
         types.validate(make(types))
@@ -85,7 +86,7 @@ def test_assignments_and_copies_of_models_are_checked(types: Any) -> None:
         types.validate(result(types, structured_content=object()))
 
 
-@pytest.mark.parametrize("types", ALL)
+@each("types", ALL)
 def test_a_valid_value_is_returned(types: Any) -> None:
     made = tool(types, annotations=types.ToolAnnotations(title="b"))
     assert types.validate(made) is made
@@ -95,8 +96,8 @@ def test_a_valid_value_is_returned(types: Any) -> None:
         types.validate([3], list[types.ContentBlock])
 
 
-@pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.parametrize("face", FACES)
+@each("version", REVISIONS)
+@each("face", FACES)
 def test_all_valid_values_pass(version: str, face: str) -> None:
     types = backend(version, face)
     for vector in valid_values(version):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -14,12 +15,13 @@ from mcpspec.support.structs import shape_of
 from mcpspec.v2026_07_28 import models, structs
 from mcpspec.v2026_07_28.plain import models as plain_models
 from mcpspec.v2026_07_28.plain import structs as plain_structs
+from tests.cases import each
 from tests.generated.backends import FACES, PACKAGES, Backend, backend, definitions
 from tests.generated.vectors import REVISIONS, valid_values
 
-each_revision = pytest.mark.parametrize("version", REVISIONS)
-each_face = pytest.mark.parametrize("face", FACES)
-each_module = pytest.mark.parametrize("types", [structs, plain_structs, models, plain_models])
+each_revision = each("version", REVISIONS)
+each_face = each("face", FACES)
+each_module = each("types", [structs, plain_structs, models, plain_models])
 
 COPIES: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,
@@ -68,9 +70,8 @@ def test_values_are_equal_by_their_members_and_not_hashable(version: str, face: 
 
 @each_revision
 @each_face
-@pytest.mark.parametrize("duplicate", COPIES)
-def test_a_copy_is_equal_of_the_same_type_and_encodes_to_the_same_json(version: str, face: str, duplicate: str) -> None:
-    for types, value, _ in objects(version, face):
+def test_a_copy_is_equal_of_the_same_type_and_encodes_to_the_same_json(version: str, face: str) -> None:
+    for (types, value, _), duplicate in product(objects(version, face), COPIES):
         twin = COPIES[duplicate](value)
         assert type(twin) is type(value)
         assert twin is not value
@@ -112,7 +113,7 @@ def test_each_library_replaces_in_its_own_way() -> None:
         assert tool(model_types).model_copy(update={"title": "b"}).title == "b"
 
 
-@pytest.mark.parametrize("types", [models, plain_models])
+@each("types", [models, plain_models])
 def test_a_copy_of_a_model_takes_names_of_both_kinds(types: Any) -> None:
     icon = types.Icon(src="a", mime_type="image/png")
     for name in ("mime_type", "mimeType"):
@@ -143,8 +144,8 @@ def test_a_misspelt_attribute_is_neither_set_nor_read(version: str, face: str) -
         assert types.encode(value) == before
 
 
-@pytest.mark.parametrize("version", PACKAGES)
-@pytest.mark.parametrize("face", ["structs", "plain.structs"])
+@each("version", PACKAGES)
+@each("face", ["structs", "plain.structs"])
 def test_constructors_of_structs_reject_misspelt_members(version: str, face: str) -> None:
     kinds = [kind for kind in definitions(version, face).values() if shape_of(kind) is not None]
     for kind in kinds:
@@ -161,7 +162,7 @@ class PlainStrictIcon(plain_models.Icon, extra="forbid"):
     """A class for values of one's own, plain."""
 
 
-@pytest.mark.parametrize(("kind", "strict"), [(models.Icon, StrictIcon), (plain_models.Icon, PlainStrictIcon)])
+@each("kind, strict", [(models.Icon, StrictIcon), (plain_models.Icon, PlainStrictIcon)])
 def test_constructors_of_models_keep_undeclared_members_unless_a_class_forbids_them(kind: Any, strict: Any) -> None:
     assert models.encode(kind(src="a", mimetype="b")) == b'{"src":"a","mimetype":"b"}'
     assert models.encode(strict(src="a", mime_type="b")) == b'{"src":"a","mimeType":"b"}'

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from tests.cases import each
 from tests.generated.backends import BACKENDS, Backend, backend, is_list, is_object, same_json
 from tests.generated.vectors import REVISIONS, RejectedValue, ValidValue, invalid_values, valid_values
 from tests.paths import VECTORS
 
-VALID = [vector for version in REVISIONS for vector in valid_values(version)]
-INVALID = [vector for version in REVISIONS for vector in invalid_values(version)]
+
+def _valid() -> Iterator[ValidValue]:
+    return (vector for version in REVISIONS for vector in valid_values(version))
 
 
-def _id(vector: ValidValue | RejectedValue | str) -> str:
-    return vector if isinstance(vector, str) else f"{vector.version}-{vector.definition}-{vector.case}"
+def _invalid() -> Iterator[RejectedValue]:
+    return (vector for version in REVISIONS for vector in invalid_values(version))
 
 
-each_valid_value = pytest.mark.parametrize("vector", VALID, ids=_id)
+def _id(vector: ValidValue | RejectedValue) -> str:
+    return f"{vector.version}-{vector.definition}-{vector.case}"
 
 
-@pytest.mark.parametrize("name", BACKENDS)
+each_valid_value = each("vector", _valid(), ids=_id)
+
+
+@each("name", BACKENDS)
 @each_valid_value
 def test_a_valid_value_decodes(vector: ValidValue, name: str) -> None:
     types = backend(vector.version, name)
@@ -63,8 +70,8 @@ def _without_undeclared(raw: Any, model: Any, types: Backend) -> Any:
     return raw
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("vector", INVALID, ids=_id)
+@each("name", BACKENDS)
+@each("vector", _invalid(), ids=_id)
 def test_an_invalid_value_is_rejected_at_its_place(vector: RejectedValue, name: str) -> None:
     types = backend(vector.version, name)
     with pytest.raises(types.module.DecodeError) as caught:
@@ -74,7 +81,7 @@ def test_an_invalid_value_is_rejected_at_its_place(vector: RejectedValue, name: 
 
 
 def test_every_file_holds_vectors_that_are_used() -> None:
-    vectors: list[ValidValue | RejectedValue] = [*VALID, *INVALID]
+    vectors: list[ValidValue | RejectedValue] = [*_valid(), *_invalid()]
     used = {VECTORS / vector.version / f"{vector.definition}.json" for vector in vectors}
     others = {VECTORS / "frames.toml"}  # of the runtime
     assert {path for path in VECTORS.rglob("*") if path.is_file()} - used == others

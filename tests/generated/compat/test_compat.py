@@ -11,6 +11,7 @@ import pytest
 from pydantic import AnyUrl, TypeAdapter, ValidationError
 
 from mcpspec import compat
+from tests.cases import each
 
 # The types have attributes and accept keywords that only exist at run time.
 types: Any = compat
@@ -70,8 +71,8 @@ def test_absent_members_are_none_or_the_default_of_the_protocol() -> None:
     assert types.ListToolsResult(tools=[]).next_cursor is None
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
+    "name, value",
     {
         "LoggingMessageNotificationParams": {"level": "info", "data": None},
         "Task": {
@@ -103,7 +104,7 @@ def test_a_message_is_constructed_with_its_method_or_without() -> None:
     assert types.jsonrpc_message_adapter.validate_json(types.encode(line)) == line
 
 
-@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "ping", "server/discover", "roots/list"])
+@each("method", ["tools/list", "prompts/list", "ping", "server/discover", "roots/list"])
 def test_parameters_may_be_absent_where_nothing_is_required(method: str) -> None:
     union = types.ServerRequest if method == "roots/list" else types.ClientRequest
     assert union.model_validate({"method": method}).params is None
@@ -118,7 +119,7 @@ UNIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", UNIONS)
+@each("name", UNIONS)
 def test_a_union_can_be_called_and_gives_its_member(name: str) -> None:
     union, member = getattr(types, name), UNIONS[name]
     for made in (
@@ -133,7 +134,7 @@ def test_a_union_can_be_called_and_gives_its_member(name: str) -> None:
     assert union.model_validate_json(member.model_dump_json(exclude_none=True)) == member
 
 
-@pytest.mark.parametrize("name", UNIONS)
+@each("name", UNIONS)
 def test_a_union_rejects_what_is_no_member(name: str) -> None:
     with pytest.raises(ValidationError):
         getattr(types, name)(1)
@@ -242,7 +243,7 @@ def test_meta_from_a_peer_cannot_replace_methods() -> None:
     assert params.model_copy(deep=True) == params == pickle.loads(pickle.dumps(params))  # noqa: S301
 
 
-@pytest.mark.parametrize("name", ["GetTaskRequestParams", "CancelTaskRequestParams", "GetTaskPayloadRequestParams"])
+@each("name", ["GetTaskRequestParams", "CancelTaskRequestParams", "GetTaskPayloadRequestParams"])
 def test_all_parameters_have_meta(name: str) -> None:
     params = getattr(types, name)(task_id="x", meta={"progressToken": 1})
     assert isinstance(params, compat.RequestParams)

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspec.compat.migration import Note, migrate_source
+from tests.cases import each
 from tests.generated.compat.cases import CASES, MISSING, NAMES, Case
 
-each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+each_case = each("case", CASES.values(), ids=CASES.keys())
 
 
 def shown(note: Note) -> str:

@@ -17,6 +17,7 @@ import mcpspec.compat as compat
 from mcpspec.compat.names import ALIASES, MISSING
 from mcpspec.support.objects import is_array, is_object
 from tests import official
+from tests.cases import each
 from tests.generated.compat import probe
 from tests.generated.vectors import REVISIONS, valid_values
 from tests.interop.install import INTEROP, python
@@ -29,7 +30,7 @@ NAMES = {"mcp.types 1.30": LISTED["mcp_1"], "mcp_types 2.3": mcp_types.__all__, 
 RENAMED = json.loads((SCHEMA / "compat.json").read_text(encoding="utf-8"))["renamed"]
 
 
-@pytest.mark.parametrize("source", NAMES)
+@each("source", NAMES)
 def test_every_name_is_there_or_is_missing_for_a_stated_reason(source: str) -> None:
     absent = set(NAMES[source]) - set(compat.__all__)
     assert absent <= MISSING.keys()
@@ -43,7 +44,7 @@ def test_the_tables_of_names_are_true() -> None:
     assert ALIASES.keys() <= set(compat.__all__)
 
 
-@pytest.mark.parametrize("name", sorted(name for name in mcp_types.__all__ if name.isupper()))
+@each("name", sorted(name for name in mcp_types.__all__ if name.isupper()))
 def test_constants_have_the_official_values(name: str) -> None:
     assert getattr(compat, name) == getattr(mcp_types, name)
 

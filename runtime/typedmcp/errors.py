@@ -40,6 +40,7 @@ from mcpspec.support.error_text import clip, escape_unprintable
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.objects import is_object
 from typedmcp.dialect import SPOKEN
+from typedmcp.nesting import decode_json
 
 __all__ = [
     "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
@@ -359,9 +360,10 @@ class HttpStatusError(ConnectionLostError):
 def _message_in(body: str) -> str | None:
     """Return the message of an error response, or None for another body."""
     try:
-        return msgspec.json.decode(body, type=_RejectionBody).error.message
-    except (msgspec.MsgspecError, RecursionError):
+        found: _RejectionBody = decode_json(body, _RejectionBody)
+    except ValueError:
         return None
+    return found.error.message
 
 
 class _RejectionError(msgspec.Struct):

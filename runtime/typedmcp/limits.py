@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from typedmcp.errors import UsageError
+from typedmcp.nesting import MAX_DEPTH
 
 __all__ = ["DEFAULT_LIMITS", "Limits"]
 
@@ -19,7 +20,7 @@ _MIB = 1 << 20
 
 
 class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size adds 6.5 % to the imports of `serve`
-    """The limits of a server or a client. Raises `UsageError` for a limit below 1, or a share above 100.
+    """The limits of a server or a client. Raises `UsageError` for a limit below 1 or above its maximum.
 
     The first paragraph of each description is what is counted, the second what happens when the limit is reached.
     `docs/limits.md` quotes both.
@@ -36,6 +37,12 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
 
     A server skips the message and sends error -32600, with the id if the id is in the first 4 KiB. A client reports the
     response, and the call raises `ProtocolError`.
+    """
+    message_depth: int = MAX_DEPTH
+    """Levels of arrays and objects within each other in one message, at most 200.
+
+    A server rejects the message with error -32700 and its id, over HTTP with status 400. A client reports the response,
+    and the call raises `ProtocolError`.
     """
     batch_messages: int = 1000
     """Messages in one batch (2025-03-26).
@@ -245,8 +252,9 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
             value: object = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise UsageError(f"limits: {name} must be an integer of at least 1, not {value!r}")
-        if self.client_share_percent > 100:
-            raise UsageError(f"limits: client_share_percent must be at most 100, not {self.client_share_percent}")
+        for name, most in (("client_share_percent", 100), ("message_depth", MAX_DEPTH)):
+            if getattr(self, name) > most:
+                raise UsageError(f"limits: {name} must be at most {most}, not {getattr(self, name)}")
 
 
 DEFAULT_LIMITS: Final = Limits()

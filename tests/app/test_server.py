@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -264,7 +265,20 @@ def test_long_results_and_unicode_arrive_unchanged() -> None:
     assert texts(run(call_one_tool(server, "long"))) == [text]
 
 
-@each("value", [float("nan"), {"a": float("inf")}, object(), {1, object()}], ids=["NaN", "infinity", "object", "set"])
+ENDLESS: dict[str, Any] = {}
+ENDLESS["x"] = [ENDLESS]
+WITHOUT_JSON: dict[str, Any] = {
+    "NaN": float("nan"),
+    "infinity": {"a": float("inf")},
+    "object": object(),
+    "set": {1, object()},
+    "deep": {"a": json.loads("[" * 190 + "]" * 190)},
+    "very deep": {"a": json.loads("[" * 400 + "]" * 400)},
+    "endless": ENDLESS,
+}
+
+
+@each("value", WITHOUT_JSON.values(), ids=WITHOUT_JSON)
 def test_a_result_without_a_json_form_is_a_failed_call(value: Any) -> None:
     server = Server()
 

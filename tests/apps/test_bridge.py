@@ -520,7 +520,7 @@ INVALID: dict[str, tuple[str, int | None]] = {
     "parameters in a list": ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": []}', -32600),
     "a large message": ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "x": "' + "x" * 5000 + '"}', -32600),
     "a lone surrogate": ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "x": "\ud800"}', -32700),
-    "deep nesting": ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "x": ' + "[" * 50_000 + "]" * 50_000 + "}", -32700),
+    "deep nesting": ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "x": ' + "[" * 200 + "]" * 200 + "}", -32700),
     "a response to nothing": ('{"jsonrpc": "2.0", "id": 7, "result": {}}', None),
     "an unknown notification": ('{"jsonrpc": "2.0", "method": "ui/x\\u001b[2J"}', None),
 }
@@ -529,10 +529,9 @@ INVALID: dict[str, tuple[str, int | None]] = {
 @each("name", INVALID)
 def test_invalid_messages_are_reported_and_the_page_goes_on(name: str) -> None:
     text, code = INVALID[name]
-    limit = 1 << 20 if name == "deep nesting" else 4096  # how deep JSON may be nested depends on the version of Python
 
     async def main() -> None:
-        async with shown(limits=typedmcp.Limits(page_message_bytes=limit)) as page:
+        async with shown(limits=typedmcp.Limits(page_message_bytes=4096)) as page:
             assert page.bridge is not None
             await page.bridge.receive(text)
             if code is not None:

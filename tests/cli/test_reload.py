@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -126,6 +127,19 @@ def test_a_crashed_server_fails_its_calls_and_restarts_with_the_next_change(tmp_
             assert typedmcp.text_of(await client.call_tool("again")) == "again"
 
     run(main())
+
+
+@pytest.mark.long
+def test_a_message_that_is_too_deep_gets_the_error_of_the_server(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    _write(file, "before")
+    deep = b'{"jsonrpc":"2.0","method":"tools/list","params":' + b"[" * 200 + b"]" * 200 + b',"id":7}\n'
+    done = subprocess.run(
+        [*COMMAND, "run", str(file), "--reload"], input=deep, capture_output=True, timeout=60, check=True,
+        env={**os.environ, **ENVIRONMENT},
+    )  # fmt: skip
+    error = json.loads(done.stdout)
+    assert (error["id"], error["error"]["code"]) == (7, -32700)
 
 
 @pytest.mark.long

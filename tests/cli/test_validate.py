@@ -174,7 +174,7 @@ def test_requests_with_a_response_are_not_kept() -> None:
         (b"{", "not JSON: Input data was truncated"),
         (b'{"a": \xff}', "not JSON: JSON is malformed: invalid character (byte 6)"),
         (b'"\xff"', "not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "nested too deeply: more than 200 levels of arrays and objects"),
     ],
 )
 def test_a_line_that_is_not_json_is_malformed(line: bytes, expected: str) -> None:

@@ -208,6 +208,24 @@ def test_a_response_over_the_limit_fails_its_call_only() -> None:
     run(main)
 
 
+def test_a_response_that_is_too_deep_fails_its_call_only() -> None:
+    async def main() -> None:
+        async with played(limits=Limits(message_depth=50)) as (client, script):
+            for depth, is_read in ((47, True), (48, False), (100_000, False), (47, True)):
+                call = asyncio.create_task(client.call_tool("x"))
+                deep = b"[" * depth + b"]" * depth
+                result = json.dumps({**COMPLETE, "_meta": {}}).encode().replace(b"{}", b'{"a":%b}' % deep)
+                script.raw(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % ((await script.receive())["id"], result))
+                if is_read:
+                    assert text(await call) == "good"
+                else:
+                    with pytest.raises(typedmcp.ProtocolError, match=r"deeply: more than 50 levels.*\(message_depth\)"):
+                        await call
+            assert script.kinds() == ["malformed", "malformed"]
+
+    run(main)
+
+
 def test_a_second_response_is_reported() -> None:
     async def main() -> None:
         async with played() as (client, script):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 from dataclasses import dataclass, field
 from datetime import date
 from types import MappingProxyType
@@ -433,7 +434,12 @@ def test_arguments_can_be_a_pydantic_model() -> None:
     run(main)
 
 
-NOT_OBJECTS: list[Any] = [[1], "text", 3, object(), {"x": object()}, {"x": float("nan")}]
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+DEEP = json.loads("[" * 198 + "]" * 198)
+NOT_OBJECTS: list[Any] = [
+    [1], "text", 3, object(), {"x": object()}, {"x": float("nan")}, {"x": DEEP}, {"x": ENDLESS}, Call(ENDLESS),
+]  # fmt: skip
 
 
 @each("given", NOT_OBJECTS, ids=lambda given: type(given).__name__)

@@ -484,7 +484,6 @@ def test_an_error_tells_invalid_json_from_invalid_values(text: bytes, is_json: b
         b"[" * 100_000,
         b"[" * 100_000 + b"]" * 100_000,
         b'{"name":' * 100_000,
-        b'{"name":"x","version":"1","a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[]",
         b'"x"',
         b"1",
@@ -508,9 +507,11 @@ def test_wrong_text_is_rejected_like_wrong_bytes(types: Types, text: str) -> Non
     assert "\n" not in str(refusal(types, text, types.Implementation))
 
 
-@each("depth", [300, 900, 5_000])
-def test_nesting_that_is_too_deep_for_a_backend_is_named_as_the_cause(types: Types, depth: int) -> None:
-    text = b'{"content":[],"resultType":"complete","structuredContent":' + b"[" * depth + b"]" * depth + b"}"
+@each("member", [b"structuredContent", b"undeclared"])
+@each("depth", [300, 900, 5_000, 100_000])
+def test_nesting_that_is_too_deep_for_a_backend_is_named_as_the_cause(types: Types, depth: int, member: bytes) -> None:
+    """How deep that is depends on the version of Python."""
+    text = b'{"content":[],"resultType":"complete","%b":' % member + b"[" * depth + b"]" * depth + b"}"
     assert outcome(types, text) in ("read", "nested too deeply")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -129,6 +130,5 @@ def test_text_that_is_not_json_is_not_encoded_over_several_lines() -> None:
 
 
 def test_deep_nesting_is_rejected_or_forwarded_but_ends() -> None:
-    deep = b"[" * 100_000 + b"]" * 100_000
-    with pytest.raises(DecodeError):
-        split_batch(deep)
+    with suppress(DecodeError):  # Python 3.14 allows as many levels as the stack of the thread has room for
+        split_batch(b"[" * 100_000 + b"]" * 100_000)

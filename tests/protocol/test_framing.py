@@ -168,6 +168,18 @@ def test_an_id_that_comes_late_is_found_in_few_steps(params: bytes, id: RequestI
     assert find_request_id(b'{"method":"x","params":' + params + b',"id":1}') == id
 
 
+@each("levels", [200, 5000, 1_000_000])
+def test_a_line_that_is_too_deep_is_invalid_and_keeps_its_id(levels: int) -> None:
+    line = b'{"method":"x","params":' + b"[" * levels + b"]" * levels + b',"id":1}'
+    [framed] = Framer().feed(line + b"\n")
+    assert isinstance(framed, OversizeMessage)
+    for given_line in (line, framed):
+        found = classify(given_line)
+        assert isinstance(found, InvalidMessage)
+        assert (found.code, found.id) == (-32700, 1)
+        assert found.reason == "nested too deeply: more than 200 levels of arrays and objects (message_depth)"
+
+
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]":,\\ud8id method1.e-', max_size=60).map(str.encode))
 def test_any_line_can_be_classified(line: bytes) -> None:
     classify(line)

@@ -218,9 +218,18 @@ class Mine(structs.CallToolResult):
 
 
 NAN = structs.CallToolResult(content=[], structured_content={"x": float("nan")}, result_type="complete")
-NO_JSON = structs.ResultMetaObject()
-NO_JSON["x"] = object()
-STRANGE = structs.CallToolResult(content=[], meta=NO_JSON, result_type="complete")
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+
+
+def with_meta(value: Any) -> structs.CallToolResult:
+    meta = structs.ResultMetaObject()
+    meta["x"] = value
+    return structs.CallToolResult(content=[], meta=meta, result_type="complete")
+
+
+def nested(levels: int) -> Any:
+    return json.loads("[" * levels + "]" * levels)
 
 
 @each_revision
@@ -230,11 +239,24 @@ STRANGE = structs.CallToolResult(content=[], meta=NO_JSON, result_type="complete
         (None, "returned NoneType, expected InputRequiredResult or CallToolResult"),
         ({"content": []}, "returned dict, expected"),
         (structs.ListToolsResult(tools=[], ttl_ms=0, cache_scope="public", result_type="complete"), "ListToolsResult"),
-        (STRANGE, "object"),
+        (with_meta(object()), "object"),
+        (with_meta(nested(198)), "nested too deeply: more than 200 levels of arrays and objects"),
+        (with_meta(nested(400)), "nested too deeply: more than 200 levels of arrays and objects"),
+        (with_meta(ENDLESS), "nested too deeply: more than 200 levels of arrays and objects"),
         (RuntimeError("secret"), "secret"),
         (asyncio.CancelledError(), "CancelledError"),
     ],
-    ids=["None", "a dict", "another result", "no JSON", "an exception", "a cancellation of nobody's"],
+    ids=[
+        "None",
+        "a dict",
+        "another result",
+        "no JSON",
+        "deep",
+        "very deep",
+        "endless",
+        "an exception",
+        "a cancellation of nobody's",
+    ],
 )
 def test_a_broken_result_is_an_internal_error_for_the_client_and_a_diagnostic_for_the_operator(
     result: Any, reported: str, revision: str
@@ -267,6 +289,17 @@ def test_nan_is_never_sent_as_null(result: Any, revision: str) -> None:
             await client.open(revision)
             assert (await client.error("tools/call", {"name": "x", "arguments": {}}))["code"] == -32603
             assert "NaN" in client.of_kind(typedmcp.DiagnosticKind.INTERNAL_ERROR)[0].text
+
+    run(main)
+
+
+@each_revision
+def test_a_result_as_deep_as_the_limit_is_sent(revision: str) -> None:
+    async def main() -> None:
+        async with served(Returns(with_meta(nested(197)))) as client:
+            await client.open(revision)
+            result = (await client.request("tools/call", {"name": "x", "arguments": {}}))["result"]
+            assert result["_meta"]["x"] == nested(197)
 
     run(main)
 

@@ -13,6 +13,7 @@ from mcpspec.support.structs import may_contain_non_finite, reject_non_finite
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.values import enc_hook, to_builtins
+from typedmcp.nesting import MAX_VALUE_DEPTH, encode_json
 from typedmcp.protocol.backends import to_struct
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ BYTES_TYPES: tuple[Any, ...] = (bytes, bytearray, memoryview)
 SEQUENCE_TYPES: tuple[Any, ...] = (list, tuple, set, frozenset)
 """Sequence types. A value of these that contains blocks becomes one block for each item."""
 
-_encoder = msgspec.json.Encoder(enc_hook=enc_hook)
+_encode = msgspec.json.Encoder(enc_hook=enc_hook).encode
 
 
 def to_blocks(value: object, name: str) -> list[ContentBlock]:
@@ -262,7 +263,7 @@ def _is_other_form(value: object) -> bool:
 
 def encode_text(value: object) -> str:
     """Return a value as JSON text. Raises `TypeError` or `ValueError` for a value that has no JSON form."""
-    text = _encoder.encode(value)
+    text = encode_json(value, _encode, MAX_VALUE_DEPTH)
     if may_contain_non_finite(text, value):
         reject_non_finite(to_builtins(value))
     return text.decode()

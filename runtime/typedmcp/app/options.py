@@ -10,6 +10,7 @@ import msgspec
 
 from typedmcp import dialect
 from typedmcp.errors import UsageError
+from typedmcp.nesting import encode_json
 from typedmcp.protocol.option_checks import unknown_option
 from typedmcp.server.context import Context
 
@@ -130,7 +131,7 @@ def convert_metadata(what: str, hints: type[msgspec.Struct] = D.Annotations, **m
     for name in converters.keys() & made.keys():
         try:
             made[name] = converters[name](made[name])
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError) as error:
             raise UsageError(f"{what}: {name}: {error}") from error
     return made
 
@@ -147,7 +148,7 @@ def _convert_icon(icon: Any) -> D.Icon:
 
 def _convert_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     made = dict(meta)
-    msgspec.json.encode(made)  # raises now rather than in a list, which would fail as a whole
+    encode_json(made)  # raises now rather than in a list, which would fail as a whole
     return made
 
 

@@ -15,12 +15,11 @@ import re
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from mcpspec.support.error_text import KINDS, describe_mismatch, format_path_part, format_value
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.definitions import JsonSchema
 from typedmcp.jsonschema.explain import explain_unknown
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.integers import to_integer
 
 __all__ = ["Examined", "TooMuchWorkError", "WorkBudget", "examine", "unknown_name_steps"]
@@ -166,8 +165,8 @@ class _Examination:
             return None
         self._spend(len(text) // _BYTES_PER_STEP)
         try:
-            value = msgspec.json.decode(text)
-        except (ValueError, RecursionError):
+            value = decode_json(text)
+        except ValueError:
             return None
         kind = _kind_of(to_integer(value))
         if kind == "string" or (kinds and not _is_among(kind, kinds)):

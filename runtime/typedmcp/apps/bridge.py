@@ -37,7 +37,7 @@ from typedmcp.errors import (
 )
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.framing import Batch, Frame, InvalidMessage, RequestId, classify, find_request_id
+from typedmcp.protocol.framing import Batch, Frame, InvalidMessage, RequestId, classify, find_request_id, limit_depth
 from typedmcp.protocol.pending import PendingRequests
 from typedmcp.protocol.text import log_failure, visible
 from typedmcp.transports.concurrency import is_awaitable
@@ -281,7 +281,7 @@ class PageBridge:
             reason = f"the message has more than {self._limits.page_message_bytes} bytes (page_message_bytes)"
             await self._reject(InvalidMessage(INVALID_REQUEST, reason, find_request_id(data[:_HEAD_BYTES])))
             return
-        found = classify(data)
+        found = classify(limit_depth(data, self._limits.message_depth))
         if isinstance(found, Batch):
             found = InvalidMessage(INVALID_REQUEST, "expected one message, got a list")
         if self._is_closed or found is None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct
 
 from typedmcp.auth.challenge import Challenge
 from typedmcp.auth.exchange import AuthRequest, AuthResponse, Steps
 from typedmcp.auth.urls import check_url, origin_of, resource_urls, server_urls
 from typedmcp.errors import SignInError
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.text import visible
 
 __all__ = ["Discovery", "ServerMetadata", "decode_document", "discover", "discover_server"]
@@ -165,6 +165,7 @@ def _check_endpoints(found: ServerMetadata, server: str) -> None:
 def decode_document(response: AuthResponse, kind: type[D], place: str) -> D:
     """Decode a JSON document. Raises `SignInError` if it is not one of this kind."""
     try:
-        return msgspec.json.decode(response.body, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        document: D = decode_json(response.body, kind)
+    except ValueError as error:
         raise SignInError(f"{place}: {visible(str(error), 200)}") from None
+    return document

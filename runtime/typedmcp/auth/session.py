@@ -19,6 +19,7 @@ from typedmcp.auth.storage import TokenStorage
 from typedmcp.auth.tokens import ClientCredential, TokenResponse, request_token
 from typedmcp.auth.urls import origin_of, require_safe_server
 from typedmcp.errors import AuthorizationRequiredError, SignInError
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.text import visible
 
 __all__ = ["Flow", "Run", "SignInSession", "client_key", "decode_stored"]
@@ -288,9 +289,10 @@ def client_key(issuer: str) -> str:
 def decode_stored(value: bytes | None, kind: type[S]) -> S | None:
     """Decode what is stored, or return None if it was written by another version, or is damaged."""
     try:
-        return None if value is None else msgspec.json.decode(value, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        stored: S | None = None if value is None else decode_json(value, kind)
+    except ValueError:
         return None
+    return stored
 
 
 def _is_due(grant: StoredGrant) -> bool:

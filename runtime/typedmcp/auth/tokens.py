@@ -6,7 +6,6 @@ from base64 import b64encode
 from typing import Any
 from urllib.parse import quote_plus
 
-import msgspec
 from msgspec import Struct
 
 from typedmcp.auth.assertions import sign_assertion
@@ -14,6 +13,7 @@ from typedmcp.auth.discovery import ServerMetadata, decode_document
 from typedmcp.auth.dpop import DpopKey
 from typedmcp.auth.exchange import AuthRequest, AuthResponse, Steps
 from typedmcp.errors import SignInError
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.text import visible
 
 __all__ = ["ClientCredential", "TokenResponse", "authenticate", "read_error", "request_token"]
@@ -137,8 +137,8 @@ def _choose_method(supported: list[str] | None) -> str:
 def read_error(response: AuthResponse, url: str) -> SignInError:
     """Return the error in a response. The text of the server is escaped."""
     try:
-        found = msgspec.json.decode(response.body, type=_ErrorResponse)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        found: _ErrorResponse = decode_json(response.body, _ErrorResponse)
+    except ValueError:
         return SignInError(f"{url} answered {response.status}")
     code, text = visible(found.error, 100), visible(str(found.error_description or ""), 300)
     return SignInError(f"{url} answered {response.status}: {code}{f' ({text})' if text else ''}", code)

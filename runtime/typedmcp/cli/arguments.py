@@ -16,6 +16,7 @@ from mcpspec.support.objects import is_array, is_object
 from typedmcp.cli.input import open_standard_input
 from typedmcp.cli.schemas import describe_type, find_alternatives, list_required
 from typedmcp.cli.status import CommandExit, suggest_names
+from typedmcp.nesting import decode_json
 
 __all__ = ["parse_arguments", "require_utf8"]
 
@@ -137,13 +138,13 @@ def _read_file(name: str, key: str) -> str:
 
 def _decode_json(text: str | bytes, key: str) -> Any:
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return decode_json(text)
+    except ValueError as error:
         raise CommandExit(f"{key}: not JSON: {error}") from None
 
 
 def _decode_json_or_text(text: str) -> Any:
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return decode_json(text)
+    except ValueError:
         return text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcpspec.support.objects import is_array, is_object
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.text import escape_controls
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def _parse_value(text: str) -> Any:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return decode_json(text)
+    except ValueError:
         return None
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-import msgspec
-
 from mcpspec.support.objects import is_object
 from typedmcp.limits import DEFAULT_LIMITS
+from typedmcp.nesting import decode_json
 from typedmcp.recording.frames import ObservedTransport, Sender
 from typedmcp.recording.recorder import RecordedConnection, Recorder
 from typedmcp.transports import Transport
@@ -79,8 +78,8 @@ class _RecordedRelay:
     def _observe(self, sender: Sender, data: bytes) -> None:
         self._recorded(sender, data)
         try:
-            message: object = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            message: object = decode_json(data)
+        except ValueError:
             return
         if not is_object(message) or not isinstance(id := message.get("id"), int | str):
             return

@@ -9,6 +9,7 @@ error.
 from __future__ import annotations
 
 import asyncio
+import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ import msgspec
 from mcpspec.support.objects import is_object
 from typedmcp.cli.server_process import ServerProcess
 from typedmcp.errors import INTERNAL_ERROR
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.framing import Framer
 from typedmcp.transports import Transport
 
@@ -34,9 +36,6 @@ class _RelayedMessage(msgspec.Struct):
     id: int | str | None = None
     method: str | None = None
     result: msgspec.Raw = msgspec.Raw()
-
-
-_decoder = msgspec.json.Decoder(_RelayedMessage)
 
 
 class RelayedServer(ServerProcess):
@@ -59,7 +58,7 @@ class RelayedServer(ServerProcess):
         process = await self._start_process(PIPE)
         self._forwarding = asyncio.create_task(self._forward_server(process))
         if "notifications/initialized" in self._handshake:
-            self._replayed_id = _decoder.decode(self._handshake["initialize"]).id
+            self._replayed_id = _decode_line(self._handshake["initialize"]).id
             await self._write_to_server(b"".join(self._handshake.values()))
         self._ready.set()
 
@@ -135,7 +134,7 @@ class RelayedServer(ServerProcess):
 
 
 async def _for_each_line(read: Callable[[], Awaitable[bytes]], use: Callable[[bytes], Awaitable[None]]) -> None:
-    framer = Framer()
+    framer = Framer(depth=sys.maxsize)  # the other side rejects what is too deep
     while data := await read():
         for line in framer.feed(data):
             if isinstance(line, bytes):
@@ -145,6 +144,7 @@ async def _for_each_line(read: Callable[[], Awaitable[bytes]], use: Callable[[by
 def _decode_line(line: bytes) -> _RelayedMessage:
     """Decode the members that the relay uses; return an empty message for anything but a single message."""
     try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeError):
+        message: _RelayedMessage = decode_json(line, _RelayedMessage)
+    except ValueError:
         return _RelayedMessage()
+    return message

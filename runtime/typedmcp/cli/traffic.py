@@ -13,6 +13,7 @@ from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.structs import from_builtins
 from typedmcp.errors import DecodeError
+from typedmcp.nesting import is_too_deep, too_deep
 
 __all__ = ["MalformedLineError", "TrafficChecker", "TrafficFault", "decode_line"]
 
@@ -41,14 +42,14 @@ class TrafficFault(NamedTuple):
 
 def decode_line(line: bytes) -> object:
     """Decode a line. Raises `MalformedLineError`."""
+    if is_too_deep(line):
+        raise MalformedLineError(too_deep())
     try:
         return msgspec.json.decode(line)
     except msgspec.DecodeError as error:
         raise MalformedLineError(f"not JSON: {error}") from None
     except UnicodeError:
         raise MalformedLineError("not UTF-8") from None
-    except RecursionError:
-        raise MalformedLineError("nested too deeply") from None
 
 
 class TrafficChecker:

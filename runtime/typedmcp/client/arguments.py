@@ -11,6 +11,7 @@ import msgspec
 from mcpspec.support.objects import is_object
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.values import to_builtins
+from typedmcp.nesting import too_deep
 
 __all__ = ["Arguments", "encode_arguments"]
 
@@ -33,7 +34,9 @@ def encode_arguments(arguments: object) -> dict[str, Any]:
     """Return arguments as plain JSON. Raises `UsageError` for arguments that are not a JSON object."""
     try:
         plain = to_builtins(arguments)
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise UsageError(f"arguments: {too_deep()}") from None
+    except (TypeError, ValueError) as error:
         raise UsageError(f"arguments: {error}") from error
     if not is_object(plain):
         kind = type(arguments).__name__

@@ -27,6 +27,7 @@ from typedmcp.client.targets import Target
 from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
 from typedmcp.jsonschema.validate import is_available
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.nesting import encode_json
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import Change, LogLevel
 from typedmcp.protocol.observers import default_instrumentation
@@ -573,7 +574,7 @@ def _make_finish(tool: str, result_type: Any) -> Finish:
 
 def _is_encodable(arguments: Any) -> bool:
     try:
-        msgspec.json.encode(arguments)
-    except (TypeError, ValueError, RecursionError):
+        encode_json(arguments)
+    except (TypeError, ValueError):
         return False
     return True

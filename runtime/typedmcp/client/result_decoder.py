@@ -22,7 +22,7 @@ from types import NoneType
 from typing import Annotated, Any, Final, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import MsgspecError, Raw, UnsetType
+from msgspec import Raw, UnsetType
 
 from mcpspec.support.converters import Converter, DroppedFields
 from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
@@ -56,7 +56,7 @@ _LARGE_BYTES: Final = 1 << 16
 
 _ABSENT: Final = object()
 _INVALID: Final = object()
-_FAILURES = (MsgspecError, ValueError, RecursionError, OverflowError)
+_FAILURES = (ValueError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)

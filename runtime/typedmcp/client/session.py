@@ -239,7 +239,7 @@ class ClientSession(ABC):
         """
         try:
             message = _decode(line)  # type: ignore[arg-type]  # an oversize message is a TypeError
-        except (msgspec.MsgspecError, ValueError, RecursionError, TypeError):
+        except (ValueError, TypeError):
             self._receive_slow(line, own)
             return
         if message.method is not UNSET:
@@ -253,7 +253,7 @@ class ClientSession(ABC):
         """Return the result in a well-formed response to this call. None for anything else, which `_receive` reads."""
         try:
             message = _decode(body)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+        except ValueError:
             return None
         if message.id != call.id or message.method is not UNSET or message.error is not UNSET:
             return None
@@ -313,7 +313,7 @@ class ClientSession(ABC):
     def _find_call_of_token(self, params: bytes) -> Call | None:
         try:
             token = _decode_token(params).token
-        except (msgspec.MsgspecError, ValueError):
+        except ValueError:
             return None
         return self.requests.calls.get(token)
 
@@ -355,7 +355,7 @@ class ClientSession(ABC):
             return None
         try:
             value: Any = msgspec.json.decode(line)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+        except ValueError:
             return None
         if not is_object(value) or "result" not in value or "error" not in value:
             return None

@@ -35,7 +35,7 @@ class StreamSession(ClientSession):
     def __init__(self, transport: Transport, listener: SessionListener, limits: Limits) -> None:
         super().__init__(listener, limits)
         self.transport: Transport = transport
-        self._framer = Framer(limits.message_bytes)
+        self._framer = Framer(limits.message_bytes, limits.message_depth)
         self._out = bytearray()
         self._is_flush_scheduled = False
         self._stray_line = b""

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
 from typedmcp.client.text import text_of
@@ -20,6 +18,7 @@ from typedmcp.jsonschema.adapt import schema_of, to_msgspec
 from typedmcp.jsonschema.custom_types import type_name
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import convert
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.nulls import from_null
 from typedmcp.protocol.text import escape_controls
 
@@ -144,8 +143,8 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _parse(text: _Candidate) -> Any:
     try:
-        return msgspec.json.decode(text.value)
-    except (ValueError, RecursionError) as error:
+        return decode_json(text.value)
+    except ValueError as error:
         raise _PlacedError(f"{text.place}: {error}") from error
 
 

@@ -65,6 +65,6 @@ async def _send(leased: LeasedClient, params: dict[str, Raw], call: ForwardedCal
     raw = await client.send_raw(method, sent, **options)
     try:
         result_type_of(raw)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except ValueError as error:
         raise ProtocolError(f"result of {method}: {error}") from error
     return msgspec.json.decode(raw) if call.ctx.is_modern and not is_modern(client.revision) else raw

@@ -23,7 +23,7 @@ def find_added_result(raw: Raw, ctx: Context) -> AddedResult | None:
     """Return a result of a type that an extension adds. None for others, and for a client without extensions."""
     try:
         name = result_type_of(raw)
-    except (msgspec.MsgspecError, RecursionError):
+    except ValueError:
         return None
     if name in (None, "complete", "input_required") or not ctx.is_modern or not ctx.client_capabilities.extensions:
         return None

@@ -474,7 +474,7 @@ def _checked(client: Client, method: str, raw: Raw, ctx: Context) -> Any:
     revision = client.revision
     try:
         typed = _checker(method, revision)(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return find_added_result(raw, ctx) or _understand(method, revision, raw, ctx)
     if not is_modern(revision):
         return raw

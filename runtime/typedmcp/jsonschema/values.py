@@ -11,6 +11,8 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET
 
+from typedmcp.nesting import decode_json
+
 __all__ = [
     "REJECTED",
     "UnsupportedTypeError",
@@ -85,7 +87,7 @@ def convert(value: object, hint: object) -> Any:
 
 def from_json(text: str | bytes, hint: object) -> Any:
     """Decode JSON text as an adapted type. Raises `ValueError`."""
-    return msgspec.json.decode(text, type=hint, dec_hook=dec_hook)
+    return decode_json(text, hint, dec_hook=dec_hook)
 
 
 _NATIVE_EXCEPT_KEYS: Final = (NoneType, bool, int, float, str, bytes, list, tuple, set, frozenset, dict)

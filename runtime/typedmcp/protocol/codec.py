@@ -24,6 +24,7 @@ from mcpspec.support.objects import is_object, spread_union, strip_absent
 from mcpspec.support.structs import dec_hook, from_builtins, may_contain_non_finite
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, UsageError
+from typedmcp.nesting import encode_json
 from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.nulls import remove_nulls
@@ -199,7 +200,7 @@ def fallback_codec(method: str, *, is_request: bool) -> MethodCodec:
 class Codec:
     """Decodes the requests and notifications of clients on one revision.
 
-    `decode` returns a message for a line, and raises `ValueError` or `RecursionError` for any other line.
+    `decode` returns a message for a line whose depth is limited, and raises `ValueError` for any other line.
     `by_message_type` and `methods` have the `MethodCodec` for the class and for the method of a message. Messages have
     `params`, and requests an `id`. Parameters have `meta`, their encoded `_meta`.
     """
@@ -502,9 +503,9 @@ encoder: msgspec.json.Encoder = msgspec.json.Encoder()
 def encode_message(message: msgspec.Struct) -> bytes:
     """Encode a message in one line, without a newline.
 
-    Raises `TypeError` or `ValueError` for values without JSON, such as NaN.
+    Raises `TypeError` or `ValueError` for values without JSON, such as NaN or a list that contains itself.
     """
-    line = encoder.encode(message)
+    line = encode_json(message)
     if may_contain_non_finite(line, message):
         D.encode(message)
     if line.find(b"\n") >= 0:  # in JSON that was encoded already
@@ -518,4 +519,4 @@ def encode_error(id: RequestId | None, code: int, message: str, data: Any = None
     head: dict[str, Any] = {"jsonrpc": "2.0"} if id is None else {"jsonrpc": "2.0", "id": id}
     if data is not None:
         error["data"] = data
-    return encoder.encode({**head, "error": error})
+    return encode_json({**head, "error": error})

@@ -15,9 +15,10 @@ import msgspec
 
 from mcpspec.features import NAME_PARAMS
 from mcpspec.support.methods import Method
-from mcpspec.support.structs import from_builtins, to_builtins
+from mcpspec.support.structs import from_builtins
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, UsageError
+from typedmcp.nesting import encode_json
 from typedmcp.protocol.option_checks import check_extensions
 from typedmcp.revisions.features import SUPPORTED
 
@@ -183,8 +184,8 @@ def check_settings(identifier: str, settings: Mapping[str, Any] | msgspec.Struct
     if settings is None:
         return {}
     try:
-        plain: Any = msgspec.json.decode(msgspec.json.encode(to_builtins(settings)))
-    except (TypeError, ValueError, RecursionError) as error:
+        plain: Any = msgspec.json.decode(encode_json(settings))
+    except (TypeError, ValueError) as error:
         raise UsageError(f"{identifier}: settings must be JSON: {error}") from error
     if not isinstance(plain, dict):
         raise UsageError(f"{identifier}: settings must be an object, not {settings!r}")

@@ -16,9 +16,10 @@ from mcpspec.support.error_text import KINDS
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR
 from typedmcp.limits import DEFAULT_LIMITS
+from typedmcp.nesting import MAX_DEPTH, is_too_deep, too_deep
 from typedmcp.protocol.integers import to_integer
 
-__all__ = ["Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify"]
+__all__ = ["Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify", "limit_depth"]
 
 RequestId: TypeAlias = int | str
 
@@ -30,41 +31,63 @@ _MAX_SEARCH_STEPS: Final = 10_000
 
 
 class OversizeMessage:
-    """A line longer than the limit. `head` is its beginning; the rest is skipped."""
+    """A message beyond a limit, with the code and the text of its error.
 
-    __slots__ = ("head",)
+    Of a message that is too long, `head` is the beginning, and the rest is skipped. Of one that is too deep, it is all.
+    """
 
-    def __init__(self, head: bytes) -> None:
+    __slots__ = ("code", "head", "reason")
+
+    def __init__(
+        self,
+        head: bytes,
+        code: int = INVALID_REQUEST,
+        reason: str = "the message is longer than the limit (message_bytes)",
+    ) -> None:
         self.head: bytes = head
+        self.code: int = code
+        self.reason: str = reason
+
+
+def limit_depth(message: bytes, limit: int) -> bytes | OversizeMessage:
+    """Return a message, or what stands for it if it has more levels of arrays and objects than the limit."""
+    if not is_too_deep(message, limit):
+        return message
+    return OversizeMessage(message, PARSE_ERROR, f"{too_deep(limit)} (message_depth)")
 
 
 class Framer:
     """Splits a stream of bytes at newlines, in linear time.
 
     `limit` is the maximum length of a line in bytes. A longer line is returned as an `OversizeMessage` as soon as the
-    limit is reached; the rest of the line is skipped. Raises `ValueError` for a limit below 1.
+    limit is reached; the rest of the line is skipped. So is a line with more than `depth` levels of arrays and objects.
+    Raises `ValueError` for a limit below 1.
     """
 
-    __slots__ = ("_limit", "_parts", "_size", "_skipping")
+    __slots__ = ("_depth", "_limit", "_parts", "_size", "_skipping")
 
-    def __init__(self, limit: int = DEFAULT_LIMITS.message_bytes) -> None:
+    def __init__(self, limit: int = DEFAULT_LIMITS.message_bytes, depth: int = DEFAULT_LIMITS.message_depth) -> None:
         if limit < 1:
             raise ValueError(f"limit must be positive, not {limit}")
         self._limit = limit
+        self._depth = depth
         self._parts: list[bytes] = []
         self._size = 0
         self._skipping = False
 
     def feed(self, data: bytes) -> list[bytes | OversizeMessage]:
         """Add bytes, and return the lines that they complete, without newlines."""
-        if not self._parts and not self._skipping and 0 <= data.find(b"\n") == len(data) - 1 <= self._limit:
+        if (
+            not self._parts
+            and not self._skipping
+            and 0 <= data.find(b"\n") == len(data) - 1 <= self._limit
+            and not is_too_deep(data, self._depth)
+        ):
             return [data[:-1]]  # one line, as most reads of small messages are
         *whole, tail = data.split(b"\n")
-        lines: list[bytes | OversizeMessage] = [*whole]
-        if lines and (self._parts or self._skipping):
-            lines[:1] = self._finish(data[: data.index(b"\n")])
-        if len(data) > self._limit:
-            lines = [self._bounded(line) for line in lines]
+        if whole and (self._parts or self._skipping):
+            whole[:1] = self._finish(whole[0])
+        lines = [self._bounded(line) for line in whole]
         if tail:
             lines += self._keep(tail)
         return lines
@@ -73,18 +96,19 @@ class Framer:
         """End the stream, and return the last line if it has no newline."""
         rest = b"".join(self._parts)
         self._parts, self._size, self._skipping = [], 0, False
-        return [rest] if rest else []
+        return [self._bounded(rest)] if rest else []
 
-    def _finish(self, line: bytes) -> list[bytes | OversizeMessage]:
+    def _finish(self, line: bytes) -> list[bytes]:
+        """Return the line that ends with these bytes, unless it was too long."""
         if self._skipping:
             self._skipping = False
             return []
         whole = b"".join([*self._parts, line])
         self._parts, self._size = [], 0
-        return [self._bounded(whole)]
+        return [whole]
 
-    def _bounded(self, line: bytes | OversizeMessage) -> bytes | OversizeMessage:
-        return OversizeMessage(line[:_HEAD_BYTES]) if isinstance(line, bytes) and len(line) > self._limit else line
+    def _bounded(self, line: bytes) -> bytes | OversizeMessage:
+        return OversizeMessage(line[:_HEAD_BYTES]) if len(line) > self._limit else limit_depth(line, self._depth)
 
     def _keep(self, tail: bytes) -> list[bytes | OversizeMessage]:
         """Keep the beginning of a line, up to the limit."""
@@ -133,14 +157,12 @@ class InvalidMessage(msgspec.Struct, frozen=True):
 
 def classify(line: bytes | OversizeMessage) -> Frame | Batch | InvalidMessage | None:
     """Find the message in a line, or the reason why it is not a message. A blank line gives None."""
+    if not isinstance(line, OversizeMessage):
+        line = limit_depth(line, MAX_DEPTH)
     if isinstance(line, OversizeMessage):
-        return InvalidMessage(
-            INVALID_REQUEST, "the message is longer than the limit (message_bytes)", find_request_id(line.head)
-        )
+        return InvalidMessage(line.code, line.reason, find_request_id(line.head))
     try:
         value = msgspec.json.decode(line)
-    except RecursionError:
-        return InvalidMessage(PARSE_ERROR, "nested too deeply", find_request_id(line))
     except UnicodeDecodeError as error:
         return InvalidMessage(PARSE_ERROR, f"not UTF-8: {error.reason}", find_request_id(line))
     except msgspec.ValidationError as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from typedmcp.limits import DEFAULT_LIMITS
-from typedmcp.protocol.framing import OversizeMessage
+from typedmcp.protocol.framing import OversizeMessage, limit_depth
 
 __all__ = ["EventParser", "ServerSentEvent", "encode_event"]
 
@@ -26,7 +26,7 @@ _MAX_RETRY_DIGITS = 10
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event. `data` is an `OversizeMessage` if it was longer than the limit."""
+    """One event. `data` is an `OversizeMessage` if it was longer or deeper than its limit."""
 
     data: bytes | OversizeMessage = b""
     event: str = "message"
@@ -40,12 +40,14 @@ class ServerSentEvent:
 class EventParser:
     """Parses a stream of events in chunks of any size, in time linear in its length.
 
-    `limit` is the number of bytes that an event may have. Only the beginning of a longer one is kept.
+    `limit` is the number of bytes that an event may have. Only the beginning of a longer one is kept. `depth` is the
+    number of levels of arrays and objects in its data.
     """
 
     __slots__ = (
         "_after_cr",
         "_data",
+        "_depth",
         "_event",
         "_head",
         "_id",
@@ -57,10 +59,11 @@ class EventParser:
         "_size",
     )
 
-    def __init__(self, limit: int = DEFAULT_LIMITS.message_bytes) -> None:
+    def __init__(self, limit: int = DEFAULT_LIMITS.message_bytes, depth: int = DEFAULT_LIMITS.message_depth) -> None:
         if limit < 1:
             raise ValueError(f"limit must be positive, not {limit}")
         self._limit = limit
+        self._depth = depth
         self._line: list[bytes] = []
         """The pieces of the line that is not complete yet."""
         self._line_size = 0
@@ -153,7 +156,8 @@ class EventParser:
         if self._head is not None:
             events.append(self._make_event(OversizeMessage(self._head)))
         elif self._data:
-            events.append(self._make_event(self._data[0] if len(self._data) == 1 else b"\n".join(self._data)))
+            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            events.append(self._make_event(limit_depth(data, self._depth)))
         elif self._id is not None or self._retry is not None:
             events.append(self._make_event(b""))
         self._reset()

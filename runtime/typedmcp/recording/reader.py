@@ -14,6 +14,7 @@ from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.nesting import MAX_DEPTH, decode_json
 from typedmcp.protocol.meta import CAPABILITIES
 from typedmcp.recording.frames import Sender
 from typedmcp.recording.masks import matches_masked
@@ -131,13 +132,12 @@ def read_recording(file: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
 
 
 def _read_lines(source: Iterable[bytes], name: str) -> Iterator[tuple[int, RecordedMessage]]:
-    decoder = msgspec.json.Decoder(RecordedMessage)
     for number, line in enumerate(source, 1):
         if not line.strip():
             continue
         try:
-            message = decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            message: RecordedMessage = decode_json(line, RecordedMessage, depth=MAX_DEPTH + 1)
+        except ValueError as error:
             raise UsageError(f"{name}:{number}: not a line of a recording: {error}") from error
         if message.revision not in VERSIONS:
             text = f"{name}:{number}: unknown revision {format_value(message.revision)}; known: {', '.join(VERSIONS)}"

@@ -14,6 +14,7 @@ import msgspec
 
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.nesting import decode_json
 from typedmcp.recording.frames import OnFrame, Sender
 from typedmcp.recording.masks import SecretMasker
 from typedmcp.recording.revisions import RevisionTracker
@@ -98,12 +99,12 @@ class RecordedConnection:
         """Record a message."""
         entry: dict[str, Any] = {"time": datetime.now(UTC).isoformat().replace("+00:00", "Z"), "sender": sender}
         try:
-            message: object = msgspec.json.decode(data)
+            message: object = decode_json(data)
             entry["revision"] = self._tracker.find(sender, message)
             entry["connection"] = self._number
             entry["message"] = self._masker.mask(message)
             line = msgspec.json.encode(entry)
-        except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
+        except (ValueError, OverflowError):
             # Secrets are found by their members, so bytes without members are not kept.
             entry |= {"revision": self._tracker.revision, "connection": self._number}
             entry |= {"message": None, "invalid_bytes": len(data)}

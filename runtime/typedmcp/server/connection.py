@@ -72,7 +72,7 @@ class ServerConnection(Dispatcher):
         )
         self._use_once = use_once or config.used_states.use_once
         self._transport = transport if config.recorder is None else _record(config, config.recorder, transport)
-        self._framer = Framer(config.limits.message_bytes)
+        self._framer = Framer(config.limits.message_bytes, config.limits.message_depth)
         self._lines: deque[bytes | OversizeMessage] = deque()
         self._out = bytearray()
         self._will_flush = False

@@ -39,6 +39,7 @@ from typedmcp.errors import (
     is_reserved_code,
     to_invalid_params,
 )
+from typedmcp.nesting import is_too_deep
 from typedmcp.protocol.backends import to_model, to_plain, to_struct
 from typedmcp.protocol.budgets import CALL_BYTES, ClientKey, ClientUse, Hold
 from typedmcp.protocol.codec import (
@@ -426,7 +427,7 @@ class Dispatcher:
                 params.request_state.__class__ is str or params.input_responses.__class__ is dict
             ):
                 return None
-        except (LookupError, AttributeError, ValueError, RecursionError, TypeError, RemoteError):
+        except (LookupError, AttributeError, ValueError, TypeError, RemoteError):
             return None
         return ctx
 
@@ -464,7 +465,8 @@ class Dispatcher:
                 self._was_large = len(line) > _LARGE_RESULT_BYTES
             # Of all searches in a short text `rpartition` is the fastest.
             is_lossy = text.rpartition(b"null")[1] if len(text) <= LARGE_TEXT else may_contain_non_finite(text, encoded)
-            if is_lossy or text.find(b"\n") >= 0 or text == b"{}":  # perhaps NaN, or JSON that was encoded already
+            # Perhaps it has NaN, or JSON that was encoded already.
+            if is_lossy or text.find(b"\n") >= 0 or text == b"{}" or is_too_deep(text):
                 return None
         except Exception:
             return None
@@ -567,8 +569,6 @@ class Dispatcher:
             return None
         try:
             return self._dispatch_method(frame, line, sink)
-        except RecursionError:
-            self._reject_frame(frame, RemoteError(PARSE_ERROR, "nested too deeply"), sink)
         except DecodeError as error:
             if self._mend(frame):
                 return self._dispatch_frame(frame, b"", sink)
@@ -706,7 +706,7 @@ class Dispatcher:
             raise RemoteError(INVALID_REQUEST, f"{method} is {wanted}")
         try:
             message = codec.decode(line)
-        except (ValueError, RecursionError):
+        except ValueError:
             codec.check_params(method, frame.value.get("params", {}))
             line = msgspec.json.encode(frame.value)  # of several members with one name the last counts
             try:

@@ -135,7 +135,7 @@ class MetadataCache:
         try:
             members: dict[str, Any] = msgspec.json.decode(own)
             metadata = self.get(common)
-        except (ValueError, RecursionError, RemoteError):
+        except (ValueError, RemoteError):
             return None
         # Of several members with one name the last counts.
         pair = (metadata.members, members) if found is None else (members, metadata.members)

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from typedmcp.errors import InvalidParamsError, UsageError
+from typedmcp.nesting import encode_json
 
 __all__ = ["DEFAULT_TTL", "StateSigner", "UsedStates", "VerifiedState", "state_binding"]
 
@@ -80,7 +81,7 @@ class StateSigner:
 
     def sign(self, content: Any, binding: bytes, now: float) -> str:
         """Return signed state as a string for the client. `content` is any JSON, `now` is in seconds since 1970."""
-        encoded = msgspec.Raw(msgspec.json.encode(content))
+        encoded = msgspec.Raw(encode_json(content))
         state = _SignedState(now + self._ttl, binding, os.urandom(_NONCE_BYTES), encoded)
         signed = self._key_id + msgspec.json.encode(state)
         return base64.urlsafe_b64encode(self._mac(signed) + signed).decode()

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from typedmcp.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from typedmcp.nesting import encode_json
 from typedmcp.protocol.text import visible
 from typedmcp.transports.redaction import redact_url
 
@@ -70,7 +69,7 @@ def bounded_uri(uri: str) -> str:
 
 def bounded_json(value: Any) -> str:
     """Return a value as JSON of at most 8,192 characters."""
-    return visible(msgspec.json.encode(value).decode(errors="replace"), _MAX_CONTENT)
+    return visible(encode_json(value).decode(errors="replace"), _MAX_CONTENT)
 
 
 class KnownNames:

@@ -104,7 +104,7 @@ class SessionObserver:
         if isinstance(uri, str):
             details[RESOURCE_URI] = bounded_uri(uri)
         if self._telemetry.content and method == "tools/call":
-            with suppress(TypeError, ValueError, RecursionError):
+            with suppress(TypeError, ValueError):
                 details[TOOL_ARGUMENTS] = bounded_json(_member(params, "arguments"))
         target = _member(params, "name") if method in TARGETS else None
         if isinstance(target, str):
@@ -128,7 +128,7 @@ class SessionObserver:
     def _read_outcome(self, operation: Operation, raw: Raw) -> None:
         if operation.method != "tools/call":
             return
-        with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+        with suppress(ValueError):
             if _decode_outcome(raw).is_error is True:
                 operation.fail("tool_error")
         if self._telemetry.content:
@@ -269,5 +269,5 @@ def _member(params: Any, name: str) -> Any:
 def _meta_of(params: bytes) -> Any:
     try:
         return _decode_meta(params).meta
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return None

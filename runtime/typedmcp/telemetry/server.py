@@ -178,7 +178,7 @@ class DispatcherObserver:
             elif (name := getattr(ctx.params, "name", None)) is not None:
                 self._add_name(operation, name)
             if self._telemetry.content and method == "tools/call":
-                with suppress(TypeError, ValueError, RecursionError):
+                with suppress(TypeError, ValueError):
                     operation.span.set_attribute(TOOL_RESULT, bounded_json(result))
         self._finish_later(operation)
 

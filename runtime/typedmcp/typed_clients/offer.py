@@ -11,6 +11,7 @@ import msgspec
 from typedmcp import dialect
 from typedmcp.client.client import Client
 from typedmcp.errors import RemoteError, UsageError
+from typedmcp.nesting import decode_json
 
 __all__ = ["Offer", "fetch_offer", "read_lock", "write_lock"]
 
@@ -78,10 +79,10 @@ def read_lock(file: str | os.PathLike[str]) -> Offer:
     name = os.fspath(file)
     try:
         with open(file, "rb") as source:
-            offer = msgspec.json.decode(source.read(), type=Offer)
+            offer: Offer = decode_json(source.read(), Offer)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}; write it with --out and --lock") from error
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"{name} is not a lock file: {error}; write it again with --out and --lock") from error
     if offer.format != _FORMAT:
         raise UsageError(f"{name} is a lock file of another version; write it again with --out and --lock")

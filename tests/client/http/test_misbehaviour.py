@@ -199,6 +199,20 @@ def too_long_event(request: Request, wire: Wire) -> None:
     wire.event({"jsonrpc": "2.0", "id": request.json["id"], "result": result("x" * 2_000_000)})
 
 
+def _deep(request: Request) -> str:
+    deep = "[" * 200 + "]" * 200
+    return f'{{"jsonrpc": "2.0", "id": {request.json["id"]}, "result": {{"_meta": {{"a": {deep}}}}}}}'
+
+
+def too_deep(request: Request, wire: Wire) -> None:
+    wire.reply(200, _deep(request).encode(), content_type="application/json")
+
+
+def too_deep_event(request: Request, wire: Wire) -> None:
+    wire.events()
+    wire.event(_deep(request))
+
+
 def invalid_event(request: Request, wire: Wire) -> None:
     wire.events()
     wire.event(f'{{"jsonrpc": "2.0", "id": {request.json["id"]}, "result": {{]}}')
@@ -210,7 +224,7 @@ def result_of_another_method(request: Request, wire: Wire) -> None:
 
 INVALID = [
     no_json, empty, wrong_id, no_id, both, empty_array, only_a_notification, nested, encoded, bomb,
-    too_long, too_long_in_chunks, too_long_event, invalid_event, result_of_another_method,
+    too_long, too_long_in_chunks, too_long_event, too_deep, too_deep_event, invalid_event, result_of_another_method,
 ]  # fmt: skip
 
 

@@ -71,6 +71,20 @@ def test_a_rejected_request_is_a_warning_with_the_reason(caplog: pytest.LogCaptu
     assert "rejected with 421: the host 'evil.test' is not served here" in text
 
 
+def test_a_body_that_is_too_deep_is_logged_with_the_reason(lines: pytest.LogCaptureFixture) -> None:
+    @in_loop
+    async def main() -> None:
+        async with serving() as served:
+            await served.post(b'{"id":7,"method":"ping","params":' + b"[" * 5000)
+
+    main()
+    rejected, text = texts(lines.records)
+    assert rejected.endswith(
+        "rejected with 400: nested too deeply: more than 200 levels of arrays and objects (message_depth)"
+    )
+    assert text.endswith("POST /mcp 400 0.0 ms -")
+
+
 def test_text_of_clients_is_escaped_and_shortened(lines: pytest.LogCaptureFixture) -> None:
     @in_loop
     async def main() -> None:

@@ -719,9 +719,17 @@ async def test_every_error_has_its_status_and_the_id_of_its_request(
 @in_loop
 async def test_the_error_for_a_deep_value_says_that_it_is_nested_too_deeply() -> None:
     async with serving() as served:
-        deep = b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":' + b'{"a":' * 20_000 + b"1" + b"}" * 20_001
-        reply = await served.post(deep, headers_for("tools/list"))
-        assert (reply.status, reply.code, reply.json["id"]) == (400, -32700, 7)
+        for levels in (200, 20_000):
+            deep = (
+                b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":'
+                + b'{"a":' * levels
+                + b"1"
+                + b"}" * (levels + 1)
+            )
+            reply = await served.post(deep, headers_for("tools/list"))
+            assert (reply.status, reply.code, reply.json["id"]) == (400, -32700, 7)
+            assert "nested too deeply: more than 200 levels" in reply.json["error"]["message"]
+        assert (await served.call("echo").reply()).status == 200
 
 
 @in_loop

@@ -6,7 +6,7 @@ It is plain ASGI: five paths need no framework.
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,7 @@ from typedmcp.cli.dev.access import SECURITY_HEADERS, AccessDeniedError, AccessG
 from typedmcp.cli.dev.inspector import Inspector
 from typedmcp.cli.dev.questions import AnswerError
 from typedmcp.cli.features import Kind
+from typedmcp.nesting import decode_json
 from typedmcp.revisions.features import SUPPORTED
 from typedmcp.server.http.messages import Receive, Scope, Send
 
@@ -48,7 +49,7 @@ class _Clear(msgspec.Struct, tag="clear", tag_field="action"):
     pass
 
 
-_decode = msgspec.json.Decoder(_Connect | _Call | _Cancel | _Answer | _Clear).decode
+_Action: TypeAlias = _Connect | _Call | _Cancel | _Answer | _Clear
 
 
 class InspectorApp:
@@ -96,15 +97,15 @@ class InspectorApp:
             await _send_whole(send, 413, b"text/plain", f"at most {_MAX_BODY_BYTES} bytes\n".encode())
             return
         try:
-            await self._run(_decode(body))
+            await self._run(decode_json(body, _Action))
         except AnswerError as error:  # the page shows it; the request was right
             await _send_whole(send, 200, b"text/plain", str(error).encode(errors="replace"))
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        except ValueError as error:
             await _send_whole(send, 400, b"text/plain", f"{error}\n".encode(errors="replace"))
         else:
             await _send_whole(send, 204, b"text/plain", b"")
 
-    async def _run(self, action: _Connect | _Call | _Cancel | _Answer | _Clear) -> None:
+    async def _run(self, action: _Action) -> None:
         inspector = self._inspector
         if isinstance(action, _Connect):
             if action.revision not in (None, *SUPPORTED):

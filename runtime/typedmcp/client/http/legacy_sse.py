@@ -31,7 +31,7 @@ class LegacySseTransport:
     def __init__(self, endpoint: Endpoint, stream: HttpResponse) -> None:
         self._endpoint = endpoint
         self._stream = stream
-        self._parser = EventParser(endpoint.limits.message_bytes)
+        self._parser = EventParser(endpoint.limits.message_bytes, endpoint.limits.message_depth)
         self._post_endpoint: Endpoint | None = None
         self._received: list[bytes] = []
         self._queue: deque[bytes] = deque()
@@ -76,7 +76,7 @@ class LegacySseTransport:
     def _feed(self, data: bytes) -> None:
         for event in self._parser.feed(data):
             if isinstance(event.data, OversizeMessage):
-                self._received.append(event.data.head.replace(b"\n", b" "))  # invalid now, but still with its id
+                self._received.append(event.data.head.replace(b"\n", b" "))  # still with its id, and rejected again
             elif event.event == "endpoint":
                 self._set_post_endpoint(event.data)
             elif event.event == "message" and event.data:

@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Raw
 
 from mcpspec.features import NAME_PARAMS
-from mcpspec.support.structs import encode
 from typedmcp.client.http.content_coding import accept_coding
 from typedmcp.client.http.endpoint import Endpoint, encode_headers, shorten_body
 from typedmcp.client.param_headers import ParamHeaders
@@ -34,7 +33,8 @@ from typedmcp.errors import (
     RequestTimeoutError,
     ServerBusyError,
 )
-from typedmcp.protocol.codec import Notification, Response, encode_error
+from typedmcp.nesting import is_too_deep, too_deep
+from typedmcp.protocol.codec import Notification, Response, encode_error, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.headers import EVENT_ID, SESSION, VERSION
@@ -187,7 +187,7 @@ class HttpSession(ClientSession):
         limit: str | None = None
         timer = pending.timer = self._deadlines.start(call.deadline)
         try:
-            body = encode(Notification("2.0", call.method, params, call.id))
+            body = encode_message(Notification("2.0", call.method, params, call.id))
             if takes_slot and not self._slots.try_acquire():
                 takes_slot = False  # until it is admitted
                 limit = f"{self._slots.limit} calls are in progress (http_calls_in_flight): try again later"
@@ -245,7 +245,7 @@ class HttpSession(ClientSession):
         if pending.on_progress is not None:  # the old id is part of the parameters: the caller begins a new call
             raise RepeatableError("the server closed the connection")
         self.requests.renew(call)
-        return await self.endpoint.send("POST", head, encode(Notification("2.0", call.method, params, call.id)))
+        return await self.endpoint.send("POST", head, encode_message(Notification("2.0", call.method, params, call.id)))
 
     def _head(self, method: str, params: Any) -> bytes:
         if (revision := self._modern_revision(method)) is not None:
@@ -279,6 +279,8 @@ class HttpSession(ClientSession):
             raise ProtocolError(str(error)) from None
         if self.endpoint.on_frame is not None:
             report_received(body, self.endpoint.on_frame)
+        if is_too_deep(body, depth := self.endpoint.limits.message_depth):
+            raise ProtocolError(f"the response is not a valid message: {too_deep(depth)} (message_depth)")
         return body
 
     def _read_result(self, call: Call, body: bytes) -> Raw:
@@ -373,7 +375,7 @@ class HttpSession(ClientSession):
 
     async def _read_events(self, response: HttpResponse, stream: _ResumableStream, call: Call | None) -> None:
         """Dispatch the events of a stream until its end, or until the response to its call has arrived."""
-        parser = EventParser(self.limits.message_bytes)
+        parser = EventParser(self.limits.message_bytes, self.limits.message_depth)
         own = self._detached_calls if call is None else (call,)
         until: asyncio.Future[Raw] | None = None if call is None else call.owner.response
         while until is None or not until.done():
@@ -492,15 +494,17 @@ class HttpSession(ClientSession):
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send a notification."""
-        self._post_in_background(encode(Notification("2.0", method, params)), method, self._head(method, params))
+        self._post_in_background(
+            encode_message(Notification("2.0", method, params)), method, self._head(method, params)
+        )
 
     async def notify_in_order(self, method: str) -> None:
         """Send a notification, and wait until the server has accepted it."""
-        await self._post_and_report(encode(Notification("2.0", method)), method)
+        await self._post_and_report(encode_message(Notification("2.0", method)), method)
 
     def respond(self, id: RequestId, result: Any) -> None:
         """Send the result of a request of the server."""
-        self._post_in_background(encode(Response("2.0", id, result)), "a response")
+        self._post_in_background(encode_message(Response("2.0", id, result)), "a response")
 
     def respond_with_error(self, id: RequestId, code: int, message: str, data: Any = None) -> None:
         """Send an error response to a request of the server."""
@@ -600,7 +604,7 @@ def _raise_error_in(body: bytes) -> NoReturn:
     """Raise the error in a response body, or `ProtocolError` if it holds none."""
     try:
         error = _decode_error_body(body).error
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         raise ProtocolError(f"the body is not a response to this call: {shorten_body(body)[:200]}") from None
     raise RemoteError.from_wire(error)
 

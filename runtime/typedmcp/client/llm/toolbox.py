@@ -6,13 +6,12 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.client.llm.formats import LlmApi, ToolCall, format_of
 from typedmcp.errors import RemoteError, ToolError, UsageError
 from typedmcp.jsonschema.hosts import MAX_NAME, replace_forbidden
+from typedmcp.nesting import decode_json
 
 __all__ = ["Toolbox", "api_name"]
 
@@ -89,7 +88,7 @@ class Toolbox:
 
 def _read_arguments(given: object) -> dict[str, Any]:
     """Return arguments as an object. Raises `ValueError` for others: models write JSON that is not valid."""
-    parsed: object = msgspec.json.decode(given or "{}") if isinstance(given, str) else given
+    parsed: object = decode_json(given or "{}") if isinstance(given, str) else given
     if not isinstance(parsed, Mapping):
         raise ValueError(f"arguments: expected an object, got {type(parsed).__name__}")
     return {**parsed}

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from mcpspec.support.objects import is_object
 from typedmcp.auth.dpop import find_thumbprint, hash_token
 from typedmcp.errors import InvalidParamsError, UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.option_checks import check_flag, check_seconds
 from typedmcp.server.auth.claims import canonical_url, check_issuer
 from typedmcp.server.auth.jwt import ASYMMETRIC, require_library
@@ -199,12 +199,13 @@ def _read_claims(proof: str, key: PyJWK, algorithm: str) -> _ProofClaims:
 
     try:
         payload = jwt.PyJWS().decode(proof, key, algorithms=[algorithm])
-    except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+    except (jwt.PyJWTError, ValueError, TypeError):
         raise _InvalidProofError("the signature of the proof is not valid") from None
     try:
-        return msgspec.json.decode(payload, type=_ProofClaims)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        claims: _ProofClaims = decode_json(payload, _ProofClaims)
+    except ValueError:
         raise _InvalidProofError("the proof needs jti, htm, htu, iat and ath") from None
+    return claims
 
 
 def _load_public_key(jwk: Mapping[str, Any], algorithm: str) -> PyJWK:

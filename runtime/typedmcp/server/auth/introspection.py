@@ -11,14 +11,13 @@ import time
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from mcpspec.support.objects import is_object
 from typedmcp.auth.discovery import ServerMetadata
 from typedmcp.auth.exchange import AuthRequest, AuthResponse
 from typedmcp.auth.tokens import ClientCredential, authenticate
 from typedmcp.errors import SignInError, UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.nesting import decode_json
 from typedmcp.protocol.option_checks import check_seconds
 from typedmcp.server.auth.cache import VerifiedTokens
 from typedmcp.server.auth.claims import Audience, check_issuer, is_time, to_principal
@@ -184,8 +183,8 @@ def _read_answer(response: AuthResponse, issuer: str) -> Mapping[str, Any]:
     if response.status != 200:
         raise ConnectionError(f"introspection at {issuer} answered {response.status}: check the client's credentials")
     try:
-        answer: Any = msgspec.json.decode(response.body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        answer: Any = decode_json(response.body)
+    except ValueError:
         answer = None
     if not is_object(answer):
         raise ConnectionError(f"introspection at {issuer} answered something other than a JSON object")

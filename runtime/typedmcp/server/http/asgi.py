@@ -15,6 +15,7 @@ from typing import Any, Unpack
 
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
+from typedmcp.nesting import is_too_deep
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, classify
@@ -44,6 +45,7 @@ from typedmcp.server.http.messages import (
     Scope,
     Send,
     accepts,
+    body_too_deep,
     check_accept,
     check_length,
     check_mirrors,
@@ -420,6 +422,8 @@ class AsgiApp:
             if rest is None:
                 return
             body = rest
+        elif is_too_deep(body, self._limits.message_depth):
+            raise body_too_deep(body, self._limits)
         exchange: Exchange
         if template.session_at >= 0 and self._has_sessions:
             session = await self.sessions.load(headers[template.session_at][1], principal)
@@ -467,7 +471,7 @@ class AsgiApp:
     ) -> bytes | None:
         """Return a body that comes in several parts, or None if it was large and has been served."""
         with self._hold(principal) as hold:
-            body = await read_rest(message, receive, self._limits.http_body_bytes, hold)
+            body = await read_rest(message, receive, self._limits, hold)
             if len(body) <= LARGE_BODY_BYTES:
                 return body
             await self._post_body(template, dict(headers), principal, body, receive, send)
@@ -490,7 +494,7 @@ class AsgiApp:
         self, scope: Scope, headers: Headers, principal: Principal | None, receive: Receive, send: Send
     ) -> None:
         with self._hold(principal) as hold:
-            body = await read_json_body(headers, receive, self._limits.http_body_bytes, hold)
+            body = await read_json_body(headers, receive, self._limits, hold)
             check_mirrors(scope["headers"], body)
             await self._serve_body(scope, headers, principal, body, receive, send)
 

@@ -245,7 +245,7 @@ class LegacySse:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         id = query.get("session_id", [""])[0]
         with Hold(self._state.config.budgets.calls, client_of_principal(principal)) as hold:
-            body = await read_json_body(headers, receive, self._state.config.limits.http_body_bytes, hold)
+            body = await read_json_body(headers, receive, self._state.config.limits, hold)
             await self._accept(id, headers, body, principal, receive, hold)
         await respond(send, 202)
 

@@ -10,18 +10,20 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
-from typedmcp.errors import INVALID_REQUEST, HeaderMismatchError
+from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR, HeaderMismatchError
 from typedmcp.limits import Limits
+from typedmcp.nesting import is_too_deep, too_deep
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.codec import encode_error
-from typedmcp.protocol.framing import Frame, RequestId, classify
+from typedmcp.protocol.framing import Frame, RequestId, classify, find_request_id
 from typedmcp.protocol.meta import VERSION
 
 __all__ = [
     "JSON_HEADER", "LARGE_BODY_BYTES", "NOT_A_SESSION", "PIECE_BYTES", "RETRY_LATER", "TOO_MANY_STREAMS",
     "AsgiMessage", "ClientDisconnect", "HTTPException", "Headers", "RawHeaders", "Receive", "Scope", "Send", "accepts",
-    "cache_short_values", "check_accept", "check_length", "check_mirrors", "has_version", "headers_as_text",
-    "join_headers", "path_of", "read_json_body", "read_rest", "respond", "respond_unavailable", "too_many_bytes",
+    "body_too_deep", "cache_short_values", "check_accept", "check_length", "check_mirrors", "has_version",
+    "headers_as_text", "join_headers", "path_of", "read_json_body", "read_rest", "respond", "respond_unavailable",
+    "too_many_bytes",
 ]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -138,15 +140,15 @@ def _media_range(accepted: bytes) -> bytes:
     return b"" if any(p.replace(b" ", b"") in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000") for p in parameters) else media
 
 
-async def read_json_body(headers: Headers, receive: Receive, limit: int, hold: Hold) -> bytes:
+async def read_json_body(headers: Headers, receive: Receive, limits: Limits, hold: Hold) -> bytes:
     """Return the body of a POST, which counts in `hold` if it is large.
 
     Raises `HTTPException` or `ClientDisconnect`.
     """
     if not _is_json(headers.get(b"content-type", b"")):
         raise HTTPException(415, "the header Content-Type must be application/json")
-    check_length(headers.get(b"content-length", b"0"), limit)
-    return await read_rest(await receive(), receive, limit, hold)
+    check_length(headers.get(b"content-length", b"0"), limits.http_body_bytes)
+    return await read_rest(await receive(), receive, limits, hold)
 
 
 @cache_short_values
@@ -160,11 +162,12 @@ def check_length(length: bytes, limit: int) -> None:
         raise _body_too_long(limit)
 
 
-async def read_rest(message: AsgiMessage, receive: Receive, limit: int, hold: Hold) -> bytes:
+async def read_rest(message: AsgiMessage, receive: Receive, limits: Limits, hold: Hold) -> bytes:
     """Return the body that begins with a message, and counts in `hold` if it is large.
 
     Raises `HTTPException` or `ClientDisconnect`.
     """
+    limit = limits.http_body_bytes
     body: bytes = message.get("body", b"")
     _count_body(len(body), hold)
     if message.get("more_body"):
@@ -179,7 +182,15 @@ async def read_rest(message: AsgiMessage, receive: Receive, limit: int, hold: Ho
         raise ClientDisconnect
     if len(body) > limit:
         raise _body_too_long(limit)
+    if is_too_deep(body, limits.message_depth):
+        raise body_too_deep(body, limits)
     return body
+
+
+def body_too_deep(body: bytes, limits: Limits) -> HTTPException:
+    """Return the error for a body with more levels of arrays and objects than the limit."""
+    text = f"{too_deep(limits.message_depth)} (message_depth)"
+    return HTTPException(400, text, code=PARSE_ERROR, id=find_request_id(body))
 
 
 def _count_body(size: int, hold: Hold) -> None:

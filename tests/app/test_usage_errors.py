@@ -6,9 +6,8 @@ import asyncio
 import collections
 import enum
 import functools
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any, Never, TypedDict, TypeVar, Unpack, cast
 
 import annotated_types as at
@@ -95,6 +94,11 @@ TYPES: dict[str, tuple[Any, str]] = {
     "an unknown name in brackets": ("list[Missing]", "name 'Missing' is not defined"),
     "a dataclass with an unknown name": (Undefined, "Undefined: name 'Missing' is not defined"),
     "a malformed annotation": ("int[", "must be an expression"),
+    "an annotation that raises": ("1 / 0", "an annotation cannot be evaluated: ZeroDivisionError: division by zero"),
+    "a dataclass with an annotation that raises": (
+        make_dataclass("Divided", [("x", "1 / 0")]),
+        "an annotation cannot be evaluated: ZeroDivisionError",
+    ),
     "a bound of a bool": (Annotated[bool, at.Ge(1)], "ge does not apply to bool"),
     "a bound of a text": (Annotated[str, Field(ge=1)], "ge does not apply to str"),
     "a length of a number": (Annotated[int, Field(max_length=1)], "max_length does not apply to int"),
@@ -187,7 +191,7 @@ FUNCTIONS: dict[str, tuple[Any, str]] = {
     ),
     "an object": (Caller(), r"Caller\(\), parameter 'args': a client cannot pass `\*` arguments"),
     "a partial": (functools.partial(print), r"print\(\), parameter 'args': a client cannot pass `\*` arguments"),
-    "a builtin without signature": (math.hypot, "hypot has no readable signature"),
+    "a builtin without signature": (max, "max has no readable signature"),
     "a class without signature": (dict, "dict has no readable signature"),
     "a number": (5, "int has no readable signature"),
     "an unbound classmethod object": (classmethod(lambda _: 1), "has no readable signature"),

@@ -9,6 +9,7 @@ from typing import Annotated as TypingAnnotated
 import msgspec
 
 from mcpspec.support import structs as exact
+from mcpspec.support.annotations import named_annotations, remove_annotation
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.null import NULL
 from mcpspec.support.objects import Shape, is_array, is_object, spread_union
@@ -57,9 +58,9 @@ else:
         def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
             tag_field = config.get("tag_field")
             if tag_field is not None:  # a class attribute for msgspec, and a member with a default for type checkers
-                hints = namespace.get("__annotations__", {})
-                namespace["__tag_name__"] = tag = next((n for n in hints if _is_same(n, tag_field)), tag_field)
-                hints.pop(tag, None)
+                names = named_annotations(namespace)
+                namespace["__tag_name__"] = tag = next((n for n in names if _is_same(n, tag_field)), tag_field)
+                remove_annotation(namespace, tag)
             return super().__new__(mcs, name, bases, namespace, **config)
 
         def __call__(cls, *args: Any, **members: Any) -> Any:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import cached_property, partial
-from types import MethodType, SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from types import MethodType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
+from mcpspec.support.annotations import annotations_of, evaluate, signature_of
 from mcpspec.support.error_text import format_path_part
 from typedmcp.app.arguments import NOT_EXAMINED, ArgumentError, examine_argument, join_faults, join_repairs
 from typedmcp.app.repair import Examined, TooMuchWorkError, WorkBudget, unknown_name_steps
@@ -65,7 +66,7 @@ def unwrap(function: Any) -> Any:
     while is_partial(function):
         function = function.func
     function = inspect.unwrap(function)
-    if isinstance(function, type) or hasattr(function, "__annotations__"):
+    if isinstance(function, type) or inspect.isroutine(function):
         return function
     return getattr(function.__class__, "__call__", function)  # noqa: B004  # a callable object
 
@@ -73,7 +74,7 @@ def unwrap(function: Any) -> Any:
 def parameters_in(function: Callable[..., Any], what: str) -> list[inspect.Parameter]:
     """Return the parameters of a function. Raises `UsageError` if it has no signature."""
     try:
-        return [*inspect.signature(function).parameters.values()]
+        return [*signature_of(function).parameters.values()]
     except (TypeError, ValueError) as error:
         raise UsageError(f"{what}: {name_of(function)} has no readable signature: {error}") from error
 
@@ -102,7 +103,7 @@ def hints_of(function: Callable[..., Any], what: str) -> dict[str, Any]:
     inner = unwrap(function)
     if isinstance(inner, type):
         inner = MethodType(cast(Any, inner).__init__, inner)  # whose type variables the annotations may name
-    elif "return" in getattr(inner, "__annotations__", {}):
+    else:
         with suppress(UsageError):
             return _resolve_hints(inner, what, name_of(function))
     return _resolve_hints(inner, what, name_of(function), is_return=False)
@@ -118,12 +119,15 @@ def return_hint_of(function: Callable[..., Any], what: str) -> Any:
 
 def _resolve_hints(function: Any, what: str, name: str, *, is_return: bool | None = None) -> dict[str, Any]:
     """Resolve the types of the return value, of the parameters, or of both."""
-    annotations: dict[str, Any] = getattr(function, "__annotations__", {})
+    try:
+        annotations = annotations_of(function)
+    except TypeError as error:
+        raise UsageError(f"{what}: {name}(): {error}") from error
     if is_return is not None:
         annotations = {key: hint for key, hint in annotations.items() if (key == "return") is is_return}
     if not annotations:
         return {}
-    holder = SimpleNamespace(__annotations__=annotations, __globals__=getattr(function, "__globals__", {}))
+    known: dict[str, Any] = getattr(function, "__globals__", {})
     owner: Any = getattr(function, "__self__", None)
     names: dict[str, Any] = {
         **parameters_of(cast(object, type(owner))),
@@ -131,24 +135,23 @@ def _resolve_hints(function: Any, what: str, name: str, *, is_return: bool | Non
         **parameters_of(function),
     }
     cause: Exception = NameError()
-    for more in _enclosing_locals(holder.__globals__):
+    for more in _enclosing_locals(known):
         try:
-            return get_type_hints(holder, localns=names or None, include_extras=True)
+            return evaluate(annotations, known, names or None)
         except NameError as error:
             cause, names = error, {**more, **names}
-        except (TypeError, SyntaxError) as error:
+        except TypeError as error:
             cause = error
             break
-    raise UsageError(f"{what}: {name}(), {_find_unreadable(holder, names)}: {cause}") from cause
+    raise UsageError(f"{what}: {name}(), {_find_unreadable(annotations, known, names)}: {cause}") from cause
 
 
-def _find_unreadable(holder: Any, names: dict[str, Any]) -> str:
+def _find_unreadable(annotations: Mapping[str, Any], known: Mapping[str, Any], names: Mapping[str, Any]) -> str:
     """Return the annotation that cannot be resolved, for an error message."""
-    for parameter, hint in holder.__annotations__.items():
-        alone = SimpleNamespace(__annotations__={parameter: hint}, __globals__=holder.__globals__)
+    for parameter, hint in annotations.items():
         try:
-            get_type_hints(alone, localns=names)
-        except (NameError, TypeError, SyntaxError):
+            evaluate({parameter: hint}, known, names)
+        except (NameError, TypeError):
             return "return type" if parameter == "return" else f"parameter {parameter!r}"
     return "annotations"
 

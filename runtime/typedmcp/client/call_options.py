@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypedDict
 
 from typedmcp import dialect
-from typedmcp.protocol.option_checks import check_seconds, unknown_option
+from typedmcp.protocol.option_checks import check_seconds, option_names, unknown_option
 
 __all__ = ["CallOptions", "OnProgress", "check_call_options", "check_names", "check_times", "request_options"]
 
@@ -41,10 +41,9 @@ def check_call_options(options: CallOptions) -> None:
 
 def check_names(subject: str, options: Mapping[str, Any], known: type, remedy: str = "") -> None:
     """Raise `TypeError` for an option that is not a key of the TypedDict."""
-    names = known.__annotations__
-    if not names.keys() >= options.keys():
-        unknown = min(options.keys() - names.keys())
-        raise TypeError(unknown_option(unknown, sorted(names), f" of {subject}") + remedy)
+    names = option_names(known)
+    if unknown := options.keys() - names:
+        raise TypeError(unknown_option(min(unknown), sorted(names), f" of {subject}") + remedy)
 
 
 def check_times(options: Mapping[str, Any], *names: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from typedmcp.errors import UsageError
 from typedmcp.gateway.servers import ServerStatus
+from typedmcp.protocol.option_checks import option_names
 from typedmcp.server.config import ServerConfig, ServerOptions
 from typedmcp.server.http.asgi import AsgiApp, AsgiOptions
 from typedmcp.server.http.messages import Receive, Scope, Send, respond
@@ -49,7 +50,7 @@ def make_app(
     gateway: object, check: Callable[[], Awaitable[Sequence[ServerStatus]]], **options: Unpack[AsgiOptions]
 ) -> GatewayApp:
     """Return the application of a gateway, with the options of `typedmcp.asgi`. `check` returns its servers' state."""
-    names = ServerOptions.__annotations__
+    names = option_names(ServerOptions)
     config_options: dict[str, Any] = {name: value for name, value in options.items() if name in names}
     app_options = {name: value for name, value in options.items() if name not in names}
     return GatewayApp(ServerConfig(gateway, **config_options), check, **app_options)

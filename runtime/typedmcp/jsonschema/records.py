@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from enum import Enum
 from functools import cache, partial
 from types import NoneType
-from typing import Any, Final, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, UNSET
 from msgspec.structs import force_setattr
 
+from mcpspec.support.annotations import evaluate, evaluated_members
 from typedmcp.jsonschema.values import is_pydantic
 
 __all__ = [
@@ -115,7 +117,7 @@ def _declared_fields(kind: Any) -> list[RecordField]:
     if issubclass(kind, msgspec.Struct):
         fields = msgspec.structs.fields(kind)
         return [RecordField(f.name, f.encode_name, f.type, _field_maker(f, NODEFAULT)) for f in fields]
-    hints = get_type_hints(kind, localns={kind.__name__: kind, **parameters_of(kind)}, include_extras=True)
+    hints = evaluated_members(kind, {kind.__name__: kind, **parameters_of(kind)})
     if is_typeddict(kind):
         return [RecordField(name, name, hints[name], _key_maker(kind, name, hints[name])) for name in hints]
     if dataclasses.is_dataclass(kind):
@@ -183,8 +185,8 @@ def parameters_of(owner: object) -> dict[str, Any]:
 def resolve_alias(hint: object) -> Any:
     """Return the type that an alias, with or without arguments, stands for. Raises `NameError`."""
     alias: Any = get_origin(hint) or hint
-    holder = type("", (), {"__annotations__": {"value": alias.__value__}, "__module__": alias.__module__})
-    value = get_type_hints(holder, include_extras=True)["value"]  # which may be a string
+    known: dict[str, Any] = getattr(sys.modules.get(alias.__module__), "__dict__", {})
+    value = evaluate({"value": alias.__value__}, known)["value"]  # which may be a string
     return substitute(value, dict(zip(alias.__type_params__, get_args(hint), strict=False)))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Final
 
+from mcpspec.support.annotations import annotations_of
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
 
@@ -18,8 +20,15 @@ __all__ = [
     "check_list",
     "check_seconds",
     "check_text",
+    "option_names",
     "unknown_option",
 ]
+
+
+@cache
+def option_names(kind: type) -> tuple[str, ...]:
+    """Return the keys of a TypedDict of options, in their order."""
+    return tuple(annotations_of(kind))
 
 
 def unknown_option(name: str, known: Iterable[str], of: str = "") -> str:

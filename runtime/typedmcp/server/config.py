@@ -28,6 +28,7 @@ from typedmcp.protocol.option_checks import (
     check_limits,
     check_list,
     check_seconds,
+    option_names,
     unknown_option,
 )
 from typedmcp.protocol.text import log_failure
@@ -323,7 +324,7 @@ def _open_recorder(options: ServerOptions) -> Recorder | None:
 
 
 def _check_options(handler: object, options: ServerOptions) -> None:
-    known, supported = ServerOptions.__annotations__, ", ".join(SUPPORTED)
+    known, supported = option_names(ServerOptions), ", ".join(SUPPORTED)
     if unknown := [name for name in options if name not in known]:
         raise UsageError(unknown_option(unknown[0], known, " of ServerConfig"))
     revisions, codec, grace = (

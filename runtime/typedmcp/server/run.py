@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Unpack
 
 from typedmcp.errors import UsageError, missing_extra
-from typedmcp.protocol.option_checks import check_integer, unknown_option
+from typedmcp.protocol.option_checks import check_integer, option_names, unknown_option
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport
@@ -97,7 +97,7 @@ async def serve_async(
 def _reject_http_options(host: str | None, port: int | None, options: Mapping[str, object]) -> None:
     """Raise `UsageError` for an option of HTTP, or for an unknown one, where a server is not served over HTTP."""
     address = [name for name, value in (("host", host), ("port", port)) if value is not None]
-    unknown = [*address, *(name for name in options if name not in ServerOptions.__annotations__)]
+    unknown = [*address, *(name for name in options if name not in option_names(ServerOptions))]
     if unknown:
         _reject_unknown_option(unknown)
         raise UsageError(f'{" and ".join(unknown)}: for HTTP only: run("http", …) or serve(…, "http", …)')
@@ -107,7 +107,7 @@ def _reject_unknown_option(names: Iterable[str]) -> None:
     """Raise `UsageError` for the first option that `serve` does not have."""
     from typedmcp.server.http.asgi import AsgiOptions  # loads much that other transports do not need
 
-    known = ["host", "port", *AsgiOptions.__annotations__]
+    known = ["host", "port", *option_names(AsgiOptions)]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(unknown_option(unknown[0], known, " of run and serve"))
 

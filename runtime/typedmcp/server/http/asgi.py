@@ -21,7 +21,7 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, classify
 from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
-from typedmcp.protocol.option_checks import check_integer, check_seconds, unknown_option
+from typedmcp.protocol.option_checks import check_integer, check_seconds, option_names, unknown_option
 from typedmcp.revisions.features import DEFAULT_HTTP_REVISION, is_modern
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
 from typedmcp.server.http.access_log import ACCESS_LOG, AccessLogEntry, log_rejection
@@ -93,7 +93,7 @@ class AsgiOptions(ServerOptions, total=False):
     """Milliseconds after which clients should reconnect to a broken stream; 1000 by default."""
 
 
-_SERVER_OPTIONS = ServerOptions.__annotations__.keys()
+_SERVER_OPTIONS = option_names(ServerOptions)
 
 _CLOSE = [(b"connection", b"close")]
 _TEMPLATES = 8
@@ -106,7 +106,7 @@ def asgi(handler: object, **options: Unpack[AsgiOptions]) -> AsgiApp:
     `handler` is a `ServerConfig`, or an object from which one is made with the options that `ServerConfig` has. The
     other options are those of `AsgiApp`. Raises `UsageError` for options that contradict each other.
     """
-    known = AsgiOptions.__annotations__
+    known = option_names(AsgiOptions)
     if unknown := [name for name in options if name not in known]:
         raise UsageError(unknown_option(unknown[0], known, " of asgi"))
     config_options: dict[str, Any] = {name: value for name, value in options.items() if name in _SERVER_OPTIONS}

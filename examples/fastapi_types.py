@@ -43,7 +43,8 @@ def call(url: str) -> None:
     try:
         fetch(f"{url}/call", {"name": 7})
     except HTTPError as error:
-        print(error.code, json.load(error)["detail"][0]["msg"])
+        with error:
+            print(error.code, json.load(error)["detail"][0]["msg"])
     document = fetch(f"{url}/openapi.json")
     print(sorted({"CallToolRequestParams", "CallToolResult", "Tool"} & document["components"]["schemas"].keys()))
 

@@ -239,7 +239,7 @@ def schema_of(hint: Any) -> Any:
             "properties": {
                 "count": {"type": "integer", "minimum": 1, "description": "How many"},
                 "name": {"type": "string", "maxLength": 3, "description": "Who", "default": "x"},
-                "at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}], "default": None},
+                "when": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}], "default": None},
             },
         }),
         ("recursive dataclass", {"$ref": "#/$defs/Tree"}),

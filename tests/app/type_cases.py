@@ -133,7 +133,7 @@ class Described:
 
     count: Annotated[int, at.Ge(1), "How many"]
     name: Annotated[str, Field(max_length=3, description="Who")] = "x"
-    at: datetime | None = None
+    when: datetime | None = None
 
 
 class Movie(TypedDict):

@@ -44,7 +44,8 @@ def import_again(module: str) -> ModuleType:
 
 
 def made_in(module: ModuleType) -> set[str]:
-    return {name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    own = {name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    return own - {"__annotate__"}  # of Python 3.14
 
 
 def run(code: str) -> None:

@@ -156,7 +156,7 @@ def test_a_form_describes_its_fields() -> None:
         (Options, ["deep", "depth"], ["depth"]),
         (Address, ["street", "number"], ["street"]),
         (Camel, ["firstName", "surname"], ["firstName"]),
-        (Described, ["count", "name", "at"], ["count"]),
+        (Described, ["count", "name", "when"], ["count"]),
     ],
 )
 def test_a_class_becomes_a_form_with_its_fields(kind: Any, names: list[str], required: list[str]) -> None:

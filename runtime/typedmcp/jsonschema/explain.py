@@ -35,6 +35,7 @@ _PLACE_PREFIX: Final = " - at `"
 _KEY_PREFIX: Final = "key` in `"
 _MISSING_PREFIX: Final = "Object missing required field `"
 _UNKNOWN_PREFIX: Final = "Object contains unknown field `"
+_UNHASHABLE: Final = r"unhashable type: '\w+'"
 _SHOWN_CHARACTERS: Final = 500
 """Characters shown of a reason, and of a place."""
 _SHOWN_NAME_CHARACTERS: Final = 60
@@ -129,7 +130,8 @@ def _parse_error(error: BaseException) -> _ParsedError:
         return _ParsedError(REJECTED)
     text, cause = str(error), error.__cause__
     if not isinstance(error, msgspec.ValidationError):
-        return _ParsedError(text)
+        unhashable = re.search(_UNHASHABLE, text)  # before that, Python 3.14 names a class of the server
+        return _ParsedError(text if unhashable is None else unhashable[0])
     if cause is not None and text.startswith(str(cause)):
         return _parse_place(str(cause), text[len(str(cause)) :])._replace(is_by_msgspec=False)
     reason, _, _ = text.rpartition(_PLACE_PREFIX)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.recording.repeated import RepeatedTexts
@@ -23,15 +25,41 @@ SECRET_NAMES: Final = (
     "cookie", "credentials", "id_token", "passphrase", "passwd", "password", "private_key", "proxy_authorization",
     "refresh_token", "secret", "secret_key", "set_cookie", "token", "x_api_key",
 )  # fmt: skip
-"""The members that are always masked. Case, hyphens and underscores do not matter."""
+"""The members that are always masked. Case, hyphens, underscores and blanks do not matter."""
 
-_CREDENTIALS: Final = re.compile(r"(?i)\b(bearer|basic|dpop)(\s+)[a-z0-9._~+/=-]{6,}")
-_URL_USER: Final = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://)[^\s/?#@\"']+@")
-_MEMBER_IN_TEXT: Final = re.compile(r'"([\w-]{1,64})"(\s{0,8}:\s{0,8})"((?:[^"\\]|\\.)*)"')
-_PAIR_IN_TEXT: Final = re.compile(r"(?<![\w-])([\w-]{1,64})=([^&\s\"']+)")
-"""Members and pairs within a text: results often hold JSON or a URL as text."""
-_SCHEMA_MEMBERS: Final = frozenset({"properties", "$defs", "definitions", "patternProperties"})
+# A peer must not stop the process with a text: no pattern reads a part of it again, since quantifiers are possessive or
+# bounded, and a value that does not end is masked up to the end of the text.
+
+_CREDENTIALS: Final = re.compile(r"\b(bearer|basic|dpop)(\s*+:\s*+|\s++)[a-z0-9._~+/=-]{6,}+", re.IGNORECASE)
+_AUTHORITY: Final = re.compile(r"""(:(?:\\{0,31}+/){2})((?:[^\s/?#"':]|:(?!\\{0,31}+/))++)""")
+_NAME: Final = re.compile(
+    r"(?<![\w-])(?:(?<=\\)(?:u[0-9a-f]{4}|[bfnrt])|(?<=%)[0-9a-f]{2})?+"  # an escape before it: `\n` or `%26`
+    r"([\w-]++)"
+    r"""(?:(\\{0,31}+["'])\s*+(?::|=[=>]?+)\s*+"""  # `"name": `, with the backslashes of JSON within JSON
+    r"""|(?:(?:\[|%5B)?+(?:\]|%5D))?+[ \t]*+(?:=[=>]?+|%3D|:(?=[ \t]*+["']))[ \t]*+)""",  # `name=`, `user[name]=`
+    re.IGNORECASE,
+)
+"""A name, and what is between it and its value."""
+_AFTER_NAME: Final = re.compile("[\"'=%]")
+_PAIRED_NAME: Final = re.compile(r"""(?:\\{0,31}+["'])?([\w-]++)""")
+_OPENING: Final = re.compile(r"""\\{0,31}+["']|[\[{]""")
+_LITERAL: Final = re.compile(r"(?:(null|true|false|none)|[-+.\de]++)(?=\s*+(?:[,}\]\\]|\Z))", re.IGNORECASE)
+_WORD: Final = re.compile(
+    r"""(?:(?:bearer|basic|dpop|token)[ \t]++)?+((?:[^&\s"'\\]++|\\++(?!["']))++)""", re.IGNORECASE
+)
+"""A value without quotes. It may have the scheme of an HTTP header."""
+_BRACKET: Final = re.compile(r"""["']|[\[{]++|[\]}]++""")
+
+_QUOTED_MASK: Final = re.compile(rf"(?:\\{{0,31}}+[\"'])?{re.escape(MASK)}(?:\\{{0,31}}+[\"'])?")
+"""A mask with quotes, which it may have in place of a number or a list without."""
+
+_NAMING: Final = frozenset({"name", "key"})
+"""The members that name what is in the member `value` beside them."""
+_SCHEMA_TABLES: Final = frozenset({"properties", "$defs", "definitions", "patternProperties"})
 """The members of a JSON Schema whose members are schemas: their names are names of secrets, not their values."""
+_SCHEMA_VALUES: Final = frozenset({"default", "const", "enum", "examples"})
+"""The members of a JSON Schema that are values. Many defaults are the empty text, which is kept."""
+_Place: TypeAlias = Literal["data", "schema", "schemas by name"]
 
 
 class SecretMasker:
@@ -44,24 +72,40 @@ class SecretMasker:
 
     def mask(self, message: object) -> Any:
         """Return a copy of a message without secrets."""
-        return self._mask_repeated(self._mask_members(message, is_schema_table=False))
+        return self._mask_repeated(self._mask_members(message, "data"))
 
-    def _mask_members(self, value: object, *, is_schema_table: bool) -> Any:
-        if is_object(value):
-            return {
-                self._mask_text(name): self._hide(child)
-                if not is_schema_table and _normalise(name) in self._names
-                else self._mask_members(child, is_schema_table=name in _SCHEMA_MEMBERS)
-                for name, child in value.items()
-            }
+    def _is_secret(self, name: object) -> bool:
+        return isinstance(name, str) and _normalise(name) in self._names
+
+    def _mask_members(self, value: object, place: _Place, *, of_secret: bool = False) -> Any:
+        """Mask the secrets in a value. `of_secret` says that it is the schema of a secret."""
         if is_array(value):
-            return [self._mask_members(child, is_schema_table=False) for child in value]
-        return self._mask_text(value) if isinstance(value, str) else value
+            return [self._mask_members(child, place, of_secret=of_secret) for child in value]
+        if not is_object(value):
+            return self._mask_text(value) if isinstance(value, str) else value
+        is_named = any(_normalise(name) in _NAMING and self._is_secret(child) for name, child in value.items())
+        return {
+            self._mask_text(name): self._hide(child)
+            if is_named and _normalise(name) == "value"
+            else self._mask_member(name, child, place, of_secret)
+            for name, child in value.items()
+        }
+
+    def _mask_member(self, name: str, value: object, place: _Place, of_secret: bool) -> Any:
+        if place == "schemas by name" and is_object(value):
+            return self._mask_members(value, "schema", of_secret=of_secret or self._is_secret(name))
+        if self._is_secret(name) or (of_secret and name in _SCHEMA_VALUES and value != ""):
+            return self._hide(value)
+        if place == "data":
+            inner: _Place = "schema" if _normalise(name).endswith("schema") else "data"
+        else:
+            inner = "schemas by name" if name in _SCHEMA_TABLES and is_object(value) else "schema"
+        return self._mask_members(value, inner, of_secret=of_secret)
 
     def _hide(self, value: object) -> Any:
         """Mask all texts and numbers in a value, whose structure stays."""
         if is_object(value):
-            return {name: self._hide(child) for name, child in value.items()}
+            return {self._mask_text(name): self._hide(child) for name, child in value.items()}
         if is_array(value):
             return [self._hide(child) for child in value]
         if isinstance(value, str):
@@ -69,34 +113,101 @@ class SecretMasker:
         return value if value is None or isinstance(value, bool) else MASK
 
     def _mask_text(self, text: str) -> str:
-        if "://" in text:
-            text = _URL_USER.sub(rf"\1{MASK}@", text)
-        if '"' in text:
-            text = _MEMBER_IN_TEXT.sub(self._mask_member, text)
-        if "=" in text:
-            text = _PAIR_IN_TEXT.sub(self._mask_pair, text)
+        if _AFTER_NAME.search(text):
+            text = self._mask_values_in_text(text)
+        if ":" in text:
+            text = _AUTHORITY.sub(_mask_user, text)
         return _CREDENTIALS.sub(rf"\1\2{MASK}", text)
 
-    def _mask_member(self, found: re.Match[str]) -> str:
-        name, colon, value = found.groups()
-        return f'"{name}"{colon}"{self._hide(value)}"' if _normalise(name) in self._names else found[0]
+    def _mask_values_in_text(self, text: str) -> str:
+        """Mask the values in a text that have the name of a secret: results often hold JSON or a URL as text."""
+        plain = _normalise(text)
+        if not any(name in plain for name in self._names):
+            return text
+        parts: list[str] = []
+        end = place = 0
+        is_named = False
+        while (found := _NAME.search(text, place)) is not None:
+            name, place = _normalise(found[1]), found.end()
+            if name in _NAMING:
+                paired = _PAIRED_NAME.match(text, place)
+                is_named = paired is not None and self._is_secret(paired[1])
+            elif name in self._names or (is_named and name == "value"):
+                masked, after = self._hide_in_text(text, place, found[2] or "")
+                parts += (text[end:place], masked)
+                end = place = after
+        return "".join([*parts, text[end:]])
 
-    def _mask_pair(self, found: re.Match[str]) -> str:
-        name, value = found.groups()
-        return f"{name}={self._hide(value)}" if _normalise(name) in self._names else found[0]
+    def _hide_in_text(self, text: str, start: int, name_quote: str) -> tuple[str, int]:
+        """Return a mask for the value at a place of a text, and the place after the value."""
+        opening = _OPENING.match(text, start)
+        if opening is None:
+            literal = _LITERAL.match(text, start) if name_quote else None
+            if (found := literal or _WORD.match(text, start)) is None or (literal and literal[1]):
+                return "", start
+            if found is not literal:
+                self._hide(found[1])
+            return f"{name_quote}{MASK}{name_quote}", found.end()
+        quote = name_quote
+        if opening[0] in ("[", "{"):
+            end = _find_closing_bracket(text, start, name_quote or '"')
+        else:
+            end, quote = _find_closing_quote(text, opening.end(), opening[0]), opening[0]
+        self._repeat(text[start:end], len(quote).bit_length() - 1)
+        return f"{quote}{MASK}{quote}", end
+
+    def _repeat(self, value: str, times: int) -> None:
+        """Look for the texts in a value of JSON from now on. Its quotes are escaped a number of times."""
+        try:
+            for _ in range(times):
+                value = msgspec.json.decode(f'"{value}"', type=str)
+            self._hide(msgspec.json.decode(value))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):  # Python's notation, or text that is cut off
+            self._repeated.add(value.strip("\\\"'"))
 
     def _mask_repeated(self, value: Any) -> Any:
         if not self._repeated:
             return value
         if is_object(value):
-            return {name: self._mask_repeated(child) for name, child in value.items()}
+            return {self._repeated.replace(name, MASK): self._mask_repeated(child) for name, child in value.items()}
         if is_array(value):
             return [self._mask_repeated(child) for child in value]
         return self._repeated.replace(value, MASK) if isinstance(value, str) else value
 
 
 def _normalise(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def _mask_user(found: re.Match[str]) -> str:
+    user, _, host = found[2].rpartition("@")
+    return f"{found[1]}{MASK}@{host}" if user else found[0]
+
+
+def _find_closing_quote(text: str, start: int, opening: str) -> int:
+    """Return the place after a string, or the end of a text in which it does not end.
+
+    Each level of JSON within JSON has twice as many backslashes as the one around it, and one more. So a quote is part
+    of the string if the number of backslashes before it, divided by the length of the opening quote, is odd.
+    """
+    quote, size = opening[-1], len(opening)
+    inside = rf"(?:[^\\{quote}]++|\\++(?!{quote})|(?:\\{{{2 * size}}})*+\\{{{size},}}+{quote})*+"
+    found = re.compile(rf"{inside}\\*+{quote}").match(text, start)
+    return len(text) if found is None else found.end()
+
+
+def _find_closing_bracket(text: str, start: int, quote: str) -> int:
+    """Return the place after an object or array whose strings have such quotes, or the end of the text."""
+    depth, place = 0, start
+    while (found := _BRACKET.search(text, place)) is not None:
+        brackets, place = found[0], found.end()
+        if brackets in ('"', "'"):
+            place = _find_closing_quote(text, place, quote[:-1] + brackets)
+        else:
+            depth += len(brackets) if brackets[0] in "[{" else -len(brackets)
+            if depth <= 0:
+                return place + depth
+    return len(text)
 
 
 def matches_masked(recorded: object, value: object) -> bool:
@@ -116,7 +227,7 @@ def matches_masked(recorded: object, value: object) -> bool:
 
 def _fits_mask(recorded: str, value: str) -> bool:
     """Return whether the parts around the masks appear in a text, in their order, without backtracking."""
-    first, *middle, last = recorded.split(MASK)
+    first, *middle, last = _QUOTED_MASK.split(recorded)
     if not value.startswith(first):
         return False
     place = len(first)

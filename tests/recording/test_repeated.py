@@ -6,6 +6,7 @@ import random
 import time
 
 from tests.cases import each
+from tests.growth import growth
 from typedmcp.recording.masks import MASK, SecretMasker
 from typedmcp.recording.repeated import MIN_LENGTH, RepeatedTexts
 
@@ -38,12 +39,24 @@ def test_many_texts_are_replaced_like_one_by_one(seed: int, count: int) -> None:
     assert repeated.replace(text, "*") == replaced_one_by_one(kept, text)
 
 
-def test_a_long_text_is_replaced_as_a_whole_and_another_with_the_same_beginning_is_not() -> None:
+@each("others", [0, 40])
+def test_a_long_text_is_replaced_as_a_whole_and_where_it_is_cut_off(others: int) -> None:
+    repeated = RepeatedTexts()
+    for number in range(others):
+        repeated.add(f"{number:08}")
+    for end in ("end", "other end"):
+        repeated.add("k" * 5000 + end)
+    assert repeated.replace("a " + "k" * 5000 + "end b", MASK) == f"a {MASK} b"
+    assert repeated.replace("a " + "k" * 2048 + " b " + "k" * 1000, MASK) == f"a {MASK} b " + "k" * 1000
+
+
+def test_long_texts_that_are_almost_equal_are_looked_for_in_linear_time() -> None:
     repeated = RepeatedTexts()
     for number in range(40):
-        repeated.add(f"{number:08}" + "k" * 5000 + "end")
-    text = "a 00000007" + "k" * 5000 + "end b 00000007" + "k" * 5000 + "END"
-    assert repeated.replace(text, MASK) == f"a {MASK} b 00000007" + "k" * 5000 + "END"
+        repeated.add(f"{number:08}")
+    for end in "abcd":
+        repeated.add("k" * 200_000 + end + "k" * 10_000)
+    assert growth(lambda text: repeated.replace(text, MASK), "k", characters=20_000, times=80) < 4
 
 
 def test_the_time_of_a_large_message_hardly_depends_on_the_number_of_masked_values() -> None:
@@ -62,3 +75,10 @@ def test_no_more_than_the_greatest_number_of_texts_is_kept() -> None:
     for number in range(1500):
         repeated.add(f"password-{number}")
     assert len(repeated) == 1000
+
+
+def test_no_more_than_the_greatest_number_of_characters_is_kept() -> None:
+    repeated = RepeatedTexts()
+    for number in range(3):
+        repeated.add(f"{number}" * 400_000)
+    assert len(repeated) == 2

@@ -11,13 +11,15 @@ MIN_LENGTH: Final = 8
 """Characters of the shortest text that is looked for. Shorter ones would be found by chance."""
 _MAX_TEXTS: Final = 1000
 """Texts that are looked for. Further ones are not."""
+_MAX_CHARACTERS: Final = 1_000_000
+"""Characters of all texts that are looked for. A text beyond them is not."""
 _FEW: Final = 32
 """Texts up to which it is faster to search for each in turn."""
 _GRAM: Final = 4
 _STRIDE: Final = MIN_LENGTH - _GRAM + 1
 """A text of `MIN_LENGTH` characters, wherever it is, has one of its grams at a multiple of this."""
 _HEAD: Final = 1024
-"""Characters by which a text is found. The rest is compared only where these are equal."""
+"""Characters by which a text is found. The rest is compared in pieces of this length, only where these are equal."""
 _MAX_NESTED: Final = 4
 """Texts that begin with each other, at most: each of them is compared at one place."""
 
@@ -26,11 +28,14 @@ class RepeatedTexts:
     """A set of texts, and their replacement wherever they appear in another text.
 
     Every fifth place of the other text is looked up in a table of short parts, which most places do not pass. The
-    others are looked up in the sorted texts. So the time depends on the number of texts by its logarithm only.
+    others are looked up in the sorted texts. So the time depends on the number of texts by its logarithm only. Of a
+    text of more than 1024 characters, what is equal is replaced, also if it is cut off: otherwise the same characters
+    would be compared again from each place.
     """
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
+        self._characters = 0
         self._grams: dict[str, set[int]] = {}
         """The places in the first `MIN_LENGTH` characters of the texts at which a gram is."""
         self._begins: set[str] = set()
@@ -49,7 +54,10 @@ class RepeatedTexts:
         """Look for a text from now on, unless it is too short or there are too many."""
         if len(text) < MIN_LENGTH or text in self._texts or len(self._texts) >= _MAX_TEXTS:
             return
+        if self._characters + len(text) > _MAX_CHARACTERS:
+            return
         self._texts.add(text)
+        self._characters += len(text)
         begin, head = text[:MIN_LENGTH], text[:_HEAD]
         self._begins.add(begin)
         for place in range(_STRIDE):
@@ -67,7 +75,7 @@ class RepeatedTexts:
 
     def replace(self, text: str, replacement: str) -> str:
         """Return a text with a replacement for each of the texts that appear in it, the longest at each place."""
-        if len(self._texts) <= _FEW:
+        if len(self._texts) <= _FEW and not self._tails:
             for found in sorted(self._texts, key=len, reverse=True):
                 text = text.replace(found, replacement)
             return text
@@ -95,7 +103,13 @@ class RepeatedTexts:
             return 0
         for head in self._shorter[self._heads[place]]:
             if part.startswith(head):
-                whole = (tail for tail in self._tails.get(head, ()) if text.startswith(tail, start))
-                if found := next(whole, head if head in self._texts else ""):
-                    return len(found)
+                return max([len(head), *(_common_length(tail, text, start) for tail in self._tails.get(head, ()))])
         return 0
+
+
+def _common_length(tail: str, text: str, start: int) -> int:
+    """Return the length of the pieces of a longer text that are also at a place of another text."""
+    length = _HEAD
+    while length < len(tail) and text.startswith(tail[length : length + _HEAD], start + length):
+        length += _HEAD
+    return min(length, len(tail))

@@ -15,6 +15,7 @@ import pytest
 import typedmcp
 from tests.cases import each
 from tests.client.http.scripted_http import Script, serving
+from tests.growth import growth
 from tests.server.scripted import run
 from typedmcp.transports.process_parameters import StdioServerParameters
 
@@ -115,6 +116,26 @@ def test_a_file_may_have_comments_trailing_commas_and_a_byte_order_mark(tmp_path
     found = typedmcp.load_config(file)
     assert (found["a"].target, found["a"].headers) == ("https://host//path", {"X": "/* no, */ ,}"})
     assert found["b"].target == StdioServerParameters("x", ["//", "\\", '"//', ",]"])
+
+
+@each("text", ["{} /* open", '{"mcpServers": {}} /**', '{"mcpServers": {"open', '{"a": "open \\', "{} /*/"])
+def test_a_string_or_comment_that_does_not_end_is_an_error(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(text)
+    with pytest.raises(typedmcp.UsageError, match="not valid JSON"):
+        typedmcp.load_config(file)
+
+
+@each("part", ['\\"', '"\\', '"', "/* ", "/**", "*/", "//", "/", ", ", ",", "[ ", " "])
+def test_a_file_is_read_in_linear_time(part: str, tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+
+    def load(text: str) -> None:
+        file.write_text(f"{{{text}")
+        with pytest.raises(typedmcp.UsageError, match="not valid JSON"):
+            typedmcp.load_config(file)
+
+    assert growth(load, part) < 10
 
 
 @each("text", ['{"mcpServers": {,}}', '{"mcpServers": {"a": {"command": "x", "args": ["y",,]}}}'])

@@ -58,8 +58,11 @@ _OTHER_MEMBERS: Final = ("type", "transport", "disabled")
 _ADDRESS = re.compile(r"[A-Za-z]+:")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}?")
 _NAME = re.compile(r"(?:env:)?(?P<name>[^\s{}:$]+)(?::-(?P<default>[^{}]*))?\Z")
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*"|[\[{,:]\s*,)|,(?=\s*[\]}])')
+_STRING = r'"(?:[^"\\]|\\.)*+"?'
+_OPEN_COMMENT = r"/\*(?:[^*]|\*(?!/))*+\Z"
+"""A string or comment that does not end is read once, and stays, so that the file is not valid JSON."""
+_COMMENT = re.compile(rf"({_STRING}|{_OPEN_COMMENT})|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"({_STRING}|[\[{{,:]\s*,)|,(?=\s*[\]}}])", re.DOTALL)
 """Strings and commas without a value before them, which stay, or a comma after the last value."""
 
 

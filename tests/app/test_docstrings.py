@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cases import each
+from tests.growth import growth
 from typedmcp.app.docstrings import parse_docstring
 
 GOOGLE = """Add two numbers.
@@ -87,3 +88,9 @@ def test_each_style_is_parsed_into_text_and_parameters(text: str) -> None:
 )
 def test_unusual_docstrings_are_parsed(text: str | None, expected: str, parameters: dict[str, str]) -> None:
     assert parse_docstring(text) == (expected, parameters)
+
+
+@each("begin", ["", ":", ":a", ":param a", "Do.\nArgs:\n    a", "Do.\nArgs:\n    a (", "Parameters\n---\na"])
+@each("part", ["a", " ", "a ", ":", "(", ") ", ",a", " ,*", "-", "\n", "\n a:"])
+def test_docstrings_are_parsed_in_linear_time(begin: str, part: str) -> None:
+    assert growth(lambda text: parse_docstring(f"{begin}{text}|"), part) < 10

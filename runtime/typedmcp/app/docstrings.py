@@ -18,9 +18,9 @@ _PARAMETER_SECTIONS = frozenset(
     {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
 )
 _PARAMETER_FIELDS = frozenset({"param", "parameter", "arg", "argument", "key", "keyword"})
-_GOOGLE = re.compile(r"\*{0,2}(?P<name>\w+)\s*(\(.*?\))?\s*:\s*(?P<text>.*)\Z")
+_GOOGLE = re.compile(r"\*{0,2}(?P<name>\w++)\s*+(?:\(.*?\)\s*+)?:\s*(?P<text>.*)\Z")
 _NUMPY = re.compile(r"\*{0,2}(?P<names>\w+(\s*,\s*\*{0,2}\w+)*)\s*(:.*)?\Z")
-_SPHINX = re.compile(r":(?P<field>\w+)(?P<rest>[^:]*):\s*(?P<text>.*)\Z")
+_SPHINX = re.compile(r":(?P<field>\w++)(?P<rest>[^:]*+):\s*(?P<text>.*)\Z")
 _RULE = re.compile(r"[-=~^]{3,}\Z")
 _RULES = ("-", "=", "~", "^")
 

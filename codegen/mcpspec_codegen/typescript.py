@@ -17,7 +17,7 @@ Order: TypeAlias = dict[str, list[str]]
 """Object → its members. An object is a definition, or an inline type at its place, such as `Tool.inputSchema`."""
 
 _TOKEN = re.compile(
-    r"""/\*.*?\*/ | //[^\n]* | (?P<text>"(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*') | (?P<word>[\w$.]+)
+    r"""/\*.*?(?:\*/|\Z) | //[^\n]* | (?P<text>"(?:[^"\\\n]|\\.)*+"? | '(?:[^'\\\n]|\\.)*+'?) | (?P<word>[\w$.]+)
     | (?P<mark>=> | \S)""",
     re.VERBOSE | re.DOTALL,
 )

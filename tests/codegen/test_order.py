@@ -26,6 +26,7 @@ from tests.codegen.helpers import (
     small_folder,
     small_schema,
 )
+from tests.growth import growth
 
 # TypeScript
 
@@ -47,6 +48,17 @@ from tests.codegen.helpers import (
 )
 def test_members_are_in_the_order_of_their_declaration(source: str, order: dict[str, list[str]]) -> None:
     assert read_order(source) == order
+
+
+@each(
+    "part",
+    [
+        "/* ", "/", '"\\', "\\'", "'", "interface ", "interface A {", "interface A extends ", "type A = ", "{a", "<",
+        "a:",
+    ],
+)  # fmt: skip
+def test_typescript_is_read_in_linear_time(part: str) -> None:
+    assert growth(read_order, part) < 10
 
 
 @each(

@@ -135,7 +135,7 @@ class _Run:
         return 2 if self.has_failed else int(bool(self.notes))
 
 
-_COMPAT = re.compile(r"\bmcpspec\b.*\bcompat\b")
+_COMPAT = re.compile(r"^(?>.*?\bmcpspec\b).*\bcompat\b", re.MULTILINE)
 _SDK = re.compile(r"^[ \t]*(?:from|import)[ \t]+mcp\b(?!\.types)", re.MULTILINE)
 _OTHER_CLASSES = (
     "also import mcp, whose servers and sessions do not know these classes: call mcpspec.compat.sdk.install() before "

@@ -13,6 +13,7 @@ import pytest
 
 from mcpspec.compat.migrate import main
 from tests.generated.compat.cases import NAMES
+from tests.growth import growth
 from tests.paths import ROOT
 
 BEFORE = "from mcp.types import Tool\n"
@@ -294,6 +295,14 @@ def test_files_that_also_use_the_sdk_are_mentioned(capsys: pytest.CaptureFixture
     hint = capsys.readouterr().err.splitlines()[-1]
     assert hint.startswith("1 files, such as a.py, also import mcp")
     assert "mcpspec.compat.sdk.install()" in hint
+
+
+def test_files_are_searched_for_the_sdk_in_linear_time() -> None:
+    def check(text: str) -> None:
+        write("a.py", f"import mcp\n# {text}\n")
+        assert migrate(".") == 0
+
+    assert growth(check, "mcpspec ", characters=8000, times=10) < 3
 
 
 @pytest.mark.parametrize(

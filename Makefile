@@ -26,7 +26,7 @@ RUNTIME_TESTS := tests/jsonschema tests/server/store tests/client/test_client.py
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test test-lowest test-all test-full fuzz soak pictures check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-lowest test-all test-full mutants fuzz soak pictures check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test-full: $(PROJECT) ## Run everything before a release: full products instead 
 	FULL_PRODUCTS=1 $(RUN) -m pytest -n auto $(ARGS)
 	@for python in 3.11 3.12 3.13 3.14; do found=$$($(UV) python find --system --no-python-downloads $$python 2>/dev/null) || continue; \
 		FULL_PRODUCTS=1 $(MAKE) --no-print-directory test-all VENV=.venv-$$python PYTHON=$$found || exit 1; done
+
+mutants: $(PROJECT) ## Run the tests against seeded faults, in clones in .mutants: ONLY="<faults or rooms>" JOBS=2 (ARGS="--rooms-only", "--resume", "--check", …)
+	$(RUN) -m tests.mutants $(ONLY) --jobs $(or $(JOBS),1) $(ARGS)
 
 check: $(PROJECT) ## Lint, formats, import contracts, types (mypy and pyright, strict), and drift of the generated code
 	$(RUN) -m ruff check .
@@ -134,7 +137,7 @@ docs-serve: $(DOCS) ## Serve these pages at http://127.0.0.1:8000, and rebuild t
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs serve
 
 clean: ## Remove the environments, caches and pages of the other targets
-	rm -rf .venv .venv-* .tools .interop .fuzz dist pictures site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* .tools .interop .fuzz .mutants dist pictures site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 # Dependencies are installed first: an editable install without generated/ would lack `mcpspec`.
 $(PROJECT): $(DEPS)

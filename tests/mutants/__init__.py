@@ -1,0 +1,1 @@
+"""Seeded faults: whether the tests notice a small mistake in the code."""

@@ -1,0 +1,78 @@
+"""The tests most likely to notice a fault in a file: its own, those of its room, and those of related rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+_FOLDERS = {
+    "codegen/mcpspec_codegen/compat": "generated/compat",
+    "codegen/mcpspec_codegen/support": "generated",
+    "codegen/mcpspec_codegen": "codegen",
+    "runtime/typedmcp/tasks": "server/tasks",
+    "runtime/typedmcp/testing": "replay",
+    "runtime/typedmcp": "",
+}
+"""The folders of tests by those of code, the inner ones first. All folders below have the same name in both."""
+
+_RELATED = {
+    "app": ("server", "ported", "examples"),
+    "apps": ("app",),
+    "auth": ("client/http", "server/auth"),
+    "cli": ("cli/dev", "typed_clients", "replay"),
+    "client": ("client/http", "client/llm", "gateway", "test_sync.py"),
+    "client/http": ("client", "auth", "gateway"),
+    "codegen": ("generated",),
+    "gateway": ("client", "telemetry"),
+    "generated": ("codegen",),
+    "jsonschema": ("app", "client", "server"),
+    "protocol": ("server", "client", "recording"),
+    "recording": ("replay", "cli"),
+    "replay": ("recording", "cli"),
+    "revisions": ("server", "client", "app"),
+    "server": ("app", "client"),
+    "server/auth": ("server/http", "auth"),
+    "server/http": ("server", "app", "client/http"),
+    "server/store": ("server/http", "server/tasks"),
+    "server/tasks": ("client", "gateway"),
+    "telemetry": ("gateway",),
+    "transports": ("client", "server", "auth"),
+    "typed_clients": ("cli",),
+    "": ("server", "client", "app"),
+}
+"""The folders and files to try next, by the folder of tests. Those below a folder are related to it as well."""
+
+
+def list_stages(root: Path, file: str) -> list[list[str]]:
+    """List the tests of a checkout that may notice a fault in a file, in the order to try them. No file comes twice."""
+    tests = root / "tests"
+    room, stem = _find_room(tests, file), PurePosixPath(file).stem
+    folder = tests / room
+    others = [*(each for each in sorted(folder.iterdir()) if each.is_dir() and room)]
+    others += [tests / name for name in _RELATED.get(room, _RELATED.get(room.partition("/")[0], ()))]
+    found = [
+        [path for path in (folder / f"test_{stem}.py", folder.parent / f"test_{stem}.py") if path.is_file()],
+        sorted(folder.glob("test_*.py")),
+        [path for each in others for path in _tests_in(each)],
+    ]
+    return [*_without_repetition(root, found)]
+
+
+def _find_room(tests: Path, file: str) -> str:
+    """Return the folder of tests that mirrors the folder of a file, or the next one above it."""
+    known = next(folder for folder in _FOLDERS if file.startswith(f"{folder}/"))
+    below = PurePosixPath(_FOLDERS[known], PurePosixPath(file).parent.relative_to(known))
+    room = next(each for each in (below, *below.parents) if (tests / each).is_dir())
+    return "" if room == PurePosixPath(".") else str(room)
+
+
+def _tests_in(path: Path) -> list[Path]:
+    return sorted(path.rglob("test_*.py")) if path.is_dir() else [path] * path.is_file()
+
+
+def _without_repetition(root: Path, stages: Iterable[list[Path]]) -> Iterator[list[str]]:
+    seen = set((root / "tests" / "mutants").glob("*.py"))
+    for stage in stages:
+        if new := [path for path in dict.fromkeys(stage) if path not in seen]:
+            seen.update(new)
+            yield [path.relative_to(root).as_posix() for path in new]

@@ -100,6 +100,15 @@ def test_definitions_that_double_with_each_level_stay_references() -> None:
     assert len(msgspec.json.encode(made)) < 8192 * levels
 
 
+def test_what_is_written_in_place_of_references_has_a_limit_in_total() -> None:
+    large = {"type": "string", "description": "x" * 4000}
+    members = {f"m{number}": {"$ref": f"{REF}large"} for number in range(1000)}
+    made = to_portable({"type": "object", "properties": members, "$defs": {"large": large}})
+    kept = [member for member in made["properties"].values() if "$ref" in member]
+    assert 900 < len(kept) < 1000
+    assert made["$defs"] == {"large": large}
+
+
 def test_titles_of_pydantic_are_left_out_and_those_of_the_user_stay() -> None:
     pydantic = pytest.importorskip("pydantic")
     inner = pydantic.create_model("Inner", some_value=(int, ...), named=(int, pydantic.Field(title="The name")))

@@ -340,7 +340,8 @@ class Client:
     async def tools_for(self, api: LlmApi) -> list[dict[str, Any]]:
         """Return declarations of all tools for the API of a language model.
 
-        Names that the API does not allow are changed; `call_for` knows them.
+        Names that the API does not allow are changed; `call_for` knows them. A tool whose schema is too large for the
+        limit `llm_schema_bytes` is left out and reported.
         """
         return await self._toolbox(api).declare()
 
@@ -356,7 +357,8 @@ class Client:
         from typedmcp.client.llm.toolbox import Toolbox  # few clients need it
 
         if api not in self._toolboxes:
-            self._toolboxes[api] = Toolbox(api, self.tools, self.call_tool)
+            limits = self._connection.limits
+            self._toolboxes[api] = Toolbox(api, self.tools, self.call_tool, limits, self._incoming.report)
         return self._toolboxes[api]
 
     async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListToolsResult:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypeVar, Unpack, overload
 
@@ -16,6 +17,8 @@ from typedmcp.client.client import Client
 from typedmcp.client.config import Config, ServerEntry, load_entries
 from typedmcp.client.options import CallOptions, ConnectOptions
 from typedmcp.errors import Error, InvalidParamsError, MethodNotFoundError, ResourceNotFoundError, UsageError
+from typedmcp.limits import DEFAULT_LIMITS
+from typedmcp.protocol.diagnostics import deliver_diagnostic
 from typedmcp.protocol.text import log_failure, visible
 
 if TYPE_CHECKING:
@@ -265,7 +268,8 @@ class ClientGroup:
     async def tools_for(self, api: LlmApi) -> list[dict[str, Any]]:
         """Return declarations of all tools for the API of a language model.
 
-        Names that the API does not allow are changed; `call_for` knows them.
+        Names that the API does not allow are changed; `call_for` knows them. A tool whose schema is too large for the
+        limit `llm_schema_bytes` is left out and reported.
         """
         return await self._toolbox(api).declare()
 
@@ -281,7 +285,9 @@ class ClientGroup:
         from typedmcp.client.llm.toolbox import Toolbox  # few clients need it
 
         if api not in self._toolboxes:
-            self._toolboxes[api] = Toolbox(api, self.tools, self.call_tool)
+            limits, on_diagnostic = self._options.get("limits", DEFAULT_LIMITS), self._options.get("on_diagnostic")
+            report = partial(deliver_diagnostic, on_diagnostic=on_diagnostic)
+            self._toolboxes[api] = Toolbox(api, self.tools, self.call_tool, limits, report)
         return self._toolboxes[api]
 
     async def get_prompt(

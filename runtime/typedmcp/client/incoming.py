@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -21,13 +20,12 @@ from typedmcp.client.session import ClientSession, PendingCall
 from typedmcp.client.subscriptions import ChangeEvent, Subscription
 from typedmcp.errors import INTERNAL_ERROR
 from typedmcp.limits import Limits
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic, deliver_diagnostic
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.meta import RELATED_TASK, SUBSCRIPTION
 from typedmcp.protocol.notifications import CHANGES
 from typedmcp.protocol.nulls import nulls_diagnostic, remove_nulls
 from typedmcp.protocol.pending import Call
-from typedmcp.protocol.text import log_failure
 from typedmcp.revisions.features import FEATURES, methods_of
 from typedmcp.transports.concurrency import is_awaitable, name_function
 
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["IncomingMessageHandler"]
 
 D = dialect.structs
-
-_log = logging.getLogger("typedmcp")
 
 _FAULT_SECONDS: Final = 10.0
 """Seconds in which the faults of a server are counted."""
@@ -377,13 +373,7 @@ class IncomingMessageHandler:
         """Pass a diagnostic to `on_diagnostic`, or log it. Too many faults of the server end the session."""
         if diagnostic.kind in _FAULTS and self._has_too_many_faults():
             return
-        if self._on_diagnostic is None:
-            _log.warning("%s: %s", diagnostic.kind, diagnostic.text)
-            return
-        try:
-            self._on_diagnostic(diagnostic)
-        except Exception as error:
-            log_failure(logging.ERROR, "on_diagnostic failed", error)
+        deliver_diagnostic(diagnostic, self._on_diagnostic)
 
     def _has_too_many_faults(self) -> bool:
         """Count a fault. Once there are too many within a short time, end the session."""

@@ -29,8 +29,10 @@ __all__ = ["portable_schema_of", "to_portable"]
 _CACHED_TYPES: Final = 1024
 """Types whose schema is kept."""
 _MAX_INLINED_BYTES: Final = 4096
-"""Size of the largest definition that is written at each place that refers to it. It bounds the size of the whole:
-otherwise definitions that refer to each other twice would double it with each level."""
+"""Size of the largest definition that is written at each place that refers to it: definitions that refer to each other
+twice would otherwise double it with each level."""
+_MAX_INLINED_TOTAL: Final = 256 << 10
+"""Size of all that is written in place of references. The rest stays references, so that a schema cannot explode."""
 _ALL_TYPES: Final = frozenset({"null", "boolean", "number", "string", "array", "object"})
 _MIN_COLLAPSED: Final = 3
 """Options of the smallest union that becomes a list of types. Every host knows a union with null."""
@@ -60,8 +62,7 @@ def to_portable(schema: Mapping[str, Any], *, references: bool = False) -> JsonS
     root = inliner.rewrite({key: value for key, value in schema.items() if key != "$defs"})
     kept: dict[str, JsonSchema] = {}
     names = [*definitions] if references else _referenced(root)
-    while names:
-        name = names.pop(0)
+    for name in names:  # which grows meanwhile
         if name in definitions and name not in kept:
             kept[name] = inliner.rewrite(definitions[name])
             names += _referenced(kept[name])
@@ -73,8 +74,10 @@ class _Inliner:
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
-        self._inlined: dict[str, JsonSchema | None] = {}
-        """Rewritten definitions by name; None for those that stay references."""
+        self._references = {name: {*_referenced(schema)} & definitions.keys() for name, schema in definitions.items()}
+        self._inlined: dict[str, tuple[JsonSchema, int] | None] = {}
+        """Rewritten definitions and their sizes by name; None for those that stay references."""
+        self._left = _MAX_INLINED_TOTAL
 
     def rewrite(self, schema: Any) -> Any:
         """Return a schema in a form that hosts accept."""
@@ -108,27 +111,26 @@ class _Inliner:
         return self.rewrite(value) if key in SCHEMA_KEYWORDS and isinstance(value, bool | dict) else value
 
     def _inline(self, schema: JsonSchema) -> JsonSchema:
-        inner = self._definition(_name_of(schema))
-        if inner is None:
+        found = self._definition(_name_of(schema))
+        if found is None or found[1] > self._left:
             return schema
+        inner, size = found
+        self._left -= size
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         if (rest.keys() & inner.keys()) - ANNOTATIONS:
             return {"allOf": [inner], **rest}
         return {**inner, **rest}
 
-    def _definition(self, name: str) -> JsonSchema | None:
-        """Return a rewritten definition, or None if it stays a reference."""
+    def _definition(self, name: str) -> tuple[JsonSchema, int] | None:
+        """Return a rewritten definition and its size, or None if it stays a reference."""
         if name not in self._inlined:
             self._inlined[name] = None  # meanwhile: a definition that refers to itself stays a reference
             if name in self._definitions:
                 made = self.rewrite(self._definitions[name])
-                if name not in _reachable(name, self._definitions) and _is_small(made):
-                    self._inlined[name] = made
+                size = len(msgspec.json.encode(made))
+                if size <= _MAX_INLINED_BYTES and name not in _reachable(name, self._references):
+                    self._inlined[name] = made, size
         return self._inlined[name]
-
-
-def _is_small(schema: JsonSchema) -> bool:
-    return len(msgspec.json.encode(schema)) <= _MAX_INLINED_BYTES
 
 
 def _types_of(schema: Mapping[str, Any]) -> list[str]:
@@ -182,12 +184,12 @@ def _referenced(schema: object) -> list[str]:
     return names + [name for value in schema.values() for name in _referenced(value)]
 
 
-def _reachable(name: str, definitions: Mapping[str, Any]) -> set[str]:
+def _reachable(name: str, references: Mapping[str, set[str]]) -> set[str]:
     """Return the names of the definitions that one refers to, also by way of others."""
     found: set[str] = set()
-    names = _referenced(definitions[name])
+    names = [*references[name]]
     while names:
-        if (each := names.pop()) not in found and each in definitions:
+        if (each := names.pop()) not in found:
             found.add(each)
-            names += _referenced(definitions[each])
+            names += references[each]
     return found

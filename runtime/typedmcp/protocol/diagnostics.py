@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
@@ -9,9 +11,11 @@ import msgspec
 
 from mcpspec.support.error_text import format_value
 from typedmcp.protocol.framing import RequestId
-from typedmcp.protocol.text import visible
+from typedmcp.protocol.text import log_failure, visible
 
-__all__ = ["Diagnostic", "DiagnosticKind", "cancellation_diagnostic"]
+__all__ = ["Diagnostic", "DiagnosticKind", "cancellation_diagnostic", "deliver_diagnostic"]
+
+_log = logging.getLogger("typedmcp")
 
 
 class DiagnosticKind(StrEnum):
@@ -76,3 +80,14 @@ def cancellation_diagnostic(peer: str, id: RequestId | None, reason: str) -> Dia
     """Return the diagnostic for the reason that a peer, "client" or "server", gave for a cancellation."""
     text = f"the {peer} cancelled request {format_value(id)}: {format_value(reason)}"
     return Diagnostic(DiagnosticKind.CANCELLED, text, "notifications/cancelled", id, reason)
+
+
+def deliver_diagnostic(diagnostic: Diagnostic, on_diagnostic: Callable[[Diagnostic], object] | None) -> None:
+    """Pass a diagnostic to `on_diagnostic`, or log it. Errors that `on_diagnostic` raises are logged."""
+    if on_diagnostic is None:
+        _log.warning("%s: %s", diagnostic.kind, diagnostic.text)
+        return
+    try:
+        on_diagnostic(diagnostic)
+    except Exception as error:
+        log_failure(logging.ERROR, "on_diagnostic failed", error)

@@ -18,7 +18,7 @@ from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.budgets import Budgets
 from typedmcp.protocol.codec import Backend, MethodTable, OwnMethod
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, deliver_diagnostic
 from typedmcp.protocol.meta import SERVER_INFO
 from typedmcp.protocol.observers import Instrumentation, check_telemetry, default_instrumentation
 from typedmcp.protocol.option_checks import (
@@ -281,10 +281,7 @@ class ServerConfig:
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Pass a diagnostic to `on_diagnostic`. Errors that it raises are logged."""
-        try:
-            self.on_diagnostic(diagnostic)
-        except Exception as error:
-            log_failure(logging.ERROR, "on_diagnostic failed", error)
+        deliver_diagnostic(diagnostic, self.on_diagnostic)
 
     def _report_limit(self, name: str, text: str) -> None:
         self.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, f"{name}: {text}"))

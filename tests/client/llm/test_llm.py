@@ -24,6 +24,7 @@ from tests.server.scripted import run
 from typedmcp import Image, Server, ToolError, UsageError
 from typedmcp.client.llm.formats import LlmApi
 from typedmcp.client.llm.toolbox import api_name
+from typedmcp.limits import DEFAULT_LIMITS
 
 APIS: tuple[LlmApi, ...] = get_args(LlmApi)
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -154,7 +155,7 @@ FOREIGN: list[dict[str, Any]] = [
 def test_schemas_of_other_servers_become_an_object_that_the_api_takes(api: LlmApi, schema: dict[str, Any]) -> None:
     from typedmcp.client.llm.formats import FORMATS
 
-    made = schema_in(FORMATS[api].declare("tool", "", schema))
+    made = schema_in(FORMATS[api].declare("tool", "", schema, DEFAULT_LIMITS.llm_schema_bytes))
     assert made is None or find_refusals(made, SUBSETS[api]) == []
 
 

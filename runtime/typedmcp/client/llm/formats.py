@@ -32,35 +32,38 @@ class ToolCall(NamedTuple):
 class ApiFormat(NamedTuple):
     """The formats of an API."""
 
-    declare: Callable[[str, str, Mapping[str, Any]], _Json]
-    """Returns the declaration of a tool from its name, description and input schema."""
+    declare: Callable[[str, str, Mapping[str, Any], int], _Json]
+    """Returns the declaration of a tool from its name, description and input schema.
+
+    Raises `SchemaRejectedError` for a schema that has more than a number of bytes in this format.
+    """
     parse_call: Callable[[Mapping[str, Any]], ToolCall]
     """Reads the part of an answer that asks for a call. Raises `KeyError` or `TypeError` for other parts."""
     write_result: Callable[[ToolCall, _Json], _Json]
     """Returns the message part for a result, which is in the protocol's JSON."""
 
 
-def _function(name: str, description: str, schema: Mapping[str, Any]) -> _Json:
-    made: _Json = {"name": name, "parameters": to_json_schema(schema)}
+def _function(name: str, description: str, schema: Mapping[str, Any], max_bytes: int) -> _Json:
+    made: _Json = {"name": name, "parameters": to_json_schema(schema, max_bytes)}
     return {**made, "description": description} if description else made
 
 
-def _declare_openai(name: str, description: str, schema: Mapping[str, Any]) -> _Json:
-    return {"type": "function", "function": _function(name, description, schema)}
+def _declare_openai(name: str, description: str, schema: Mapping[str, Any], max_bytes: int) -> _Json:
+    return {"type": "function", "function": _function(name, description, schema, max_bytes)}
 
 
-def _declare_responses(name: str, description: str, schema: Mapping[str, Any]) -> _Json:
-    return {"type": "function", "strict": False, **_function(name, description, schema)}
+def _declare_responses(name: str, description: str, schema: Mapping[str, Any], max_bytes: int) -> _Json:
+    return {"type": "function", "strict": False, **_function(name, description, schema, max_bytes)}
 
 
-def _declare_anthropic(name: str, description: str, schema: Mapping[str, Any]) -> _Json:
-    made: _Json = {"name": name, "input_schema": to_json_schema(schema)}
+def _declare_anthropic(name: str, description: str, schema: Mapping[str, Any], max_bytes: int) -> _Json:
+    made: _Json = {"name": name, "input_schema": to_json_schema(schema, max_bytes)}
     return {**made, "description": description} if description else made
 
 
-def _declare_gemini(name: str, description: str, schema: Mapping[str, Any]) -> _Json:
+def _declare_gemini(name: str, description: str, schema: Mapping[str, Any], max_bytes: int) -> _Json:
     made: _Json = {"name": name, "description": description}
-    return {**made, "parameters": to_gemini_schema(schema)} if schema.get("properties") else made
+    return {**made, "parameters": to_gemini_schema(schema, max_bytes)} if schema.get("properties") else made
 
 
 # Calls

@@ -1,23 +1,30 @@
 """Input schemas in the subsets that the APIs of language models take.
 
 A subset can be wider than the schema: the server checks the arguments of every call.
+
+References can repeat a part of a schema any number of times: written in place, 3 kB of JSON become gigabytes. So there
+is a limit on what is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.definitions import LIST_KEYWORDS, MAP_KEYWORDS, REFERENCE, SCHEMA_KEYWORDS, JsonSchema
 from typedmcp.jsonschema.portable import to_portable
+from typedmcp.jsonschema.schema_cost import SchemaRejectedError
+from typedmcp.limits import DEFAULT_LIMITS
 
 __all__ = ["to_gemini_schema", "to_json_schema"]
 
 _NOT_AT_ROOT: Final = frozenset({"anyOf", "oneOf", "allOf", "not", "enum", "$schema", "$id"})
 """Keywords that OpenAI and Anthropic refuse at the root of a schema, or that say nothing to a model."""
 _MAX_DEFINITIONS: Final = 100
-"""Definitions that are written in place, in schemas of other people's servers."""
+"""Definitions of a schema up to which they are written in place for OpenAI and Anthropic."""
 _MAX_DEPTH: Final = 64
 """Levels of a schema. What is below accepts everything."""
 _GEMINI_KEYWORDS: Final = frozenset({
@@ -26,31 +33,70 @@ _GEMINI_KEYWORDS: Final = frozenset({
 })  # fmt: skip
 """https://ai.google.dev/api/caching#Schema: keywords that are passed on as they are."""
 _GEMINI_FORMATS: Final = frozenset({"date-time", "enum", "float", "double", "int32", "int64"})
+_SCHEMA_BYTES: Final = len('{"type":"object"}')
+"""Bytes that each schema counts beside its texts."""
+_TOO_DEEP: Final = "is nested too deeply"
+_INVALID: Final = (TypeError, LookupError, AttributeError)
+"""Exceptions for schemas that are not valid. Such a schema accepts everything: the server has the last word."""
 
 
-def to_json_schema(schema: Mapping[str, Any]) -> JsonSchema:
-    """Return an input schema as OpenAI and Anthropic take it: an object at the root, and portable below."""
-    made = _to_portable(schema)
-    root = {key: value for key, value in made.items() if key not in _NOT_AT_ROOT}
+def to_json_schema(schema: Mapping[str, Any], max_bytes: int = DEFAULT_LIMITS.llm_schema_bytes) -> JsonSchema:
+    """Return an input schema as OpenAI and Anthropic take it: an object at the root, and portable below.
+
+    Raises `SchemaRejectedError` if it has more than `max_bytes`.
+    """
+    definitions = schema.get("$defs")
+    has_many = is_object(definitions) and len(definitions) > _MAX_DEFINITIONS
+    made = _to_object(_to_portable(schema, references=has_many))
+    if _has_more(made, max_bytes):
+        made = _to_object(_to_portable(schema, references=True))
+    return _check_size(made, max_bytes)
+
+
+def to_gemini_schema(schema: Mapping[str, Any], max_bytes: int = DEFAULT_LIMITS.llm_schema_bytes) -> JsonSchema:
+    """Return an input schema as Gemini's `Schema`, which has neither references nor lists of types.
+
+    Raises `SchemaRejectedError` if it has more than `max_bytes`.
+    """
+    made = _to_portable(schema, references=True)
+    try:
+        root = _GeminiWriter(made.get("$defs", {}), max_bytes).write(made, ())
+    except _INVALID:
+        root = {}
+    except RecursionError:
+        raise SchemaRejectedError((), _TOO_DEEP) from None
+    return _check_size({**root, "type": "object"} if root.keys() != {"anyOf"} else {"type": "object"}, max_bytes)
+
+
+def _to_object(schema: JsonSchema) -> JsonSchema:
+    root = {key: value for key, value in schema.items() if key not in _NOT_AT_ROOT}
     if "$ref" in root:
-        root = {**_resolve(root, made.get("$defs", {})), "$defs": made.get("$defs", {})}
+        root = {**_resolve(root, schema.get("$defs", {})), "$defs": schema.get("$defs", {})}
     return {**root, "type": "object", "properties": root.get("properties", {})}
 
 
-def to_gemini_schema(schema: Mapping[str, Any]) -> JsonSchema:
-    """Return an input schema as Gemini's `Schema`, which has neither references nor lists of types."""
-    made = _to_portable(schema)
-    root = _to_gemini(made, made.get("$defs", {}), ())
-    return {**root, "type": "object"} if root.keys() != {"anyOf"} else {"type": "object"}
-
-
-def _to_portable(schema: Mapping[str, Any]) -> JsonSchema:
-    definitions = schema.get("$defs")
-    has_many = is_object(definitions) and len(definitions) > _MAX_DEFINITIONS
+def _to_portable(schema: Mapping[str, Any], *, references: bool) -> JsonSchema:
     try:
-        return to_portable(_clean(schema, _MAX_DEPTH), references=has_many)
-    except (TypeError, RecursionError):  # a schema that is not valid: the server has the last word
+        return to_portable(_clean(schema, _MAX_DEPTH), references=references)
+    except _INVALID:
         return {"type": "object"}
+    except RecursionError:
+        raise SchemaRejectedError((), _TOO_DEEP) from None
+
+
+def _has_more(schema: JsonSchema, max_bytes: int) -> bool:
+    return len(msgspec.json.encode(schema)) > max_bytes
+
+
+def _check_size(schema: JsonSchema, max_bytes: int) -> JsonSchema:
+    if _has_more(schema, max_bytes):
+        raise _too_large(max_bytes)
+    return schema
+
+
+def _too_large(max_bytes: int) -> SchemaRejectedError:
+    text = f"has more than {max_bytes} bytes (llm_schema_bytes) in the format of the API"
+    return SchemaRejectedError((), f"{text}; raise the limit, or let the server offer a smaller schema")
 
 
 def _clean(schema: object, depth: int) -> JsonSchema:
@@ -81,31 +127,75 @@ def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> JsonS
     return {**inner, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
-def _to_gemini(schema: Mapping[str, Any], definitions: Mapping[str, Any], enclosing: tuple[str, ...]) -> JsonSchema:
-    if "$ref" in schema:
-        name = str(schema["$ref"])
-        if name in enclosing or len(enclosing) > _MAX_DEPTH:
-            return {"type": "object"}  # a recursive type ends where it would begin again
-        schema, enclosing = _resolve(schema, definitions), (*enclosing, name)
+class _GeminiWriter:
+    """Writes schemas with definitions in place of references, up to a number of bytes."""
+
+    def __init__(self, definitions: Mapping[str, Any], max_bytes: int) -> None:
+        self._definitions = definitions
+        self._max_bytes = max_bytes
+        self._left = max_bytes
+
+    def write(self, schema: Mapping[str, Any], enclosing: tuple[str, ...]) -> JsonSchema:
+        """Return a schema as Gemini takes it. `enclosing` are the references that it stands for."""
         if "$ref" in schema:
-            return {"type": "object"}
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if is_array(options):
-        return _gemini_union(schema, options, definitions, enclosing)
-    kinds = schema.get("type")
-    if is_array(kinds):
-        options = [{**schema, "type": kind} for kind in kinds]
-        return _gemini_union({}, options, definitions, enclosing)
-    made = {key: value for key, value in schema.items() if key in _GEMINI_KEYWORDS and value is not None}
-    made.update(_gemini_choices(schema))
-    if schema.get("format") in _GEMINI_FORMATS:
-        made["format"] = schema["format"]
-    kind = kinds or made.get("type") or ("object" if "properties" in schema else None)
-    if kind is None:
+            name = str(schema["$ref"])
+            if name in enclosing or len(enclosing) > _MAX_DEPTH:
+                return {"type": "object"}  # a recursive type ends where it would begin again
+            schema, enclosing = _resolve(schema, self._definitions), (*enclosing, name)
+            if "$ref" in schema:
+                return {"type": "object"}
+        self._spend(_SCHEMA_BYTES + len(schema))
+        options = schema.get("anyOf") or schema.get("oneOf")
+        if is_array(options):
+            return self._write_union(schema, options, enclosing)
+        kinds = schema.get("type")
+        if is_array(kinds):
+            return self._write_union({}, ({**schema, "type": kind} for kind in kinds), enclosing)
+        made = {key: value for key, value in schema.items() if key in _GEMINI_KEYWORDS and value is not None}
+        made.update(_gemini_choices(schema))
+        if schema.get("format") in _GEMINI_FORMATS:
+            made["format"] = schema["format"]
+        self._spend_text(made)
+        kind = kinds or made.get("type") or ("object" if "properties" in schema else None)
+        if kind is None:
+            return made
+        made["type"] = kind
+        made.update(self._write_parts(schema, kind, enclosing))
         return made
-    made["type"] = kind
-    made.update(_gemini_parts(schema, kind, definitions, enclosing))
-    return made
+
+    def _write_parts(self, schema: Mapping[str, Any], kind: str, enclosing: tuple[str, ...]) -> JsonSchema:
+        if kind == "array":
+            parts = schema.get("prefixItems")
+            items = schema.get("items") or ({"anyOf": parts} if parts else {})
+            return {"items": self.write(items, enclosing) or {"type": "string"}}
+        if kind != "object" or not is_object(properties := schema.get("properties")) or not properties:
+            return {}
+        required = [*(schema.get("required") or ())]
+        self._spend_text([*properties, *required])
+        made: JsonSchema = {"properties": {name: self.write(inner, enclosing) for name, inner in properties.items()}}
+        return {**made, "required": required} if required else made
+
+    def _write_union(self, schema: Mapping[str, Any], options: Iterable[Any], enclosing: tuple[str, ...]) -> JsonSchema:
+        """Return a union, whose null is `nullable`."""
+        made = {key: schema[key] for key in ("title", "description", "default") if schema.get(key) is not None}
+        self._spend_text(made)
+        inner: list[JsonSchema] = []
+        for option in options:
+            if option.get("type") == "null":
+                made["nullable"] = True
+            else:
+                inner.append(self.write(option, enclosing))
+        if len(inner) == 1:
+            return {**inner[0], **made}
+        return {"anyOf": inner, **made} if inner else made
+
+    def _spend_text(self, part: object) -> None:
+        self._spend(len(msgspec.json.encode(part)))
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise _too_large(self._max_bytes)
 
 
 def _gemini_choices(schema: Mapping[str, Any]) -> JsonSchema:
@@ -117,33 +207,3 @@ def _gemini_choices(schema: Mapping[str, Any]) -> JsonSchema:
         return {"type": "string", "enum": [*choices]}
     text = f"One of: {', '.join(map(str, choices))}"
     return {"description": f"{schema['description']} {text}" if schema.get("description") else text}
-
-
-def _gemini_parts(
-    schema: Mapping[str, Any], kind: str, definitions: Mapping[str, Any], enclosing: tuple[str, ...]
-) -> JsonSchema:
-    if kind == "array":
-        parts = schema.get("prefixItems")
-        items = schema.get("items") or ({"anyOf": parts} if parts else {})
-        return {"items": _to_gemini(items, definitions, enclosing) or {"type": "string"}}
-    if kind != "object" or not is_object(properties := schema.get("properties")) or not properties:
-        return {}
-    made: JsonSchema = {
-        "properties": {name: _to_gemini(inner, definitions, enclosing) for name, inner in properties.items()}
-    }
-    if required := schema.get("required"):
-        made["required"] = [*required]
-    return made
-
-
-def _gemini_union(
-    schema: Mapping[str, Any], options: list[Any], definitions: Mapping[str, Any], enclosing: tuple[str, ...]
-) -> JsonSchema:
-    """Return a union, whose null is `nullable`."""
-    inner = [_to_gemini(option, definitions, enclosing) for option in options if option.get("type") != "null"]
-    made = {key: schema[key] for key in ("title", "description", "default") if schema.get(key) is not None}
-    if len(inner) < len(options):
-        made["nullable"] = True
-    if len(inner) == 1:
-        return {**inner[0], **made}
-    return {"anyOf": inner, **made} if inner else made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -11,7 +12,10 @@ from typedmcp import dialect
 from typedmcp.client.llm.formats import LlmApi, ToolCall, format_of
 from typedmcp.errors import RemoteError, ToolError, UsageError
 from typedmcp.jsonschema.hosts import MAX_NAME, replace_forbidden
+from typedmcp.jsonschema.schema_cost import SchemaRejectedError
+from typedmcp.limits import Limits
 from typedmcp.nesting import decode_json
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 
 __all__ = ["Toolbox", "api_name"]
 
@@ -23,7 +27,8 @@ _HASH_DIGITS: Final = 8
 class Toolbox:
     """The tools of a client, or of a group, for one API.
 
-    `tools` lists all tools, `call_tool` calls one by its name and arguments.
+    `tools` lists all tools, `call_tool` calls one by its name and arguments. `report` is told of the tools that are not
+    declared.
     """
 
     def __init__(
@@ -31,23 +36,35 @@ class Toolbox:
         api: LlmApi,
         tools: Callable[[], AsyncIterator[D.Tool]],
         call_tool: Callable[[str, dict[str, Any]], Awaitable[Any]],
+        limits: Limits,
+        report: Callable[[Diagnostic], None],
     ) -> None:
         self._format = format_of(api)
         self._api = api
         self._list_tools = tools
         self._call_tool = call_tool
+        self._max_bytes = limits.llm_schema_bytes
+        self._report = report
         self._names: dict[str, str] = {}
         """The names of the tools by their names in the API."""
 
     async def declare(self) -> list[dict[str, Any]]:
-        """List the tools, and return their declarations for the API."""
+        """List the tools, and return their declarations for the API. A tool without one is reported."""
         names: dict[str, str] = {}
         made: list[dict[str, Any]] = []
         async for tool in self._list_tools():
             name = api_name(tool.name, names)
-            names[name] = tool.name
-            description = tool.description or tool.title or ""
-            made.append(self._format.declare(name, description, tool.input_schema))
+            try:
+                declared = self._format.declare(
+                    name, tool.description or tool.title or "", tool.input_schema, self._max_bytes
+                )
+            except SchemaRejectedError as error:
+                text = f"the tool {tool.name!r} is not declared to {self._api}: its inputSchema {error}"
+                self._report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list", params=tool.name, error=error))
+            else:
+                names[name] = tool.name
+                made.append(declared)
+            await asyncio.sleep(0)  # a list of many large schemas must not hold up other tasks
         self._names = names
         return made
 

@@ -28,7 +28,13 @@ TABLES: Final = {
 }
 """The titles of the tables."""
 
+_References: TypeAlias = tuple[str, ...]
+
 _MAX_DEPTH: Final = 6
+_MAX_CHARACTERS: Final = 1 << 18
+"""Characters of one schema that are looked at. References can repeat a part of it any number of times."""
+_PART_CHARACTERS: Final = 20
+"""Characters that each part of a schema counts beside its texts."""
 _SHOWN_CHARACTERS: Final = 500
 _BOUNDS: Final = {
     "minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most", "exclusiveMaximum": "less than",
@@ -50,14 +56,15 @@ def read_offer_tables(offer: Offer) -> OfferTables:
         for table, member in (("arguments", "inputSchema"), ("results", "outputSchema")):
             schema: Any = tool.get(member)
             if is_object(schema):
-                tables[table] |= {f"{name}.{path}": text for path, text in _members(schema, schema, 0)}
+                tables[table] |= _SchemaDescriber(schema).describe(name)
     for prompt in offer.prompts:
         name = _show(prompt["name"])
         tables["prompts"][name] = _describe_item(prompt)
         tables["definitions"][f"prompt {name}"] = _digest(prompt)
         found: Any = prompt.get("arguments")
         for argument in filter(is_object, found if is_array(found) else []):
-            text = f"string{'' if argument.get('required') else ', optional'}{_described(argument)}"
+            described = f", {_show(argument['description'], quoted=True)}" if argument.get("description") else ""
+            text = f"string{'' if argument.get('required') else ', optional'}{described}"
             tables["prompt_arguments"][f"{name}.{_show(argument.get('name'))}"] = text
     for kind, key, items in (("resources", "uri", offer.resources), ("templates", "uriTemplate", offer.templates)):
         tables[kind] = {_show(item[key]): _describe_item(item) for item in items}
@@ -81,59 +88,102 @@ def _describe_item(item: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _members(schema: dict[str, Any], root: dict[str, Any], depth: int) -> Iterator[tuple[str, str]]:
-    """Yield path and description of each member, also of objects within."""
-    properties: Any = schema.get("properties")
-    required: Any = schema.get("required")
-    for name, part in properties.items() if is_object(properties) else ():
-        found = _resolve(part, root)
-        is_optional = not is_array(required) or name not in required
-        yield _show(name), f"{_type(part, root, 0)}{', optional' if is_optional else ''}{_described(found)}"
-        inner: Any = found.get("items") if found.get("type") == "array" else found
-        if depth < _MAX_DEPTH and is_object(inner):
-            mark = "[]" if found.get("type") == "array" else ""
-            for path, text in _members(_resolve(inner, root), root, depth + 1):
-                yield f"{_show(name)}{mark}.{path}", text
+class _TooLargeError(Exception):
+    """A schema is larger, with its references followed, than what is described."""
 
 
-def _resolve(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema, or the definition in the same document that it refers to."""
-    reference: Any = schema.get("$ref") if is_object(schema) else None
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return schema if is_object(schema) else {}
-    place: Any = root
-    for part in reference[2:].split("/"):
-        place = place.get(part.replace("~1", "/").replace("~0", "~")) if is_object(place) else None
-    return place if is_object(place) else {}
+class _SchemaDescriber:
+    """Describes the members of one schema, up to a limit."""
 
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._left = _MAX_CHARACTERS
 
-def _type(schema: Any, root: dict[str, Any], depth: int) -> str:
-    found = _resolve(schema, root)
-    if depth > _MAX_DEPTH:
-        return "any"
-    for word in ("anyOf", "oneOf"):
-        options: Any = found.get(word)
-        if is_array(options):
-            return " | ".join(dict.fromkeys(_type(option, root, depth + 1) for option in options[:50]))
-    values: Any = [found["const"]] if "const" in found else found.get("enum")
-    if is_array(values):
-        return " | ".join(_show(value, quoted=True) for value in values)
-    kinds: Any = found.get("type")
-    if is_array(kinds):
-        return " | ".join(_show(kind) for kind in kinds)
-    if kinds == "array":
-        inner = _type(found.get("items", {}), root, depth + 1)
-        return f"list of {f'({inner})' if ' | ' in inner else inner}"
-    return _show(kinds) if isinstance(kinds, str) else "any"
+    def describe(self, name: str) -> dict[str, str]:
+        """Return the description of each member by its path below a name."""
+        found: dict[str, str] = {}
+        try:
+            for path, text in self._members(self._root, (), 0):
+                self._spend(len(path) + len(text))
+                found[f"{name}.{path}"] = text
+        except _TooLargeError:
+            found[f"{name}.…"] = f"not listed: more than {_MAX_CHARACTERS} characters with all references followed"
+        return found
 
+    def _members(self, schema: dict[str, Any], enclosing: _References, depth: int) -> Iterator[tuple[str, str]]:
+        """Yield path and description of each member, also of objects within."""
+        properties: Any = schema.get("properties")
+        listed: Any = schema.get("required")
+        required = {name for name in listed if isinstance(name, str)} if is_array(listed) else set[str]()
+        self._spend(len(required))
+        for name, part in properties.items() if is_object(properties) else ():
+            found, inside = self._resolve(part, enclosing)
+            kind = self._type(part, enclosing, 0)
+            yield self._show(name), f"{kind}{'' if name in required else ', optional'}{self._described(found)}"
+            if found.get("type") == "array":
+                found, inside = self._resolve(found.get("items"), inside)
+                name += "[]"
+            if depth < _MAX_DEPTH and inside is not None:
+                for path, text in self._members(found, inside, depth + 1):
+                    yield f"{self._show(name)}.{path}", text
 
-def _described(schema: dict[str, Any]) -> str:
-    """Return bounds and description of a member."""
-    bounds = [f"{text} {_show(schema[name], quoted=True)}" for name, text in _BOUNDS.items() if name in schema]
-    described: Any = schema.get("description")
-    return "".join(f", {part}" for part in [*bounds, *([_show(described, quoted=True)] if described else [])])
+    def _resolve(self, schema: Any, enclosing: _References | None) -> tuple[dict[str, Any], _References | None]:
+        """Return a schema, or the definition in the same document that it refers to, and the references around it.
+
+        These are None within a definition that refers to itself.
+        """
+        reference: Any = schema.get("$ref") if is_object(schema) else None
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema if is_object(schema) else {}, enclosing
+        place: Any = self._root
+        for part in reference[2:].split("/"):
+            place = place.get(part.replace("~1", "/").replace("~0", "~")) if is_object(place) else None
+        inside = None if enclosing is None or reference in enclosing else (*enclosing, reference)
+        return place if is_object(place) else {}, inside
+
+    def _type(self, schema: Any, enclosing: _References, depth: int) -> str:
+        self._spend(_PART_CHARACTERS)
+        found, inside = self._resolve(schema, enclosing)
+        if depth > _MAX_DEPTH:
+            return "any"
+        for word in ("anyOf", "oneOf"):
+            options: Any = found.get(word)
+            if is_array(options):
+                if inside is None:
+                    return "any"
+                return " | ".join(dict.fromkeys(self._type(option, inside, depth + 1) for option in options[:50]))
+        values: Any = [found["const"]] if "const" in found else found.get("enum")
+        if is_array(values):
+            return " | ".join(self._show(value, quoted=True) for value in values)
+        kinds: Any = found.get("type")
+        if is_array(kinds):
+            return " | ".join(self._show(kind) for kind in kinds)
+        if kinds == "array":
+            inner = "any" if inside is None else self._type(found.get("items", {}), inside, depth + 1)
+            return f"list of {f'({inner})' if ' | ' in inner else inner}"
+        return self._show(kinds) if isinstance(kinds, str) else "any"
+
+    def _described(self, schema: dict[str, Any]) -> str:
+        """Return bounds and description of a member."""
+        parts = [f"{text} {self._show(schema[name], quoted=True)}" for name, text in _BOUNDS.items() if name in schema]
+        described: Any = schema.get("description")
+        return "".join(f", {part}" for part in [*parts, *([self._show(described, quoted=True)] if described else [])])
+
+    def _show(self, value: object, *, quoted: bool = False) -> str:
+        text = _text(value, quoted=quoted)
+        self._spend(len(text))
+        return visible(text, _SHOWN_CHARACTERS)
+
+    def _spend(self, characters: int) -> None:
+        self._left -= characters
+        if self._left < 0:
+            raise _TooLargeError
 
 
 def _show(value: object, *, quoted: bool = False) -> str:
     """Return text of a server as one line."""
-    return visible(json.dumps(value, ensure_ascii=False) if quoted else str(value), _SHOWN_CHARACTERS)
+    return visible(_text(value, quoted=quoted), _SHOWN_CHARACTERS)
+
+
+def _text(value: object, *, quoted: bool) -> str:
+    return json.dumps(value, ensure_ascii=False) if quoted else str(value)

@@ -11,7 +11,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -84,12 +84,14 @@ class SchemaTypes:
         self.classes[made.name] = made
         return made
 
-    def may_look(self) -> bool:
-        """Count a part of a schema. Return False beyond the limit."""
-        self._parts += 1
-        if self._parts == _MAX_PARTS:
+    def may_look(self, parts: int = 1) -> bool:
+        """Count parts of a schema. Return False beyond the limit."""
+        was_allowed = self._parts < _MAX_PARTS
+        self._parts += parts
+        is_allowed = self._parts < _MAX_PARTS
+        if was_allowed and not is_allowed:
             self.problems.append(f"schemas of more than {_MAX_PARTS} parts: the others are any value")
-        return self._parts < _MAX_PARTS
+        return is_allowed
 
     def token_of(self, text: str) -> str:
         """Return the token in place of a string."""
@@ -219,6 +221,8 @@ class _SchemaWalk:
             if target is None or reference in seen or depth > _MAX_DEPTH:
                 self._types.problems.append(f"{self._purpose}: $ref to another document, or to itself: any value")
                 return {}
+            if not self._types.may_look():
+                return {}
             seen.add(reference)
             made = {**target, **made}
         return made
@@ -238,18 +242,30 @@ class _SchemaWalk:
         parts: Any = schema.pop("allOf", None)
         if not is_array(parts) or depth > _MAX_DEPTH:
             return schema
-        for part in parts:
-            if not is_object(part) or not self._types.may_look():
-                continue
-            found = self.merge(self.resolve(part, depth + 1), depth + 1)
-            properties = [each.get("properties") for each in (schema, found)]
-            required = [each.get("required") for each in (schema, found)]
-            schema = {**found, **schema}
-            if any(map(is_object, properties)):
-                schema["properties"] = {k: v for each in properties if is_object(each) for k, v in each.items()}
-            if any(map(is_array, required)):
-                schema["required"] = [name for each in required if is_array(each) for name in each]
-        return schema
+        made: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
+        required: dict[str, None] = {}
+        for found in self._merged_parts(schema, parts, depth + 1):
+            for key, value in found.items():
+                made.setdefault(key, value)
+            known, needed = found.get("properties"), found.get("required")
+            if is_object(known):
+                properties.update(known)
+            if is_array(needed):
+                required.update(dict.fromkeys(name for name in needed if isinstance(name, str)))
+        return {**made, "properties": properties, "required": [*required]}
+
+    def _merged_parts(self, schema: dict[str, Any], parts: list[Any], depth: int) -> Iterator[dict[str, Any]]:
+        """Yield a schema, and the parts of its `allOf`, whose members count: they may be repeated."""
+        yield schema
+        for part in filter(is_object, parts):
+            if self._types.may_look():
+                found = self.merge(self.resolve(part, depth), depth)
+                members = [found.get("properties"), found.get("required")]
+                self._types.may_look(
+                    len(found) + sum(len(each) for each in members if is_object(each) or is_array(each))
+                )
+                yield found
 
 
 # What datamodel-code-generator writes

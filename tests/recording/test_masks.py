@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.cases import each
 from tests.growth import growth
+from typedmcp.nesting import MAX_DEPTH
 from typedmcp.recording.masks import MASK, SECRET_NAMES, SecretMasker, matches_masked
 
 
@@ -164,6 +165,18 @@ def test_secrets_in_text_are_masked_wherever_they_appear_later(text: object) -> 
     masker.mask({"params": text})
     later = {'an "unusual" secret': ['you sent: an "unusual" secret']}
     assert masker.mask(later) == {MASK: [f"you sent: {MASK}"]}
+
+
+@each("name", ["a", "password", "schema", "properties"])
+def test_the_deepest_message_is_masked_on_a_deep_stack(name: str) -> None:
+    message: Any = ["password=abc"]
+    for _ in range(MAX_DEPTH):
+        message = {name: message}
+
+    def mask(frames: int) -> str:
+        return mask(frames - 1) if frames else json.dumps(SecretMasker().mask({"token": "a long secret", "m": message}))
+
+    assert "abc" not in mask(400)
 
 
 @each(

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, Literal, TypeAlias
 
-import msgspec
-
 from mcpspec.support.objects import is_array, is_object
+from typedmcp.nesting import decode_json
 from typedmcp.recording.repeated import RepeatedTexts
 
 __all__ = ["MASK", "SECRET_NAMES", "SecretMasker", "matches_masked"]
@@ -59,7 +58,7 @@ _SCHEMA_TABLES: Final = frozenset({"properties", "$defs", "definitions", "patter
 """The members of a JSON Schema whose members are schemas: their names are names of secrets, not their values."""
 _SCHEMA_VALUES: Final = frozenset({"default", "const", "enum", "examples"})
 """The members of a JSON Schema that are values. Many defaults are the empty text, which is kept."""
-_Place: TypeAlias = Literal["data", "schema", "schemas by name"]
+_Kind: TypeAlias = Literal["data", "schema", "schemas by name"]
 
 
 class SecretMasker:
@@ -77,30 +76,32 @@ class SecretMasker:
     def _is_secret(self, name: object) -> bool:
         return isinstance(name, str) and _normalise(name) in self._names
 
-    def _mask_members(self, value: object, place: _Place, *, of_secret: bool = False) -> Any:
+    def _mask_members(self, value: object, kind: _Kind, *, of_secret: bool = False) -> Any:
         """Mask the secrets in a value. `of_secret` says that it is the schema of a secret."""
         if is_array(value):
-            return [self._mask_members(child, place, of_secret=of_secret) for child in value]
+            return [self._mask_members(child, kind, of_secret=of_secret) for child in value]
         if not is_object(value):
             return self._mask_text(value) if isinstance(value, str) else value
         is_named = any(_normalise(name) in _NAMING and self._is_secret(child) for name, child in value.items())
-        return {
-            self._mask_text(name): self._hide(child)
-            if is_named and _normalise(name) == "value"
-            else self._mask_member(name, child, place, of_secret)
-            for name, child in value.items()
-        }
+        masked: dict[str, Any] = {}
+        for name, child in value.items():
+            inner = self._kind_of(name, child, kind, of_secret)
+            if inner is None or (is_named and _normalise(name) == "value"):
+                masked[self._mask_text(name)] = self._hide(child)
+            else:
+                of_this = of_secret or (kind == "schemas by name" and self._is_secret(name))
+                masked[self._mask_text(name)] = self._mask_members(child, inner, of_secret=of_this)
+        return masked
 
-    def _mask_member(self, name: str, value: object, place: _Place, of_secret: bool) -> Any:
-        if place == "schemas by name" and is_object(value):
-            return self._mask_members(value, "schema", of_secret=of_secret or self._is_secret(name))
+    def _kind_of(self, name: str, value: object, kind: _Kind, of_secret: bool) -> _Kind | None:
+        """Return what a member of an object of some kind is; None for a secret."""
+        if kind == "schemas by name" and is_object(value):
+            return "schema"
         if self._is_secret(name) or (of_secret and name in _SCHEMA_VALUES and value != ""):
-            return self._hide(value)
-        if place == "data":
-            inner: _Place = "schema" if _normalise(name).endswith("schema") else "data"
-        else:
-            inner = "schemas by name" if name in _SCHEMA_TABLES and is_object(value) else "schema"
-        return self._mask_members(value, inner, of_secret=of_secret)
+            return None
+        if kind == "data":
+            return "schema" if _normalise(name).endswith("schema") else "data"
+        return "schemas by name" if name in _SCHEMA_TABLES and is_object(value) else "schema"
 
     def _hide(self, value: object) -> Any:
         """Mask all texts and numbers in a value, whose structure stays."""
@@ -160,9 +161,9 @@ class SecretMasker:
         """Look for the texts in a value of JSON from now on. Its quotes are escaped a number of times."""
         try:
             for _ in range(times):
-                value = msgspec.json.decode(f'"{value}"', type=str)
-            self._hide(msgspec.json.decode(value))
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):  # Python's notation, or text that is cut off
+                value = decode_json(f'"{value}"', str)
+            self._hide(decode_json(value))
+        except ValueError:  # Python's notation, or text that is cut off
             self._repeated.add(value.strip("\\\"'"))
 
     def _mask_repeated(self, value: Any) -> Any:

@@ -73,8 +73,8 @@ HOSTILE: dict[str, dict[str, Schema]] = {
     "type beside anyOf": _chain(lambda ref: {"type": "string", "anyOf": [ref, ref]}, 30),
     "lists of types": {"D0": _nested(lambda schema: {"type": ["array", "null"] * 4, "items": schema}, 12)},
     "wide and flat": {
-        **_chain(lambda ref: {"anyOf": [ref] * 60}, 7, name="A"),
-        **_chain(lambda ref: {"anyOf": [ref] * 60}, 7, {"type": "integer"}, name="B"),
+        **_chain(lambda ref: {"anyOf": [ref] * 100}, 2, name="A"),
+        **_chain(lambda ref: {"anyOf": [ref] * 100}, 1, {"type": "integer"}, name="B"),
         "D0": {"oneOf": [_ref("A0"), _ref("B0")]},
     },
     "wide objects": {

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from mcpspec_codegen.budget import MAX_STEPS
 from mcpspec_codegen.bump import bump, find_differences
 from mcpspec_codegen.bundle import bundle
 from mcpspec_codegen.diff import InterfaceTables, describe_changes, read_interface
@@ -101,6 +102,17 @@ def _add_own(command: argparse.ArgumentParser, *, required: bool) -> None:
 
 def _add_extends(command: argparse.ArgumentParser) -> None:
     command.add_argument("--extends", metavar="REVISION", help="the revision of MCP that the schemas add to")
+    command.add_argument(
+        "--max-steps", type=_at_least_one, default=MAX_STEPS, metavar="N",
+        help="the work that the schemas may cause: 20 for each schema in them, 1 for each reference that is followed; "
+        f"by default {MAX_STEPS}",
+    )  # fmt: skip
+
+
+def _at_least_one(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {number}")
+    return number
 
 
 def _add_only(command: argparse.ArgumentParser) -> None:
@@ -136,7 +148,7 @@ def _compile(options: argparse.Namespace) -> int:
 
 def _package_options(options: argparse.Namespace) -> PackageOptions:
     backends = [BACKENDS[options.backend]] if options.backend else [*BACKENDS.values()]
-    return PackageOptions(options.schemas, options.package, options.extends, backends)
+    return PackageOptions(options.schemas, options.package, options.extends, backends, options.max_steps)
 
 
 def _generate(options: argparse.Namespace) -> int:
@@ -159,7 +171,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _bundle(options: argparse.Namespace) -> int:
     check_is_folder(options.out)
-    files = bundle(options.schema, options.schemas, options.extends, options.only)
+    files = bundle(options.schema, options.schemas, options.extends, options.only, options.max_steps)
     check_links(files, options.out)
     for name, text in files.items():
         (options.out / name).parent.mkdir(parents=True, exist_ok=True)
@@ -201,7 +213,7 @@ def _load_tables(side: str, options: argparse.Namespace) -> InterfaceTables:
     """Load one side of a comparison: a version of MCP, or a schema of one's own."""
     if not Path(side).exists():
         return load_interface(options.schema, side)
-    interface = load_own(options.schema, [Path(side)], options.extends).interface
+    interface = load_own(options.schema, [Path(side)], options.extends, options.max_steps).interface
     return read_interface(interface.document, interface.methods, interface.codes)
 
 

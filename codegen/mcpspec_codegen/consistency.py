@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcpspec_codegen.budget import follow
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import (
     BOUNDS,
@@ -57,7 +58,8 @@ def _types(members: list[Schema], defs: dict[str, Schema], seen: frozenset[str])
 def _member_types(node: Schema, defs: dict[str, Schema], seen: frozenset[str]) -> set[str] | None:
     if "$ref" in node:
         name = ref_name(node["$ref"])
-        return None if name in seen else _member_types(defs[name], defs, seen | {name})
+        target = follow(name, defs)
+        return None if name in seen else _member_types(target, defs, seen | {name})
     if "type" in node or "const" in node or "enum" in node:
         return set(type_names(node)) or types_of_constants(node)
     if "anyOf" in node:

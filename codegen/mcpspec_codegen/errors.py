@@ -1,8 +1,17 @@
-"""The error that the compiler raises for bad input."""
+"""The error that the compiler raises for bad input, and the pointers that name its place."""
 
 from __future__ import annotations
 
-__all__ = ["SchemaError"]
+from typing import TypeAlias
+
+__all__ = ["Pointer", "SchemaError", "pointer_text"]
+
+Pointer: TypeAlias = tuple[str | int, ...]
+
+
+def pointer_text(pointer: Pointer) -> str:
+    """Return a pointer as text (RFC 6901)."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
 
 
 class SchemaError(Exception):

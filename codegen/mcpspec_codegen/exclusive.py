@@ -10,6 +10,7 @@ import json
 from itertools import combinations
 from typing import Any
 
+from mcpspec_codegen.budget import spend
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import Pointer, Schema, children, is_schema, map_children, pointer_text, ref_name, type_names
 
@@ -38,25 +39,26 @@ def _check(node: Any, at: Pointer, defs: dict[str, Schema], file: str) -> None:
         return
     members: list[Any] = node.get("oneOf", [])
     for (first, left), (second, right) in combinations(enumerate(members), 2):
-        if not _are_exclusive(left, right, defs):
+        if not _are_exclusive(left, right, defs, (*at, "oneOf")):
             text = f"a value may fit members {first} and {second}; use `anyOf`, or tell them apart by a constant"
             raise SchemaError(file, pointer_text((*at, "oneOf")), text)
     for below, child in children(node):
         _check(child, (*at, *below), defs, file)
 
 
-def _are_exclusive(left: Any, right: Any, defs: dict[str, Schema], depth: int = 0) -> bool:
-    """Return whether it is certain that no value fits both schemas."""
+def _are_exclusive(left: Any, right: Any, defs: dict[str, Schema], at: Pointer, depth: int = 0) -> bool:
+    """Return whether it is certain that no value fits both schemas. `at` is the place of the `oneOf`."""
+    spend(1, at)
     if depth > _MAX_DEPTH or not (is_schema(left) and is_schema(right)):
         return False
     for one, other in ((left, right), (right, left)):
         if "$ref" in one:
-            return _are_exclusive(defs[ref_name(one["$ref"])], other, defs, depth + 1)
+            return _are_exclusive(defs[ref_name(one["$ref"])], other, defs, at, depth + 1)
         if members := one.get("anyOf") or one.get("oneOf"):
-            return all(_are_exclusive(member, other, defs, depth + 1) for member in members)
-        if any(_are_exclusive(part, other, defs, depth + 1) for part in one.get("allOf", [])):
+            return all(_are_exclusive(member, other, defs, at, depth + 1) for member in members)
+        if any(_are_exclusive(part, other, defs, at, depth + 1) for part in one.get("allOf", [])):
             return True
-    return _differ(left, right) or _are_exclusive_objects(left, right, defs, depth)
+    return _differ(left, right) or _are_exclusive_objects(left, right, defs, at, depth)
 
 
 def _differ(left: Schema, right: Schema) -> bool:
@@ -79,13 +81,14 @@ def _types(node: Schema) -> set[str]:
     return types | {"integer"} if "number" in types else types
 
 
-def _are_exclusive_objects(left: Schema, right: Schema, defs: dict[str, Schema], depth: int) -> bool:
+def _are_exclusive_objects(left: Schema, right: Schema, defs: dict[str, Schema], at: Pointer, depth: int) -> bool:
     if type_names(left) != ["object"] or type_names(right) != ["object"]:
         return False
     shared = set(left.get("required", [])) & set(right.get("required", []))
     known, others = left.get("properties", {}), right.get("properties", {})
     if any(
-        key in known and key in others and _are_exclusive(known[key], others[key], defs, depth + 1) for key in shared
+        key in known and key in others and _are_exclusive(known[key], others[key], defs, at, depth + 1)
+        for key in shared
     ):
         return True
     return _lacks(left, right) or _lacks(right, left)

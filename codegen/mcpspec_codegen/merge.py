@@ -7,22 +7,48 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcpspec_codegen.budget import SCHEMA_STEPS, spend
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import Schema, map_children, pointer_text, ref_name
+from mcpspec_codegen.nodes import Schema, children, is_schema, map_children, pointer_text, ref_name
 
 __all__ = ["merge_all_of"]
+
+_TEXT = 100
+"""Characters of constants and names that count as one schema."""
 
 
 def merge_all_of(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
     """Return the definitions without `allOf`."""
     merger = _Merger(defs, file)
-    return {name: merger.inside(node, name) for name, node in defs.items()}
+    return {name: merger.definition(name) for name in defs}
 
 
 class _Merger:
     def __init__(self, defs: dict[str, Schema], file: str) -> None:
         self.defs = defs
         self.file = file
+        self.merged: dict[str, Schema] = {}
+        self.sizes: dict[int, int] = {}
+        """Sizes by the id of the schema, which `merged` or `defs` keeps."""
+
+    def definition(self, name: str) -> Schema:
+        """Return a definition without `allOf`. What it has more than before counts as steps."""
+        if name not in self.merged:
+            merged = self.inside(self.defs[name], name)
+            growth = self._size(merged) - self._size(self.defs[name])
+            spend(SCHEMA_STEPS * max(0, growth), ("$defs", name))
+            self.merged[name] = merged
+        return self.merged[name]
+
+    def _size(self, node: Any) -> int:
+        """Count the schemas in a schema, and long texts in it. A part that is shared counts at each of its places."""
+        if not is_schema(node):
+            return 1
+        if id(node) not in self.sizes:
+            texts = (node.get("const"), node.get("enum"), [*node.get("properties", ())])
+            own = 1 + len(str(texts)) // _TEXT
+            self.sizes[id(node)] = own + sum(self._size(child) for _, child in children(node))
+        return self.sizes[id(node)]
 
     def inside(self, node: Any, place: str) -> Any:
         if isinstance(node, bool):
@@ -37,7 +63,7 @@ class _Merger:
 
     def _resolve(self, part: Schema) -> Schema:
         while "$ref" in part:
-            part = self.inside(self.defs[ref_name(part["$ref"])], ref_name(part["$ref"]))
+            part = self.definition(ref_name(part["$ref"]))
         return part
 
     def _multiply(self, parts: list[Schema], place: str) -> list[Schema]:
@@ -52,6 +78,7 @@ class _Merger:
         if not left:
             return right
         merged = {**left, **right}
+        spend(SCHEMA_STEPS + len(left.get("properties", ())) + len(right.get("properties", ())), ("$defs", place))
         for key in left.keys() & right.keys():
             merged[key] = self._keyword(key, left[key], right[key], place)
         for part, other in ((left, right), (right, left)):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.budget import SCHEMA_STEPS, spend
+from mcpspec_codegen.errors import Pointer, SchemaError, pointer_text
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -33,7 +34,6 @@ __all__ = [
 ]
 
 Schema: TypeAlias = dict[str, Any]
-Pointer: TypeAlias = tuple[str | int, ...]
 
 ANNOTATIONS = frozenset({"description", "title", "examples", "$comment", "deprecated", "readOnly", "writeOnly"})
 """Keywords that describe values for people, which are not part of the interface."""
@@ -122,11 +122,6 @@ def ref_name(ref: str) -> str:
     return ref.rpartition("/")[2]
 
 
-def pointer_text(pointer: Pointer) -> str:
-    """Return a pointer as text (RFC 6901)."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
-
-
 def check(document: Any, file: str, others: Iterable[str] = ()) -> None:
     """Raise `SchemaError` unless the compiler knows everything in a document.
 
@@ -148,6 +143,7 @@ def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) ->
     def fail(reason: str, *below: str | int) -> SchemaError:
         return SchemaError(file, pointer_text((*at, *below)), reason)
 
+    spend(SCHEMA_STEPS, at, file)
     if len(at) > _MAX_DEPTH:
         raise SchemaError(file, "", "nested too deeply")
     if isinstance(node, bool):
@@ -161,11 +157,17 @@ def _check_node(node: Any, at: Pointer, names: set[str], key: str, file: str) ->
             _check_shape(keyword, value, fail)
     if "pattern" in node and "format" not in node:
         raise fail("unknown keyword `pattern`; it is understood beside the `format` that it spells out", "pattern")
-    names = names.union(*(node[each] for each in ("$defs", "definitions") if each in node and at))
+    names = _add_nested(names, node) if at else names
     _check_values(node, names, key, fail)
     _check_combinations(node, at, fail)
     for below, child in children(node):
         _check_node(child, (*at, *below), names, key, file)
+
+
+def _add_nested(names: set[str], node: Schema) -> set[str]:
+    """Return the names of definitions with those that a schema contains."""
+    nested = [node[key] for key in ("$defs", "definitions") if key in node]
+    return names.union(*nested) if nested else names
 
 
 Fail: TypeAlias = Callable[..., SchemaError]

@@ -19,7 +19,9 @@ import re
 from typing import Any
 
 from mcpspec_codegen import names
+from mcpspec_codegen.budget import SCHEMA_STEPS, follow, spend
 from mcpspec_codegen.consistency import check_consistency, remove_implied_types
+from mcpspec_codegen.cycles import find_recursive, reachable
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.exclusive import replace_one_of
 from mcpspec_codegen.inline import hoist_objects
@@ -62,6 +64,7 @@ def normalise(
     defs = inherit_envelope(defs)
     defs = hoist_objects(defs, file)
     defs = mark_kinds(defs)
+    spend_repetitions(defs)
     defs = mark_unions(defs, file)
     defs = mark_members(defs, file)
     check_names(defs, file)
@@ -185,14 +188,16 @@ def replace_json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]
 
     Raises `SchemaError` for any other recursion, which has no exact type in msgspec.
     """
-    recursive = {name for name in defs if name in _reachable(defs, name)}
+    refs = {name: _refs(node) for name, node in defs.items()}
+    recursive = find_recursive(refs)
     anything = _find_anything(defs, recursive)
     replaced = {
         name: {} if name in anything else replace_refs(node, anything) if name in recursive else node
         for name, node in defs.items()
     }
+    refs |= {name: _refs(replaced[name]) for name in recursive}
     for name in defs:
-        if name in (cycle := _reachable(replaced, name)):
+        if name in recursive and name in (cycle := reachable(refs, name)):
             is_object = any("properties" in node for member in cycle for node in _nodes(replaced[member]))
             if is_object:
                 raise SchemaError(file, pointer_text(("$defs", name)), _RECURSIVE_OBJECT)
@@ -209,7 +214,7 @@ _JSON_TYPES = frozenset({"string", "number", "boolean", "null", "array", "object
 def _find_anything(defs: dict[str, Schema], recursive: set[str]) -> set[str]:
     """Find the recursive definitions that accept any JSON value: all that are so, given that the others are."""
     found = recursive
-    while wrong := {name for name in found if not _is_anything(defs[name], found, defs, {name})}:
+    while wrong := {name for name in found if not _is_anything(follow(name, defs), found, defs, {name})}:
         found = found - wrong
     return found
 
@@ -228,7 +233,8 @@ def _whole_types(node: Schema, anything: set[str], defs: dict[str, Schema], seen
 
     if "$ref" in node:
         name = ref_name(node["$ref"])
-        return set() if name in seen else _whole_types(defs[name], anything, defs, {*seen, name})
+        target = follow(name, defs)
+        return set() if name in seen else _whole_types(target, anything, defs, {*seen, name})
     if node.keys() == {"anyOf"}:
         return set[str]().union(*(_whole_types(member, anything, defs, seen) for member in node["anyOf"]))
     if node.keys() == {"type"} or not node:
@@ -250,19 +256,8 @@ def _nodes(node: Any) -> list[Schema]:
     return [node, *(below for _, child in children(node) for below in _nodes(child))]
 
 
-def _refs(node: Any) -> list[str]:
-    return [ref_name(below["$ref"]) for below in _nodes(node) if "$ref" in below]
-
-
-def _reachable(defs: dict[str, Schema], start: str) -> set[str]:
-    seen: set[str] = set()
-    todo = _refs(defs[start])
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen.add(name)
-            todo += _refs(defs[name])
-    return seen
+def _refs(node: Any) -> set[str]:
+    return {ref_name(below["$ref"]) for below in _nodes(node) if "$ref" in below}
 
 
 def mark_kinds(defs: dict[str, Schema]) -> dict[str, Schema]:
@@ -290,6 +285,24 @@ def _describes_schema(node: Schema) -> bool:
     """Return whether the values of a definition are JSON Schemas, which may have any keyword."""
     properties = node["properties"]
     return "const" in properties.get("type", {}) and "properties" in properties
+
+
+def spend_repetitions(defs: dict[str, Schema]) -> None:
+    """Count the parts that aliases and unions repeat: types have them at each place of a reference."""
+    sizes: dict[str, int] = {}
+
+    def size(node: Any) -> int:
+        if not is_schema(node):
+            return 0
+        if "$ref" not in node:
+            return 1 + sum(size(child) for _, child in children(node))
+        name = ref_name(node["$ref"])
+        if name not in sizes:
+            sizes[name] = 1 if defs[name]["x"]["kind"] in ("record", "open") else size(defs[name])
+        return sizes[name]
+
+    for name, node in defs.items():
+        spend(SCHEMA_STEPS * (size(node) - len(_nodes(node))), ("$defs", name))
 
 
 _UNWRITABLE = re.compile(r'[\x00-\x1f"\\]')

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpspec_codegen import render
+from mcpspec_codegen.budget import MAX_STEPS, limit_steps
 from mcpspec_codegen.defaults import add_defaults
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.extend import extend
@@ -54,6 +55,8 @@ class PackageOptions:
     """The import name, which may have dots."""
     extends: str | None
     backends: Sequence[Backend]
+    max_steps: int = MAX_STEPS
+    """The work that the schemas may cause: see `budget`."""
 
     @property
     def command(self) -> str:
@@ -70,7 +73,7 @@ def compile_package(folder: Path, options: PackageOptions) -> tuple[dict[str, st
     Also describe the corrections of defects that the schemas have copied from MCP's, and results that are assumed.
     """
     _check_package(options.package)
-    own = load_own(folder, options.schemas, options.extends)
+    own = load_own(folder, options.schemas, options.extends, options.max_steps)
     extended = f", which extends MCP {options.extends}" if options.extends else ""
     interface = replace(own.interface, title=f"`{options.package}`{extended}", command=options.command)
     path = options.package.replace(".", "/")
@@ -94,18 +97,19 @@ class OwnInterface:
     """Lines about corrections of copied defects, and about results that the schemas do not state."""
 
 
-def load_own(folder: Path, schemas: Sequence[Path], extends: str | None) -> OwnInterface:
+def load_own(folder: Path, schemas: Sequence[Path], extends: str | None, max_steps: int = MAX_STEPS) -> OwnInterface:
     """Read schemas of one's own. Raises `SchemaError` for what cannot be compiled."""
     base = None if extends is None else load_base(folder, extends)
-    own = read_own(schemas, () if base is None else base.names)
-    try:
-        corrected, corrections = correct_copies(folder, own.definitions)
-        definitions = corrected if base is None else _extended(base, own, corrected)
-        interface = _interface(base, own, definitions)
-    except SchemaError as error:
-        raise own.locate(error) from error
-    except RecursionError as error:
-        raise SchemaError(own.documents[0].file, "", "nested too deeply") from error
+    with limit_steps(max_steps):
+        own = read_own(schemas, () if base is None else base.names)
+        try:
+            corrected, corrections = correct_copies(folder, own.definitions)
+            definitions = corrected if base is None else _extended(base, own, corrected)
+            interface = _interface(base, own, definitions)
+        except SchemaError as error:
+            raise own.locate(error) from error
+        except RecursionError as error:
+            raise SchemaError(own.documents[0].file, "", "nested too deeply") from error
     known = {} if base is None else {method.name: method.result for method in base.interface.methods}
     assumed = find_assumed_results(interface.document, interface.methods, known)
     protocol_defaults = {} if base is None else base.protocol_defaults

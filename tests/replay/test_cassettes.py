@@ -37,7 +37,7 @@ from server import server
 def mcp_cassette_mask():
     return ["email"]
 
-@each("city", ["Oslo", "Sao Paulo/x"])
+@pytest.mark.parametrize("city", ["Oslo", "Sao Paulo/x"])
 def test_async(mcp_cassette, city):
     async def main():
         async with mcp_cassette.connect(server, timeout=20) as client:

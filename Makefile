@@ -49,9 +49,8 @@ test-all: $(PROJECT) ## Run the long tests as well: fuzzing, load, type checkers
 	$(RUN) -m pytest -n auto $(ARGS)
 
 test-full: $(PROJECT) ## Run everything before a release: full products instead of pairs, on every Python found
-	FULL_PRODUCTS=1 $(RUN) -m pytest -n auto $(ARGS)
-	@for python in 3.11 3.12 3.13 3.14; do found=$$($(UV) python find --system --no-python-downloads $$python 2>/dev/null) || continue; \
-		FULL_PRODUCTS=1 $(MAKE) --no-print-directory test-all VENV=.venv-$$python PYTHON=$$found || exit 1; done
+	@for version in 3.11 3.12 3.13 3.14; do found=$$(tools/find_python $$version) || continue; \
+		FULL_PRODUCTS=1 $(MAKE) --no-print-directory test-all VENV=.venv-$$version PYTHON=$$found || exit 1; done
 
 mutants: $(PROJECT) ## Run the tests against seeded faults, in clones in .mutants: ONLY="<faults or rooms>" JOBS=2 (ARGS="--rooms-only", "--resume", "--check", …)
 	$(RUN) -m tests.mutants $(ONLY) --jobs $(or $(JOBS),1) $(ARGS)

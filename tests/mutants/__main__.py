@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.mutants.checkout import Checkout, CheckoutError
+from tests.mutants.checkout import Checkout, CheckoutError, StoppedError
 from tests.mutants.faults import ROOT, Fault, load_faults, select
 from tests.mutants.trials import Result, Trial
 
@@ -61,8 +61,8 @@ def main() -> int:
     except CheckoutError as error:
         print(error, file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted; --resume goes on from here", file=sys.stderr)
+    except (KeyboardInterrupt, StoppedError) as error:
+        print(f"interrupted; --resume goes on from here {error}".rstrip(), file=sys.stderr)
         return _INTERRUPTED
 
 

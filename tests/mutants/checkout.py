@@ -20,6 +20,7 @@ _PYTEST: Final = (_PYTHON, "-m", "pytest", "-x", "-q", "-m", "not long", "-p", "
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/[^\s\[]+)", re.MULTILINE)
 _NO_TESTS: Final = 5
 """The status of pytest if it has collected nothing."""
+_ENDED_FROM_OUTSIDE: Final = (2, -signal.SIGINT, -signal.SIGTERM)
 _CODE: Final = (CODEGEN, "generated", "runtime")
 _OF_MAKE: Final = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "VIRTUAL_ENV")
 """Variables that would lead the programs of a clone back to this checkout."""
@@ -30,7 +31,7 @@ class CheckoutError(Exception):
 
 
 class StoppedError(Exception):
-    """The program in a checkout was stopped, as by Ctrl-C."""
+    """The program in a checkout was ended from outside, as by Ctrl-C."""
 
 
 class Run(NamedTuple):
@@ -107,6 +108,8 @@ class Checkout:
         if status in (0, _NO_TESTS):
             return Run(True)
         found = _FAILED.search(output)
+        if found is None and status in _ENDED_FROM_OUTSIDE:
+            raise StoppedError(f"pytest ended with status {status}: somebody has ended it")
         return Run(False, found[1] if found else f"pytest ended with status {status}")
 
     def stop(self) -> None:

@@ -13,12 +13,14 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["MAX_DEPTH", "MAX_VALUE_DEPTH", "decode_json", "encode_json", "is_too_deep", "too_deep"]
+__all__ = ["MAX_DEPTH", "MAX_VALUE_DEPTH", "SHORT", "decode_json", "encode_json", "is_too_deep", "too_deep"]
 
 MAX_DEPTH: Final = 200
 """Levels that a text in JSON may have, as in Pydantic's parser. Code that walks along values manages so many."""
 MAX_VALUE_DEPTH: Final = MAX_DEPTH - 10
 """Levels of a value within a message, which has others around it."""
+SHORT: Final = 2 * MAX_DEPTH
+"""Bytes of a text that is too short for more levels, with two brackets each. Paths of each call ask this first."""
 
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -64,30 +64,28 @@ class Framer:
     Raises `ValueError` for a limit below 1.
     """
 
-    __slots__ = ("_depth", "_limit", "_parts", "_size", "_skipping")
+    __slots__ = ("_depth", "_limit", "_parts", "_short", "_size", "_skipping")
 
     def __init__(self, limit: int = DEFAULT_LIMITS.message_bytes, depth: int = DEFAULT_LIMITS.message_depth) -> None:
         if limit < 1:
             raise ValueError(f"limit must be positive, not {limit}")
         self._limit = limit
         self._depth = depth
+        self._short = min(limit, 2 * depth)  # such a line is within both limits: levels have two brackets each
         self._parts: list[bytes] = []
         self._size = 0
         self._skipping = False
 
     def feed(self, data: bytes) -> list[bytes | OversizeMessage]:
         """Add bytes, and return the lines that they complete, without newlines."""
-        if (
-            not self._parts
-            and not self._skipping
-            and 0 <= data.find(b"\n") == len(data) - 1 <= self._limit
-            and not is_too_deep(data, self._depth)
-        ):
+        size = len(data) - 1
+        if 0 <= size <= self._short and not self._parts and not self._skipping and data.find(b"\n") == size:
             return [data[:-1]]  # one line, as most reads of small messages are
         *whole, tail = data.split(b"\n")
         if whole and (self._parts or self._skipping):
             whole[:1] = self._finish(whole[0])
-        lines = [self._bounded(line) for line in whole]
+        short = self._short
+        lines = [line if len(line) <= short else self._bounded(line) for line in whole]
         if tail:
             lines += self._keep(tail)
         return lines

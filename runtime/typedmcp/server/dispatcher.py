@@ -39,7 +39,7 @@ from typedmcp.errors import (
     is_reserved_code,
     to_invalid_params,
 )
-from typedmcp.nesting import is_too_deep
+from typedmcp.nesting import SHORT, is_too_deep
 from typedmcp.protocol.backends import to_model, to_plain, to_struct
 from typedmcp.protocol.budgets import CALL_BYTES, ClientKey, ClientUse, Hold
 from typedmcp.protocol.codec import (
@@ -466,7 +466,7 @@ class Dispatcher:
             # Of all searches in a short text `rpartition` is the fastest.
             is_lossy = text.rpartition(b"null")[1] if len(text) <= LARGE_TEXT else may_contain_non_finite(text, encoded)
             # Perhaps it has NaN, or JSON that was encoded already.
-            if is_lossy or text.find(b"\n") >= 0 or text == b"{}" or is_too_deep(text):
+            if is_lossy or text.find(b"\n") >= 0 or text == b"{}" or (len(text) > SHORT and is_too_deep(text)):
                 return None
         except Exception:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Generator, Sequence
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Listening", "listening"]
+__all__ = ["Listening", "listening", "running_on"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,18 @@ def listening(command: Sequence[str]) -> Generator[Listening]:
             raise
         finally:
             _stop(process)
+
+
+@contextmanager
+def running_on(command: Sequence[str], env: dict[str, str] | None = None) -> Generator[str]:
+    """Start a program that says on standard error where it is running, yield that URL, and terminate it at the end."""
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stderr is not None
+        try:
+            yield next(found[1] for line in process.stderr if (found := re.search(r"running on (http://\S+)", line)))
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
 
 
 def _first_line(process: subprocess.Popen[str]) -> str:

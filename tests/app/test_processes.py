@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ import pytest
 
 import typedmcp
 from tests.cases import each
+from tests.listening import running_on
 
 SERVER = """
 import asyncio
@@ -122,26 +120,13 @@ def test_a_large_binary_result_arrives_whole(script: Path) -> None:
     assert len(block["resource"]["blob"]) == 4_000_000
 
 
-@contextmanager
-def serving(script: Path) -> Generator[str]:
-    with subprocess.Popen([sys.executable, script, "http", "0"], stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            yield next(
-                found[1] for line in process.stderr if (found := re.search(r"running on (http://\S+/mcp)", line))
-            )
-        finally:
-            process.terminate()
-            process.communicate(timeout=60)
-
-
 def test_a_tool_sees_the_headers_of_its_request(script: Path) -> None:
     async def main(url: str, revision: str) -> None:
         async with typedmcp.connect(url, headers={"X-Own": "mine"}, revisions=[revision]) as client:
             result = await client.call_tool("who")
             assert result.structured_content == {"x-own": "mine", "host": url.removeprefix("http://")[:-4]}
 
-    with serving(script) as url:
+    with running_on([sys.executable, str(script), "http", "0"]) as url:
         for revision in ("2026-07-28", "2025-11-25"):
             asyncio.run(asyncio.wait_for(main(url, revision), 60))
 

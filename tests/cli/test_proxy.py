@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Generator
@@ -18,6 +16,7 @@ import typedmcp as library
 from tests.cases import each
 from tests.cli.command import COMMAND, ENVIRONMENT, InProcess, typedmcp
 from tests.helpers import run
+from tests.listening import running_on
 
 SERVER = """
 import typedmcp
@@ -44,16 +43,8 @@ def file(tmp_path: Path) -> Path:
 @contextmanager
 def proxying(*arguments: object) -> Generator[str]:
     """Run the proxy over HTTP at a free port, and return its address."""
-    command = [*COMMAND, "proxy", "--http", "0", *map(str, arguments)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
-        assert process.stderr is not None
-        try:
-            yield next(
-                found[1] for line in process.stderr if (found := re.search(r"running on (http://[^/\s]+)", line))
-            )
-        finally:
-            process.terminate()
-            process.communicate(timeout=30)
+    with running_on([*COMMAND, "proxy", "--http", "0", *map(str, arguments)], ENVIRONMENT) as url:
+        yield url.removesuffix("/mcp")
 
 
 def get(url: str) -> Any:

@@ -19,6 +19,7 @@ from typing import Any, Final
 from tests.gateway.everyday_server import starting
 from tests.interop.peers import HTTP, SSE, STDIO, Peer, printed
 from tests.interop.test_servers import EVERYTHING, PYTHON_1, PYTHON_2, TYPESCRIPT
+from tests.listening import running_on
 from tests.ports import reserved_port
 from tests.spoken import SUPPORTED
 from typedmcp.revisions.features import FEATURES, is_modern, structs_of
@@ -296,14 +297,8 @@ def _everything(transport: str) -> Generator[str]:
 @contextmanager
 def serving_proxy(command: list[str]) -> Generator[str]:
     """Start the proxy over HTTP, and yield its address."""
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            found = next(found for line in process.stderr if (found := re.search(r"running on (http://[^/\s]+)", line)))
-            yield found[1]
-        finally:
-            process.terminate()
-            process.communicate(timeout=30)
+    with running_on(command) as url:
+        yield url.removesuffix("/mcp")
 
 
 def use_server(peer: Peer, server: CrossedServer, target: list[str]) -> dict[str, str | None]:

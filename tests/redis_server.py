@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.ports import reserved_port
+
 __all__ = ["RedisServer", "redis_server", "shared_redis"]
 
 _BINARY = shutil.which("redis-server")
@@ -37,12 +39,12 @@ end
 class RedisServer:
     """A server process that runs while it is entered. `start` and `stop` may be called in between."""
 
-    def __init__(self, binary: str, folder: Path, *, is_durable: bool = False) -> None:
+    def __init__(self, binary: str, folder: Path, port: int, *, is_durable: bool = False) -> None:
         self._binary = binary
         self._is_durable = is_durable
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self.port: int = 0
+        self.port = port
 
     @property
     def url(self) -> str:
@@ -50,7 +52,6 @@ class RedisServer:
 
     def __enter__(self) -> RedisServer:
         while self._process is None:
-            self.port = _free_port()
             self.start()
         return self
 
@@ -58,7 +59,7 @@ class RedisServer:
         self.stop()
 
     def start(self) -> None:
-        """Start the server with the saved data. If another process has taken the port, no server runs."""
+        """Start the server with the saved data."""
         durable = {"appendonly": "yes", "appendfsync": "always"} if self._is_durable else {"appendonly": "no"}
         options = {"port": self.port, "bind": "127.0.0.1", "dir": self._folder, "save": "", **durable}
         command = [self._binary, *(part for name, value in options.items() for part in (f"--{name}", str(value)))]
@@ -116,7 +117,11 @@ def redis_server(*, is_durable: bool = False) -> Generator[RedisServer]:
     if _BINARY is None:
         pytest.skip("needs redis-server (Debian package redis-server)")
     pytest.importorskip("redis", reason="needs the extra redis")
-    with tempfile.TemporaryDirectory() as folder, RedisServer(_BINARY, Path(folder), is_durable=is_durable) as server:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        reserved_port() as port,
+        RedisServer(_BINARY, Path(folder), port, is_durable=is_durable) as server,
+    ):
         yield server
 
 
@@ -125,13 +130,6 @@ def shared_redis() -> Generator[RedisServer]:
     """A server that tests share, each with a prefix of its own."""
     with redis_server() as server:
         yield server
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _wait_until(seconds: float, holds: Callable[[], bool]) -> bool:

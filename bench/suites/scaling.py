@@ -35,6 +35,7 @@ from bench.suites.processes import (
     send_request,
     start_process,
 )
+from tests.ports import reserved_port
 from tests.redis_server import RedisServer
 
 __all__ = ["fit_line", "measure_tables"]
@@ -246,7 +247,11 @@ def _measure_workers() -> Mapping[str, float]:
 
 
 def _measure_workers_on_redis(binary: str) -> Mapping[str, float]:
-    with tempfile.TemporaryDirectory() as folder, RedisServer(binary, Path(folder)) as redis:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        reserved_port() as port,
+        RedisServer(binary, Path(folder), port) as redis,
+    ):
         command = ["env", f"REDIS_URL={redis.url}", *http.make_uvicorn_command(http.FOLDER, "typedmcp_workers:app")]
         return {str(number): _measure_capacity(command, number, LEGACY) for number in WORKERS}
 

@@ -58,31 +58,28 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
     compiler = _Compiler(folder, only)
     if all(source.is_extension for source in compiler.sources):
         raise SchemaError("--only", "", "names no revision; mcpspec needs at least one")
+    documents = [(source, compiler.document(source)) for source in compiler.sources]
+    revisions = [(source, flat) for source, flat in documents if not source.is_extension]
+    supplement = compiler.supplement
+    facts = {source.version: compiler.features(source, flat) for source, flat in revisions}
+    if not only:  # a fact may be one of another version
+        compiler.check_facts(revisions)
+        known = [flat for _, flat in documents]
+        check_defaults(known, supplement["constructor_defaults"], compiler.supplement_file)
+        check_protocol_defaults(known, supplement["protocol_defaults"], compiler.supplement_file)
     files = _copy_modules()
     files |= render.distribution(compiler.sources)
     files["mcpspec/py.typed"] = ""
     files["mcpspec/__init__.py"] = render.root(compiler.sources)
     if any(source.is_extension for source in compiler.sources):
         files["mcpspec/ext/__init__.py"] = render.extensions(compiler.sources)
-    documents = [(source, compiler.document(source)) for source in compiler.sources]
     for source, flat in documents:
         files |= compiler.package(source, flat)
         if not source.is_extension:
             files[f"mcpspec/schemas/{source.version}.json"] = plain_schema(compiler.definitions(source))
-    revisions = [(source, flat) for source, flat in documents if not source.is_extension]
-    supplement = compiler.supplement
-    if not only:  # a fact may be one of another version
-        compiler.check_facts(revisions)
-        known = [flat for _, flat in documents]
-        check_defaults(known, supplement["constructor_defaults"], compiler.supplement_file)
-        check_protocol_defaults(known, supplement["protocol_defaults"], compiler.supplement_file)
     if compiler.compat_file.exists():  # not in folders with schemas of others
         files |= compiler.compat(revisions)
-    files["mcpspec/features.py"] = render.features_module(
-        {source.version: compiler.features(source, flat) for source, flat in revisions},
-        supplement["name_params"],
-        supplement["log_levels"],
-    )
+    files["mcpspec/features.py"] = render.features_module(facts, supplement["name_params"], supplement["log_levels"])
     return format_files(files)
 
 

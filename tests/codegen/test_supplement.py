@@ -11,6 +11,7 @@ import pytest
 from mcpspec_codegen.defaults import Defaults, add_defaults
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.pipeline import find_gaps
+from tests.cases import each
 from tests.codegen.helpers import (
     GENERATED,
     NEWEST,
@@ -91,8 +92,8 @@ def test_a_revision_without_an_entry_has_the_features_and_codes_of_the_one_befor
 # Defaults of constructors
 
 
-@pytest.mark.parametrize(  # each compiles a whole revision
-    ("entry", "cause"),
+@each(
+    "entry, cause",
     [
         ({"Result": {"kind": "x"}}, "Result/kind: `Result` requires no member `kind`, in any version"),
         ({"CallToolResult": {"isError": False}}, "isError: `CallToolResult` requires no member `isError`"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import Counter
 from typing import cast
@@ -26,6 +27,11 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that runs single cases of tables."""
     parser.addoption("--case", default="", metavar="TEXT", help="run only the cases of tables whose names contain TEXT")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Use three workers for two processors: many tests wait, for other processes or for time to pass."""
+    return max(2, len(os.sched_getaffinity(0)) * 3 // 2) if hasattr(os, "sched_getaffinity") else 4
 
 
 @pytest.fixture(autouse=True)

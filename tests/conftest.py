@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--case", default="", metavar="TEXT", help="run only the cases of tables whose names contain TEXT")
 
 
+@pytest.hookimpl(optionalhook=True)  # without xdist, the hook is unknown
 def pytest_xdist_auto_num_workers() -> int:
     """Use three workers for two processors: many tests wait, for other processes or for time to pass."""
     return max(2, len(os.sched_getaffinity(0)) * 3 // 2) if hasattr(os, "sched_getaffinity") else 4

@@ -287,6 +287,35 @@ def test_a_legacy_client_that_asks_for_no_log_messages_gets_those_of_legacy_serv
     assert sum(b"notifications/message" in line for line in received) == expected
 
 
+def test_progress_that_comes_while_the_client_answers_a_question_arrives_with_its_answer() -> None:
+    server = typedmcp.Server("asks")
+    seen: list[float] = []
+
+    async def main() -> None:
+        asked, reported = asyncio.Event(), asyncio.Event()
+
+        @server.tool
+        async def ask(ctx: typedmcp.Context) -> str:
+            question = asyncio.ensure_future(ctx.elicit("Your name?", str))
+            await asked.wait()
+            await ctx.progress(1, 2)
+            reported.set()
+            return f"{(await question).data}"
+
+        async def elicit(params: Any) -> dict[str, str]:
+            asked.set()
+            await reported.wait()
+            return {"value": "Ada"}
+
+        gateway = typedmcp.Gateway(typedmcp.ServerConfig(server, revisions=[REVISION]))
+        async with typedmcp.connect(gateway, elicit=elicit) as client:
+            options: Any = {"on_progress": lambda params: seen.append(params.progress)}
+            assert await client.call_tool("ask", result_type=str, **options) == "Ada"
+
+    run(main())
+    assert seen == [1]
+
+
 def test_each_call_has_one_audit_record() -> None:
     records: list[AuditRecord] = []
 

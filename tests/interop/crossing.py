@@ -153,7 +153,7 @@ EVERYTHING_USES: Final = Uses(
         "picture": Step("get-tiny-image", parts=('"mimeType":"image/png"', '"data":"iVBORw0KGgoAAAANSUhEUgAAABQAAAAU')),
         "structure": Step("get-structured-content", {"location": "Chicago"}, ('"temperature":', '"humidity":')),
         "progress": Step(
-            "trigger-long-running-operation", {"duration": 0.2, "steps": 2}, ('"seen":[[1,2],[2,2]]', "completed.")
+            "trigger-long-running-operation", {"duration": 2, "steps": 2}, ('"seen":[[1,2],[2,2]]', "completed.")
         ),
         "cancel": Step(
             "trigger-long-running-operation", {"duration": 4, "steps": 40},

@@ -53,6 +53,10 @@ class ForwardedCall:
         self._count = 0
         self._changed = asyncio.Event()
         self._task: asyncio.Task[Any] | None = None
+        self._is_away = False
+        """True while the client answers: no request of it is open."""
+        self._progress: Any = None
+        """The newest progress that came meanwhile."""
 
     def start(self, sending: Coroutine[Any, Any, Any]) -> None:
         """Make the call, in a task of its own."""
@@ -71,7 +75,10 @@ class ForwardedCall:
         return self.ctx.client_key
 
     def on_progress(self, params: Any) -> Any:
-        """Pass progress on to the client."""
+        """Pass progress on to the client: later, while it answers a question."""
+        if self._is_away:
+            self._progress = params
+            return None
         return self.ctx.progress(params.progress, params.total, params.message)
 
     async def ask(self, request: Any) -> Any:
@@ -94,6 +101,7 @@ class ForwardedCall:
         try:
             while not self._task.done():
                 if self._questions:
+                    self._is_away = True
                     requests = {key: question.request for key, question in self._questions.items()}
                     return D.InputRequiredResult(
                         result_type="input_required", input_requests=requests, request_state=_PREFIX + self.id
@@ -111,7 +119,11 @@ class ForwardedCall:
         `ctx` is None for a request that reached another worker: it gets no progress.
         """
         self.attempt += 1
+        self._is_away = ctx is None
         self.ctx = ctx or self.ctx
+        if ctx is not None and (missed := self._progress) is not None:
+            self._progress = None
+            ctx.progress(missed.progress, missed.total, missed.message)
         for key, answer in answers.items():
             question = self._questions.pop(key, None)
             if question is not None and not question.answer.done():

@@ -35,7 +35,7 @@ generate: $(DEPS) ## Compile schema/ into generated/mcpspec, and leave a ready .
 	$(RUN) -m mcpspec_codegen generate
 	@$(SYNC) && touch $(PROJECT)
 
-test: $(PROJECT) ## Run the fast tests: four minutes on two cores (ARGS="…" goes to pytest)
+test: $(PROJECT) ## Run the fast tests: three minutes on two cores (ARGS="…" goes to pytest)
 	$(RUN) -m pytest -n auto -m "not long" $(ARGS)
 
 test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the lowest versions of their dependencies

@@ -42,8 +42,8 @@ def new_servers() -> None:
 
 
 RUNS = {
-    "not long": "the fast tests: four minutes on two cores (`make test-all` also runs the long ones)",
-    "": "all tests: twenty minutes on two cores, with pairs of what others have implemented",
+    "not long": "the fast tests: three minutes on two cores (`make test-all` also runs the long ones)",
+    "": "all tests: fifteen minutes on two cores, with pairs of what others have implemented",
 }
 """The runs of the Makefile by their markers, with the time they take."""
 

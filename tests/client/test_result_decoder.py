@@ -13,6 +13,7 @@ import pytest
 
 from mcpspec.support.objects import is_array, is_object, spread_union
 from tests.cases import each
+from tests.pairs import examples
 from tests.paths import ROOT
 from tests.spoken import LEGACY, MODERN_REVISION, SUPPORTED
 from tests.strategies import fuzzed, instances
@@ -601,7 +602,7 @@ READ = [(m, rev) for m in methods.CLIENT_REQUESTS for rev in SUPPORTED if m in m
 def test_every_valid_result_is_decoded_completely_and_a_broken_one_names_its_fault(method: str, revision: str) -> None:
     name, seen = result_name(method), 0
 
-    @fuzzed(instances(revision, name), 40)
+    @fuzzed(instances(revision, name), examples(40))
     def check(value: Any) -> None:
         nonlocal seen
         seen += 1
@@ -612,7 +613,7 @@ def test_every_valid_result_is_decoded_completely_and_a_broken_one_names_its_fau
             check_decoded_or_rejected(broken(value, random.Random(f"{seen} {seed}")), method, revision)
 
     check()
-    assert seen >= 20
+    assert seen >= examples(20)
 
 
 PROTOCOL_DEFAULTS = [

@@ -302,6 +302,9 @@ def test_progress_that_comes_while_the_client_answers_a_question_arrives_with_it
             reported.set()
             return f"{(await question).data}"
 
+        def see(params: structs.ProgressNotificationParams) -> None:
+            seen.append(params.progress)
+
         async def elicit(params: Any) -> dict[str, str]:
             asked.set()
             await reported.wait()
@@ -309,8 +312,7 @@ def test_progress_that_comes_while_the_client_answers_a_question_arrives_with_it
 
         gateway = typedmcp.Gateway(typedmcp.ServerConfig(server, revisions=[REVISION]))
         async with typedmcp.connect(gateway, elicit=elicit) as client:
-            options: Any = {"on_progress": lambda params: seen.append(params.progress)}
-            assert await client.call_tool("ask", result_type=str, **options) == "Ada"
+            assert await client.call_tool("ask", on_progress=see, result_type=str) == "Ada"
 
     run(main())
     assert seen == [1]

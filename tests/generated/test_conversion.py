@@ -22,6 +22,7 @@ from mcpspec.support.objects import is_object
 from tests import official
 from tests.cases import each
 from tests.generated.vectors import valid_values
+from tests.pairs import examples
 from tests.strategies import fuzzed, instances
 
 OTHER_FACES = ("models", "plain.structs", "plain.models")
@@ -98,13 +99,13 @@ def test_a_converted_value_is_valid_and_converted_back_lacks_only_what_was_lost(
             assert not unnamed, (target, name, value, made, unnamed)
 
     def check_generated(name: str) -> None:
-        fuzzed(instances(source, name), 8)(lambda value: check(name, value))()
+        fuzzed(instances(source, name), examples(10))(lambda value: check(name, value))()
 
     for name in sorted(set[str]().union(*targets.values())):
         check_generated(name)
     for vector in valid_values(source):
         check(vector.definition, json.loads(vector.text))
-    assert all(converted[target] > 4 * rejected[target] and converted[target] >= 300 for target in targets)
+    assert all(converted[target] > 4 * rejected[target] and converted[target] >= examples(300) for target in targets)
 
 
 def unnamed_losses(made: Converted[Any], exact: Any, plain: dict[str, Any], source: str) -> list[str]:

@@ -22,7 +22,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 import mcpspec
 from mcpspec.support.walk import find_misplaced_nulls
 from mcpspec_codegen.nodes import definitions_key
-from tests import official, strategies
+from tests import official, pairs, strategies
 from tests.generated.backends import BACKENDS, PACKAGES, Backend, backend, is_list, is_object, type_tree
 from tests.generated.vectors import valid_values
 from tests.paths import SCHEMA
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.long
 
 _MUTANTS = 3_000
 """For each revision. At least 8,000 are required in total."""
-_GENERATED = {"small": 14, "large": 2}
-"""For each definition of each revision, by the size of its schema. At least 5,000 are required in total."""
+_GENERATED = {"small": pairs.examples(15), "large": pairs.examples(5)}
+"""For each definition of each revision, by the size of its schema."""
 _LARGE = 4_000
 _AGREEMENT = {"structs": 0.995, "models": 0.998}
 
@@ -312,6 +312,6 @@ def test_generated_instances_are_accepted(version: str) -> None:
             _compare(version, name, value, backends, tally)
 
         compare(name)
-    assert tally.compared >= 1_000
+    assert tally.compared >= pairs.examples(1_000)
     print(f"{version}: {tally.compared} instances, differing {dict(tally.differing)}")
     _judge(tally)

@@ -11,6 +11,7 @@ import typedmcp
 from mcpspec.support.converters import ConverterCompiler
 from mcpspec.support.objects import spread_union
 from tests import official
+from tests.pairs import examples
 from tests.strategies import fuzzed, instances
 from typedmcp.dialect import methods, structs
 from typedmcp.revisions.features import DIALECT, LEGACY, methods_of, structs_of
@@ -41,7 +42,7 @@ def validator(revision: str, name: str) -> Any:
 def test_every_downgraded_result_matches_the_schema_of_its_revision(name: str) -> None:
     seen = 0
 
-    @fuzzed(instances(DIALECT, name), 120)
+    @fuzzed(instances(DIALECT, name), examples(120))
     def check(value: Any) -> None:
         nonlocal seen
         seen += 1
@@ -55,12 +56,12 @@ def test_every_downgraded_result_matches_the_schema_of_its_revision(name: str) -
             structs_of(revision).from_builtins(sent, older)
 
     check()
-    assert seen >= 100
+    assert seen >= examples(100)
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_downgraded_request_for_input_matches_the_types_of_its_revision(name: str) -> None:
-    @fuzzed(instances(DIALECT, name), 60)
+    @fuzzed(instances(DIALECT, name), examples(60))
     def check(value: Any) -> None:
         params = structs.from_builtins(value, getattr(structs, name))
         for revision in LEGACY:
